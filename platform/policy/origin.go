@@ -1,0 +1,31 @@
+package policy
+
+import "fmt"
+
+// Origin says where a rule comes from: the file and the settings key, with its line where the file has one.
+type Origin struct {
+	// File is an absolute path, or one of the Origin… names below.
+	File string `json:"file"`
+	// Key is the settings key, such as "additional_read_only_paths".
+	Key string `json:"key"`
+	// Line is 1-based; 0 where the origin is not a file.
+	Line int `json:"line,omitempty"`
+}
+
+// The places a rule can come from that are not files.
+const (
+	// OriginBuiltIn is the platform's baseline.
+	OriginBuiltIn = "built-in defaults"
+	// OriginEditor is initializationOptions.settings.
+	OriginEditor = "editor"
+	// OriginSession is the session itself: its project directory, its runtime directory.
+	OriginSession = "session"
+)
+
+// String renders the origin as "key (file:line)".
+func (o Origin) String() string {
+	if o.Line > 0 {
+		return fmt.Sprintf("%s (%s:%d)", o.Key, o.File, o.Line)
+	}
+	return fmt.Sprintf("%s (%s)", o.Key, o.File)
+}
