@@ -1,0 +1,130 @@
+package protocol
+
+import "encoding/json"
+
+// RawJSON is a JSON value of any shape.
+type RawJSON = json.RawMessage
+
+// SettingsGet answers the merged settings of a project.
+var SettingsGet = Request[SettingsGetParams, SettingsGetResult]{"settings/get", ToSidecar}
+
+// PolicyGet answers the policy that a session would get now.
+var PolicyGet = Request[PolicyGetParams, PolicyGetResult]{"policy/get", ToSidecar}
+
+// SettingsDiagnostics tells what is wrong in a settings file. An empty list clears what was told before.
+var SettingsDiagnostics = Notification[DiagnosticsParams]{"settings/diagnostics", ToEditor}
+
+// SettingsChanged tells that settings files changed and which sessions now run under an older policy.
+var SettingsChanged = Notification[SettingsChangedParams]{"settings/changed", ToEditor}
+
+// SettingsGetParams names a project.
+type SettingsGetParams struct {
+	// ProjectDir is absolute; without it only the user's layers count.
+	ProjectDir string `json:"projectDir,omitempty"`
+	// Kind picks the defaults that depend on it. "terminal" by default.
+	Kind Kind `json:"kind,omitempty"`
+}
+
+// SettingsGetResult is the merged block with where each key comes from.
+type SettingsGetResult struct {
+	// Settings is the merged "terminal.sandbox" block.
+	Settings RawJSON `json:"settings"`
+	// Origins maps each key, such as "system_paths.executable", to the file it came from.
+	Origins map[string]string `json:"origins"`
+	// Diagnostics of every file that counts.
+	Diagnostics []FileDiagnostic `json:"diagnostics"`
+}
+
+// PolicyGetParams names a project and a kind.
+type PolicyGetParams struct {
+	// ProjectDir is absolute.
+	ProjectDir string `json:"projectDir"`
+	// Kind is "terminal" by default.
+	Kind Kind `json:"kind,omitempty"`
+}
+
+// PolicyGetResult is a compiled policy.
+type PolicyGetResult struct {
+	PolicyID string `json:"policyId"`
+	Policy   Policy `json:"policy"`
+}
+
+// Policy is what a session may do, every path resolved.
+type Policy struct {
+	// Restricted is false where the settings do not sandbox this kind; the other fields then only say what would hold.
+	Restricted bool         `json:"restricted"`
+	Project    string       `json:"project"`
+	Rules      []PolicyRule `json:"rules"`
+	// PrivateRuntimeDir: the session gets an XDG_RUNTIME_DIR of its own.
+	PrivateRuntimeDir bool             `json:"privateRuntimeDir"`
+	AllowNetwork      bool             `json:"allowNetwork"`
+	UnixSockets       []string         `json:"unixSockets"`
+	AllowedEnvVars    []string         `json:"allowedEnvVars"`
+	ProtectedPaths    []string         `json:"protectedPaths"`
+	OnUnavailable     string           `json:"onUnavailable"`
+	OnDenied          string           `json:"onDenied"`
+	Diagnostics       []FileDiagnostic `json:"diagnostics"`
+}
+
+// PolicyRule grants a path.
+type PolicyRule struct {
+	Path string `json:"path"`
+	// Access holds "read", "write", "execute", "device".
+	Access []string `json:"access"`
+	// Setting is the key that grants it.
+	Setting string `json:"setting"`
+	// File is where that key stands.
+	File string `json:"file"`
+	// Line is 1-based; absent where the origin is not a file.
+	Line int `json:"line,omitempty"`
+}
+
+// Severity of a diagnostic.
+type Severity string
+
+const (
+	// SeverityError: the setting does not count.
+	SeverityError Severity = "error"
+	// SeverityWarning: it counts, but probably not as meant.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo is worth knowing.
+	SeverityInfo Severity = "info"
+)
+
+// Diagnostic is one remark about a settings file.
+type Diagnostic struct {
+	// Line is 1-based.
+	Line int `json:"line"`
+	// Column is 1-based, in bytes.
+	Column   int      `json:"column"`
+	Severity Severity `json:"severity"`
+	// Key is the settings key, where there is one.
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+// FileDiagnostic is a diagnostic with its file.
+type FileDiagnostic struct {
+	File string `json:"file"`
+	Diagnostic
+}
+
+// DiagnosticsParams holds everything there is to say about one file.
+type DiagnosticsParams struct {
+	File        string       `json:"file"`
+	Diagnostics []Diagnostic `json:"diagnostics"`
+}
+
+// SettingsChangedParams tells what a change of settings means.
+type SettingsChangedParams struct {
+	Files         []string         `json:"files"`
+	Diagnostics   []FileDiagnostic `json:"diagnostics"`
+	StaleSessions []StaleSession   `json:"staleSessions"`
+}
+
+// StaleSession runs under another policy than a new session would.
+type StaleSession struct {
+	SessionID       string `json:"sessionId"`
+	PolicyID        string `json:"policyId"`
+	CurrentPolicyID string `json:"currentPolicyId"`
+}
