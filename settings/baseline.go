@@ -1,0 +1,66 @@
+package settings
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+
+// baselinePath is one built-in grant.
+type baselinePath struct {
+	path   string
+	access policy.Access
+	// private: instead of the path, the session gets a runtime directory of its own.
+	private bool
+}
+
+const (
+	readExecute = policy.Read | policy.Execute
+	device      = policy.Read | policy.Write | policy.Device
+)
+
+// baselines holds for each platform what a null category of system_paths stands for.
+var baselines = map[string]map[string][]baselinePath{
+	"linux": {
+		"system_paths.executable": grantsFor(readExecute,
+			"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/lib", "/lib64", "/bin", "/sbin",
+			// Software that the administrator installed: by hand, NixOS, snap.
+			"/usr/local", "/opt", "/nix/store", "/run/current-system/sw", "/snap"),
+		"system_paths.read_only": grantsFor(policy.Read,
+			"/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
+		"system_paths.read_write": append(append(
+			grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
+			// Not /dev: it holds other people's terminals and the disks. What is here any process needs and none can harm with.
+			grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")...),
+			// Not /run/user itself: the session bus and systemd's user manager start processes outside of any sandbox.
+			baselinePath{path: "/run/user", private: true}),
+	},
+	"darwin": {
+		"system_paths.executable": grantsFor(readExecute,
+			"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/lib", "/usr/libexec", "/System/Library/dyld", "/System/Cryptexes",
+			"/Library/Developer/CommandLineTools/usr/bin", "/Library/Developer/CommandLineTools/usr/lib", "/Library/Apple/usr/bin",
+			"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib", "/usr/local/bin", "/usr/local/lib"),
+		"system_paths.read_only": grantsFor(policy.Read,
+			"/private/etc", "/usr/share", "/System/Library/Keychains", "/Library/Developer/CommandLineTools/SDKs",
+			"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc", "/usr/local/share", "/usr/local/etc"),
+		"system_paths.read_write": append(
+			grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
+			grantsFor(device, "/dev")...),
+	},
+}
+
+// homeDotfiles are what shells and git read at start-up, relative to the home directory. Read-only, on every platform.
+var homeDotfiles = []string{
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".inputrc",
+	".terminfo", ".gitconfig", ".config",
+}
+
+// protectedByDefault is what a null protected_paths stands for, relative to the project: files that programs outside of the sandbox
+// act upon without asking, and the settings themselves. What depends on the project's submodules is added by gitProtected.
+var protectedByDefault = []string{
+	".git/hooks", ".git/config", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules",
+}
+
+func grantsFor(access policy.Access, paths ...string) []baselinePath {
+	list := make([]baselinePath, len(paths))
+	for i, path := range paths {
+		list[i] = baselinePath{path: path, access: access}
+	}
+	return list
+}

@@ -1,0 +1,34 @@
+package settings
+
+import (
+	"path/filepath"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// cover maps paths to what is granted there and below. Look-ups climb from the path to the root, so that ten thousand grants cost
+// ten thousand short climbs and not a hundred million comparisons.
+type cover map[string]policy.Access
+
+func (c cover) add(path string, access policy.Access) { c[path] |= access }
+
+// at is everything granted for the path: grants add up along it.
+func (c cover) at(path string) policy.Access {
+	var access policy.Access
+	for p := range upwards(path) {
+		access |= c[p]
+	}
+	return access
+}
+
+// upwards yields the path and its parents up to the root.
+func upwards(path string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for {
+			if !yield(path) || path == filepath.Dir(path) {
+				return
+			}
+			path = filepath.Dir(path)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// position is 1-based; columns count bytes.
+type position struct{ line, column int }
+
+// span says where a key's value stands, and for a list where each of its elements does.
+type span struct {
+	at       position
+	elements []position
+}
+
+// document is the decoded "terminal.sandbox" of one file, with the platform's block already laid over the base.
+type document struct {
+	values   Sandbox
+	where    map[string]span
+	problems []Diagnostic
+}
+
+var platformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
+
+// decode reads one settings file. The second result is not nil where nothing could be read at all. Problems inside the block are
+// the document's: the key or the element they name does not count, and the rest does.
+func decode(data []byte, platform string) (*document, *Diagnostic) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	d := &decoder{lines: lineStarts(data), document: &document{where: map[string]span{}}}
+	if at := invalidUTF8(data); at >= 0 {
+		return nil, d.fatal(at, "not valid UTF-8: byte 0x%02x", data[at])
+	}
+	outline := scan(data)
+	if outline.empty {
+		return d.document, nil
+	}
+	if outline.tooDeep >= 0 {
+		return nil, d.fatal(outline.tooDeep, "nested deeper than %d levels", maxDepth)
+	}
+	// A comment on a last line without a newline is legal in the editors that write these files, and an error in hujson.
+	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
+	if err != nil {
+		at, cause := syntaxError(err)
+		if at.line > len(d.lines) {
+			// The newline that was added is not in the file.
+			at = d.at(len(data))
+		}
+		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: "not valid JSON: " + cause}
+	}
+	root, ok := value.Value.(*hujson.Object)
+	if !ok {
+		return nil, d.fatal(value.StartOffset, "expected an object, found %s", describe(value))
+	}
+	d.block(root, "")
+	for _, member := range root.Members {
+		if block := platformBlocks[platform]; memberName(member) == block {
+			if inner := d.object(member.Value, block); inner != nil {
+				d.block(inner, block+".")
+			}
+		}
+	}
+	return d.document, nil
+}
+
+// syntaxError takes position and cause out of a parser's error. hujson gives the position only as text; this is the one place
+// that reads it, and a test holds it against the library.
+func syntaxError(err error) (position, string) {
+	at := position{1, 1}
+	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.line, &at.column); scanErr != nil {
+		return position{1, 1}, err.Error()
+	}
+	cause := err.Error()
+	if inner := errors.Unwrap(err); inner != nil {
+		cause = inner.Error()
+	}
+	const most = 200
+	if len(cause) > most {
+		cause = strings.ToValidUTF8(cause[:most], "") + "…"
+	}
+	return at, cause
+}
+
+type decoder struct {
+	*document
+	lines []int
+}
+
+// block decodes the terminal.sandbox of the file's root or of a platform's block, over what was decoded before.
+func (d *decoder) block(root *hujson.Object, prefix string) {
+	terminal := d.object(d.member(root, "terminal", prefix), prefix+"terminal")
+	if terminal == nil {
+		return
+	}
+	sandbox := d.object(d.member(terminal, "sandbox", prefix+"terminal."), prefix+"terminal.sandbox")
+	if sandbox == nil {
+		return
+	}
+	var values Sandbox
+	where := map[string]span{}
+	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
+	for _, l := range leaves {
+		if v, ok := l.get(&values); ok {
+			l.set(&d.values, v)
+			d.where[l.key] = where[l.key]
+		}
+	}
+}
+
+// member returns the last member of that name, which is the one that counts.
+func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Value {
+	var found hujson.Value
+	for _, member := range object.Members {
+		if memberName(member) != name {
+			continue
+		}
+		if found.Value != nil {
+			d.report(member.Name, SeverityWarning, "", "%s is written twice; the last one counts", prefix+name)
+		}
+		found = member.Value
+	}
+	return found
+}
+
+// object returns the value as an object; nil where it is absent, null or, with a diagnostic, of another type.
+func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
+	if value.Value == nil || value.Value.Kind() == 'n' {
+		return nil
+	}
+	object, ok := value.Value.(*hujson.Object)
+	if !ok {
+		d.report(value, SeverityError, "", "%s: expected an object, found %s", name, describe(value))
+	}
+	return object
+}
+
+func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix string, where map[string]span) {
+	known := map[string]reflect.Value{}
+	var names []string
+	for field, value := range target.Fields() {
+		known[fieldKey(field)] = value
+		names = append(names, fieldKey(field))
+	}
+	seen := map[string]bool{}
+	for _, member := range object.Members {
+		name := memberName(member)
+		key := prefix + name
+		field, ok := known[name]
+		if !ok {
+			if hint := nearest(name, names); hint != "" {
+				d.report(member.Name, SeverityWarning, key, "unknown setting, did you mean %q?", hint)
+			} else {
+				d.report(member.Name, SeverityWarning, key, "unknown setting")
+			}
+			continue
+		}
+		if seen[name] {
+			d.report(member.Name, SeverityWarning, key, "written twice; the last one counts")
+		}
+		seen[name] = true
+		field.SetZero()
+		d.value(member.Value, field, key, where)
+	}
+}
+
+func (d *decoder) value(value hujson.Value, field reflect.Value, key string, where map[string]span) {
+	kind := value.Value.Kind()
+	if kind == 'n' {
+		return
+	}
+	wrong := func(expected string) {
+		d.report(value, SeverityError, key, "expected %s, found %s", expected, describe(value))
+	}
+	at := span{at: d.at(value.StartOffset)}
+	switch element := field.Type().Elem(); element.Kind() {
+	case reflect.Struct:
+		object, ok := value.Value.(*hujson.Object)
+		if !ok {
+			wrong("an object")
+			return
+		}
+		field.Set(reflect.New(element))
+		d.fields(object, field.Elem(), key+".", where)
+	case reflect.Bool:
+		if kind != 't' && kind != 'f' {
+			wrong("true or false")
+			return
+		}
+		field.Set(reflect.New(element))
+		field.Elem().SetBool(kind == 't')
+	case reflect.String:
+		if field.Kind() == reflect.Slice {
+			array, ok := value.Value.(*hujson.Array)
+			if !ok {
+				wrong("an array of strings")
+				return
+			}
+			at.elements = d.elements(array, field, key)
+			break
+		}
+		if !d.enum(value, field, key, wrong) {
+			return
+		}
+	default:
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): decode %s: no rule for type %s", key, field.Type()))
+	}
+	where[key] = at
+}
+
+// enum decodes a string of which only some values are legal.
+func (d *decoder) enum(value hujson.Value, field reflect.Value, key string, wrong func(string)) bool {
+	legal := reflect.Zero(field.Type().Elem()).Interface().(enum).values()
+	expected := make([]string, len(legal))
+	for i, word := range legal {
+		expected[i] = fmt.Sprintf("%q", word)
+	}
+	list := "one of " + strings.Join(expected, ", ")
+	literal, ok := value.Value.(hujson.Literal)
+	if !ok || literal.Kind() != '"' {
+		wrong(list)
+		return false
+	}
+	for _, word := range legal {
+		if literal.String() == word {
+			field.Set(reflect.New(field.Type().Elem()))
+			field.Elem().SetString(word)
+			return true
+		}
+	}
+	d.report(value, SeverityError, key, "expected %s, found %s", list, quote(literal.String()))
+	return false
+}
+
+// elements decodes a list of strings; what is no string is left out.
+func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string) []position {
+	list, positions := []string{}, []position{}
+	for _, element := range array.Elements {
+		literal, ok := element.Value.(hujson.Literal)
+		if !ok || literal.Kind() != '"' {
+			d.report(element, SeverityError, key, "expected a string, found %s; the other entries count", describe(element))
+			continue
+		}
+		list = append(list, literal.String())
+		positions = append(positions, d.at(element.StartOffset))
+	}
+	field.Set(reflect.ValueOf(list))
+	return positions
+}
+
+func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
+	at := d.at(value.StartOffset)
+	d.problems = append(d.problems, Diagnostic{
+		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
+	at := d.at(offset)
+	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: fmt.Sprintf(format, args...)}
+}
+
+func (d *decoder) at(offset int) position {
+	line := sort.SearchInts(d.lines, offset+1)
+	return position{line, offset - d.lines[line-1] + 1}
+}
+
+func lineStarts(data []byte) []int {
+	starts := []int{0}
+	for i, c := range data {
+		if c == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func memberName(member hujson.ObjectMember) string {
+	return member.Name.Value.(hujson.Literal).String()
+}
+
+func describe(value hujson.Value) string {
+	switch value.Value.Kind() {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "an array"
+	default:
+		return "an object"
+	}
+}

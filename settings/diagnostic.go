@@ -1,0 +1,65 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Severity ranks a diagnostic.
+type Severity string
+
+const (
+	// SeverityError: the setting does not count.
+	SeverityError Severity = "error"
+	// SeverityWarning: it counts, but probably not as meant.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo is worth knowing.
+	SeverityInfo Severity = "info"
+)
+
+// Diagnostic is one remark about a settings file.
+type Diagnostic struct {
+	// Line and Column are 1-based; Column counts bytes. A remark about the file as a whole stands at 1:1.
+	Line, Column int
+	Severity     Severity
+	// Key is the settings key below "terminal.sandbox", such as "system_paths.executable"; empty where there is none.
+	Key string
+	// Message is one sentence for the user, without a full stop.
+	Message string
+}
+
+// FileDiagnostic is a diagnostic with its file: an absolute path, or policy.OriginEditor.
+type FileDiagnostic struct {
+	File string
+	Diagnostic
+}
+
+// String renders "file:line:column: severity: key: message".
+func (d FileDiagnostic) String() string { return d.File + ":" + d.Diagnostic.String() }
+
+// String renders "line:column: severity: key: message".
+func (d Diagnostic) String() string {
+	if d.Key == "" {
+		return fmt.Sprintf("%d:%d: %s: %s", d.Line, d.Column, d.Severity, d.Message)
+	}
+	return fmt.Sprintf("%d:%d: %s: %s: %s", d.Line, d.Column, d.Severity, d.Key, d.Message)
+}
+
+// sortDiagnostics orders by file and position and drops repetitions.
+func sortDiagnostics(list []FileDiagnostic) []FileDiagnostic {
+	slices.SortStableFunc(list, func(a, b FileDiagnostic) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(list)
+}
+
+// quote shows a value from a file in a message. A long one is cut: the message goes into one line of an editor's list.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		return fmt.Sprintf("%.*q…", most, s)
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,109 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// maxPathLength is Linux's PATH_MAX without the final NUL; macOS has less. Without a bound a project's file could name paths that
+// take minutes to walk, or multiply a long variable until memory ends.
+const maxPathLength = 4095
+
+var (
+	errTooLong   = fmt.Errorf("longer than %d bytes, which no path may be", maxPathLength)
+	errEmptyPath = errors.New("an empty path")
+	errNUL       = errors.New("holds a NUL byte, which no file name does")
+	errOtherHome = errors.New("~ can only stand for your own home directory: write ~/ or an absolute path")
+	errNoHome    = errors.New("the home directory is not known")
+	errRelative  = errors.New("a relative path counts only in a project's settings")
+)
+
+// unsetError is a variable without a value.
+type unsetError struct{ name string }
+
+func (e unsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
+
+// expand makes a path of a settings file absolute: ~, $VAR, and relative to base where base is not empty. The result may hold "."
+// and "..", which only the walk through the file system can judge.
+func (h host) expand(text, base string) (string, error) {
+	if strings.ContainsRune(text, 0) {
+		return "", errNUL
+	}
+	path, err := h.expandVariables(text)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case path == "":
+		return "", errEmptyPath
+	// A value that happens to start with a tilde is a name like any other; shells do the same.
+	case path[0] == '~' && text[0] == '~':
+		if path != "~" && path[1] != '/' {
+			return "", errOtherHome
+		}
+		if h.home == "" {
+			return "", errNoHome
+		}
+		return h.home + path[1:], nil
+	case filepath.IsAbs(path):
+		return path, nil
+	case base != "":
+		return base + "/" + path, nil
+	default:
+		return "", errRelative
+	}
+}
+
+// expandVariables replaces $NAME and ${NAME}. A dollar sign that starts neither is itself.
+func (h host) expandVariables(text string) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		out.WriteString(before)
+		if out.Len() > maxPathLength {
+			return "", errTooLong
+		}
+		if !found {
+			return out.String(), nil
+		}
+		var name string
+		if inner, ok := strings.CutPrefix(rest, "{"); ok {
+			name, text, found = strings.Cut(inner, "}")
+			if !found || !isName(name) {
+				return "", fmt.Errorf("expected ${NAME}, found %s", quote("$"+rest))
+			}
+		} else {
+			name = rest[:nameLength(rest)]
+			text = rest[len(name):]
+			if name == "" {
+				out.WriteByte('$')
+				continue
+			}
+		}
+		value := h.env[name]
+		if value == "" {
+			return "", unsetError{name}
+		}
+		if strings.ContainsRune(value, 0) {
+			return "", errNUL
+		}
+		out.WriteString(value)
+	}
+}
+
+// isName reports whether s is a variable's name.
+func isName(s string) bool { return s != "" && nameLength(s) == len(s) }
+
+// nameLength is the length of the variable's name that s starts with.
+func nameLength(s string) int {
+	for i := range len(s) {
+		c := s[i]
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || '9' < c) {
+			return i
+		}
+	}
+	return len(s)
+}

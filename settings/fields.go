@@ -1,0 +1,106 @@
+package settings
+
+import (
+	"reflect"
+	"strings"
+)
+
+// leaf is one key of Sandbox that holds a value, such as "enabled" or "system_paths.executable".
+type leaf struct {
+	key   string
+	index [][]int // field indexes, one step a struct
+}
+
+// leaves lists every key in the order of declaration. Decoding, layering and the origins are driven by it, so that a new field
+// needs no change there.
+var leaves = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
+
+func leavesOf(t reflect.Type, prefix string, index [][]int) []leaf {
+	var list []leaf
+	for field := range t.Fields() {
+		key := prefix + fieldKey(field)
+		path := append(append([][]int{}, index...), field.Index)
+		if field.Type.Kind() == reflect.Pointer && field.Type.Elem().Kind() == reflect.Struct {
+			list = append(list, leavesOf(field.Type.Elem(), key+".", path)...)
+			continue
+		}
+		list = append(list, leaf{key: key, index: path})
+	}
+	return list
+}
+
+func fieldKey(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// get returns the value of the leaf, and whether it is set.
+func (l leaf) get(s *Sandbox) (reflect.Value, bool) {
+	v := reflect.ValueOf(s)
+	for _, index := range l.index {
+		if v.IsNil() {
+			return reflect.Value{}, false
+		}
+		v = v.Elem().FieldByIndex(index)
+	}
+	return v, !v.IsNil()
+}
+
+// set assigns the value, allocating the struct it lives in: structs are never shared between two Sandboxes.
+func (l leaf) set(s *Sandbox, value reflect.Value) {
+	v := reflect.ValueOf(s)
+	for _, index := range l.index {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem().FieldByIndex(index)
+	}
+	v.Set(value)
+}
+
+func leafOf(key string) leaf {
+	for _, l := range leaves {
+		if l.key == key {
+			return l
+		}
+	}
+	panic("BUG(sandbox-sidecar): no settings key " + key)
+}
+
+// list returns the value of a key of type []string; nil where it is not set.
+func (s *Sandbox) list(key string) []string {
+	v, ok := leafOf(key).get(s)
+	if !ok {
+		return nil
+	}
+	return v.Interface().([]string)
+}
+
+// setList assigns a key of type []string.
+func (s *Sandbox) setList(key string, list []string) {
+	leafOf(key).set(s, reflect.ValueOf(list))
+}
+
+// clone shares nothing with what the lists and pointers came from, so that callers may keep and change it.
+func (s *Sandbox) clone() Sandbox {
+	var copied Sandbox
+	for _, l := range leaves {
+		v, ok := l.get(s)
+		if !ok {
+			continue
+		}
+		l.set(&copied, cloneValue(v))
+	}
+	return copied
+}
+
+func cloneValue(v reflect.Value) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		copied := reflect.New(v.Type().Elem())
+		copied.Elem().Set(v.Elem())
+		return copied
+	}
+	copied := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+	reflect.Copy(copied, v)
+	return copied
+}

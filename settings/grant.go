@@ -1,0 +1,187 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// category is a settings key that grants paths, and what it grants.
+type category struct {
+	key    string
+	access policy.Access
+}
+
+var categories = []category{
+	{"system_paths.executable", readExecute},
+	{"system_paths.read_only", policy.Read},
+	{"system_paths.read_write", policy.ReadWrite},
+	{"additional_executable_paths", readExecute},
+	{"additional_read_only_paths", policy.Read},
+	{"additional_read_write_paths", policy.ReadWrite},
+}
+
+// grant is one resolved entry of a category.
+type grant struct {
+	text   string // as written
+	path   string
+	access policy.Access
+	origin policy.Origin
+	at     position
+	links  []link
+	// private: a runtime directory of the session's own stands for the path.
+	private bool
+}
+
+// grantsOf resolves the list of a category in one layer. Where the layer does not set it, it is the platform's baseline, which the
+// additional lists do not have. base is what relative paths are relative to; empty: they are refused.
+func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
+	from, ok := s.from[c.key]
+	if !ok {
+		return e.baseline(c.key)
+	}
+	var list []grant
+	for i, text := range s.values.list(c.key) {
+		at := from.element(i)
+		target, ok := e.locate(from.file, at, c.key, text, base)
+		if !ok {
+			continue
+		}
+		g := grant{
+			text: text, path: target.path, access: c.access, at: at, links: target.links, origin: from.policy(c.key, at),
+		}
+		if c.access.Has(policy.Write) {
+			e.judgeWritable(from.file, &g, target)
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// judgeWritable completes a grant for writing and says what it opens.
+func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
+	remark := func(severity Severity, format string, args ...any) {
+		e.report(file, g.at, severity, g.origin.Key, format, args...)
+	}
+	if policy.Contains("/dev", g.path) && !policy.Contains("/dev/shm", g.path) {
+		g.access |= policy.Device
+	}
+	switch {
+	case g.path == "/dev":
+		remark(SeverityWarning, "grants every device, the terminals of other programs and what is typed into them included;"+
+			" without this entry the safe devices are granted")
+	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
+		remark(SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the sandbox:"+
+			" this is a full escape; without this entry a session has a runtime directory of its own")
+	case target.exists && target.mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
+		remark(SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
+	}
+}
+
+// locate makes an entry absolute and resolves it, with a diagnostic where it does not count or leads elsewhere than it seems to.
+func (e *evaluation) locate(file string, at position, key, text, base string) (resolved, bool) {
+	path, err := e.host.expand(text, base)
+	if err != nil {
+		severity := SeverityError
+		var unset unsetError
+		if key == "allowed_unix_sockets" && errors.As(err, &unset) {
+			// SSH_AUTH_SOCK is set on one machine and not on the next, with the same settings.
+			severity = SeverityInfo
+		}
+		e.report(file, at, severity, key, "%s: %v; the entry does not count", quote(text), err)
+		return resolved{}, false
+	}
+	target := e.resolver.resolve(path)
+	switch {
+	case errors.Is(target.err, errTooManyLinks):
+		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), target.err)
+		return resolved{}, false
+	case target.err != nil:
+		e.report(file, at, SeverityWarning, key, "%s: cannot look at %s: %s", quote(text), quote(target.path), cause(target.err))
+	case !target.exists && key != "allowed_unix_sockets":
+		e.report(file, at, SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions started then",
+			quote(text), quote(target.path))
+	}
+	if hasDotDot(path) {
+		e.report(file, at, SeverityWarning, key, "%s leads to %s", quote(text), quote(target.path))
+	}
+	for _, l := range target.links {
+		if policy.Contains("/proc", l.dir) {
+			e.report(file, at, SeverityError, key, "%s crosses %s, which is another file for each process; the entry does not count",
+				quote(text), quote(l.path))
+			return resolved{}, false
+		}
+	}
+	return target, true
+}
+
+func hasDotDot(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// baseline resolves what a category grants where the user left it null.
+func (e *evaluation) baseline(key string) []grant {
+	var list []grant
+	for _, b := range baselines[e.host.platform][key] {
+		target := e.resolver.resolve(b.path)
+		if target.err != nil {
+			continue
+		}
+		list = append(list, grant{
+			text: b.path, path: target.path, access: b.access, links: target.links, private: b.private,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key},
+		})
+	}
+	return list
+}
+
+// dotfiles grants what shells read at start-up.
+func (e *evaluation) dotfiles() []grant {
+	if e.host.home == "" {
+		return nil
+	}
+	var list []grant
+	for _, name := range homeDotfiles {
+		target := e.resolver.resolve(e.host.home + "/" + name)
+		if target.err != nil {
+			continue
+		}
+		list = append(list, grant{
+			text: "~/" + name, path: target.path, access: policy.Read, links: target.links,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},
+		})
+	}
+	return list
+}
+
+// refuseMovable drops the grants that cross a symlink lying in a directory that the session may write: the session could point the
+// link to any file, and the next session would be granted it. All grants for writing count, those that are dropped themselves
+// included, so that the outcome does not depend on an order.
+func (e *evaluation) refuseMovable(list []grant) []grant {
+	var kept []grant
+next:
+	for _, g := range list {
+		for _, l := range g.links {
+			if !e.writable.at(l.dir).Has(policy.Write) {
+				continue
+			}
+			message := fmt.Sprintf("%s crosses the symlink %s, which a session may replace because it may write its directory:"+
+				" the entry does not count; grant %s itself", quote(g.text), quote(l.path), quote(g.path))
+			if g.origin.File == policy.OriginBuiltIn {
+				e.refusals = append(e.refusals, message)
+			} else {
+				e.report(g.origin.File, g.at, SeverityError, g.origin.Key, "%s", message)
+			}
+			continue next
+		}
+		kept = append(kept, g)
+	}
+	return kept
+}

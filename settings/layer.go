@@ -1,0 +1,68 @@
+package settings
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+
+// origin says where the value of a key stands.
+type origin struct {
+	file string
+	span
+}
+
+// settings is a Sandbox with the origin of each key that is set. A key without an origin is a default.
+type settings struct {
+	values Sandbox
+	from   map[string]origin
+}
+
+// mergeUser lays the trusted layers over each other, lowest first, without the defaults. Objects merge key by key, arrays replace.
+func mergeUser(states []fileState) settings {
+	merged := settings{from: map[string]origin{}}
+	for _, state := range states {
+		merged.overlay(state)
+	}
+	return merged
+}
+
+func (s *settings) overlay(state fileState) {
+	if state.good == nil {
+		return
+	}
+	for _, l := range leaves {
+		if v, ok := l.get(&state.good.values); ok {
+			l.set(&s.values, v)
+			s.from[l.key] = origin{file: state.file, span: state.good.where[l.key]}
+		}
+	}
+}
+
+// withDefaults returns a copy in which no key is nil that has a default of its own.
+func (s *settings) withDefaults() Sandbox {
+	values := Defaults()
+	for _, l := range leaves {
+		if v, ok := l.get(&s.values); ok {
+			l.set(&values, v)
+		}
+	}
+	return values
+}
+
+// originOf is where a key as a whole was set.
+func (s *settings) originOf(key string) policy.Origin {
+	from, ok := s.from[key]
+	if !ok {
+		return policy.Origin{File: policy.OriginBuiltIn, Key: key}
+	}
+	return from.policy(key, from.at)
+}
+
+// policy turns a position in the origin's file into the origin of a rule.
+func (o origin) policy(key string, at position) policy.Origin {
+	result := policy.Origin{File: o.file, Key: key, Line: at.line}
+	if o.file == policy.OriginEditor {
+		result.Line = 0
+	}
+	return result
+}
+
+// element is where the i-th entry of the list stands.
+func (o origin) element(i int) position { return o.elements[i] }

@@ -1,0 +1,100 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// meetGrants returns what both lists grant. It works on resolved paths only: the text of a path below a granted directory says
+// nothing about where a symlink in it leads.
+func meetGrants(user, project []grant) []grant {
+	byUser, byProject := cover{}, cover{}
+	for _, g := range user {
+		// A private runtime directory is not a grant of the shared one.
+		if !g.private {
+			byUser.add(g.path, g.access)
+		}
+	}
+	for _, g := range project {
+		byProject.add(g.path, g.access)
+	}
+	var kept []grant
+	for _, g := range user {
+		common := byProject.at(g.path)
+		if g.private {
+			if common != 0 {
+				kept = append(kept, g)
+			}
+			continue
+		}
+		if g.access &= common; g.access != 0 {
+			kept = append(kept, g)
+		}
+	}
+	for _, g := range project {
+		// Equal paths are the user's and already there.
+		if _, equal := byUser[g.path]; equal {
+			continue
+		}
+		if g.access &= byUser.at(g.path); g.access != 0 {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
+// meetPatterns returns patterns that let pass exactly the variables that both lists let pass, hooks included: a prefix of the one
+// side never lets a hook pass, even if the other side names it.
+func meetPatterns(a, b []string) []string {
+	var kept []string
+	both := [2]policy.Environment{{Allowed: a}, {Allowed: b}}
+	for _, pattern := range slices.Concat(a, b) {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		if isPrefix && (!hasPrefixPattern(a, prefix) || !hasPrefixPattern(b, prefix)) {
+			continue
+		}
+		// For a prefix this asks about a variable of that very name, asterisk included: it would pass as an exact name.
+		if both[0].Allows(pattern) && both[1].Allows(pattern) {
+			kept = append(kept, pattern)
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// hasPrefixPattern reports whether the list lets every variable of that prefix pass, hooks aside.
+func hasPrefixPattern(list []string, prefix string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		p, ok := strings.CutSuffix(pattern, "*")
+		return ok && strings.HasPrefix(prefix, p)
+	})
+}
+
+// intersect keeps what is in both lists, in the order of the first.
+func intersect(a, b []string) []string {
+	kept := []string{}
+	for _, s := range a {
+		if slices.Contains(b, s) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// strictestKinds is what two layers restrict together. What a project's layer does not say about itself it inherits.
+func strictestKinds(user Sandbox, project *Sandbox) kinds {
+	restricted := restrictedKinds(*user.Enabled, *user.ApplyTo)
+	if project == nil || project.Enabled == nil && project.ApplyTo == nil {
+		return restricted
+	}
+	enabled, applyTo := *user.Enabled, *user.ApplyTo
+	if project.Enabled != nil {
+		enabled = *project.Enabled
+	}
+	if project.ApplyTo != nil {
+		applyTo = *project.ApplyTo
+	}
+	return restricted.union(restrictedKinds(enabled, applyTo))
+}

@@ -1,0 +1,298 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// meetTree has symlinks in all directions: into and out of what is likely to be granted, within the project, and in chains.
+var meetTree = map[string]string{
+	"/usr/bin/": "", "/bin": "-> usr/bin", "/etc/": "", "/tmp/": "", "/dev/null": "", "/dev/pts/": "", "/run/user/1000/": "",
+	"/home/u/.ssh/id":                 "",
+	"/home/u/.cache/pip/":             "",
+	"/home/u/.cache/link":             "-> ../.ssh",
+	"/home/u/.cache/tools":            "-> /home/u/tools",
+	"/home/u/tools/bin/":              "",
+	"/home/u/tools/up":                "-> ..",
+	"/home/u/bin":                     "-> .cache/tools/bin",
+	"/home/u/.config/":                "",
+	"/home/u/.zshrc":                  "-> tools/zshrc",
+	"/home/u/project/src/":            "",
+	"/home/u/project/out":             "-> ../.ssh",
+	"/home/u/project/.zed/":           "",
+	"/home/u/project/docker.sock":     "-> /home/u/.ssh/id",
+	"/home/u/.ssh/docker.sock":        "",
+	"/home/u/project/loop":            "-> loop",
+	"/home/u/project/node_modules/.x": "-> ../../.cache",
+}
+
+var (
+	meetPaths = []string{
+		"/", "/home", "~", "~/", "~/.ssh", "~/.ssh/id", "~/.cache", "~/.cache/pip", "~/.cache/link", "~/.cache/link/id", "~/.cache/tools/bin",
+		"~/tools", "~/tools/up/.ssh", "~/tools/bin", "~/bin", "~/.cache/../.ssh", "/bin", "/usr", "/usr/bin", "/etc", "/tmp", "/tmp/x/y",
+		"/dev", "/dev/null", "/dev/pts/3", "/run", "/run/user", "/run/user/1000", "/run/user/1000/bus", "src", ".", "..", "out", "out/id",
+		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "", "~root",
+	}
+	meetVars   = []string{"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH", "TERM", "*", "1A"}
+	meetNames  = []string{"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b", "abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock"}
+	meetSecret = []string{"a", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
+)
+
+// choose makes decisions for a generated settings block; the fuzzer makes them by bytes, the property test by random numbers.
+type choose func(n int) int
+
+func (c choose) some(words []string) []string {
+	list := []string{}
+	for range c(5) {
+		list = append(list, words[c(len(words))])
+	}
+	return list
+}
+
+// block generates a sandbox block. Every key is absent in half of them.
+func (c choose) block() string {
+	block := map[string]any{}
+	maybe := func(key string, value func() any) {
+		if c(2) == 1 {
+			block[key] = value()
+		}
+	}
+	list := func(words []string) func() any { return func() any { return c.some(words) } }
+	word := func(words []string) func() any { return func() any { return words[c(len(words))] } }
+	maybe("enabled", func() any { return c(3) > 0 })
+	maybe("apply_to", word(ApplyTo("").values()))
+	maybe("allow_network", func() any { return c(2) == 1 })
+	maybe("on_unavailable", word(OnUnavailable("").values()))
+	maybe("on_denied", word(OnDenied("").values()))
+	maybe("allowed_env_vars", list(meetVars))
+	maybe("allowed_unix_sockets", list(meetNames))
+	maybe("protected_paths", list(meetSecret))
+	maybe("toolchains", list([]string{"go", "rust"}))
+	for _, key := range []string{"additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+		maybe(key, list(meetPaths))
+	}
+	system := map[string]any{}
+	for _, key := range []string{"executable", "read_only", "read_write"} {
+		if c(3) == 0 {
+			system[key] = c.some(meetPaths)
+		}
+	}
+	if len(system) > 0 {
+		block["system_paths"] = system
+	}
+	data, err := json.Marshal(block)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// exceeds says in which respect a policy allows something that the other one does not; "" if in none.
+func exceeds(narrow, wide *policy.Policy) string {
+	if !wide.Restricted {
+		return ""
+	}
+	if !narrow.Restricted {
+		return "it is not restricted"
+	}
+	granted := cover{}
+	for _, rule := range wide.Rules {
+		granted.add(rule.Path, rule.Access)
+	}
+	for _, rule := range narrow.Rules {
+		if !granted.at(rule.Path).Has(rule.Access) {
+			return fmt.Sprintf("it grants %s on %s by %s", rule.Access, rule.Path, rule.Origin)
+		}
+	}
+	switch {
+	case narrow.Network.Allowed && !wide.Network.Allowed:
+		return "it allows the network"
+	case narrow.PrivateRuntimeDir && !wide.PrivateRuntimeDir:
+		return "it has a runtime directory"
+	case narrow.OnUnavailable == policy.Warn && wide.OnUnavailable == policy.Refuse:
+		return "it starts unconfined"
+	case narrow.OnDenied != wide.OnDenied:
+		return "it reacts differently to a denial"
+	case narrow.Project != wide.Project:
+		return "it is for another project"
+	}
+	for _, name := range variableNames(narrow, wide) {
+		if narrow.Environment.Allows(name) && !wide.Environment.Allows(name) {
+			return "it lets " + name + " pass"
+		}
+	}
+	for _, socket := range narrow.UnixSockets {
+		if !slices.ContainsFunc(wide.UnixSockets, func(s policy.UnixSocket) bool { return s.Path == socket.Path && s.Abstract == socket.Abstract }) {
+			return fmt.Sprintf("it allows the socket %s%s", socket.Path, socket.Abstract)
+		}
+	}
+	for _, path := range wide.Protected {
+		if !slices.ContainsFunc(narrow.Protected, func(p policy.Protected) bool { return p.Path == path.Path }) {
+			return "it does not protect " + path.Path
+		}
+	}
+	return ""
+}
+
+// variableNames is a sample that holds a name for every pattern and hooks that prefixes could match.
+func variableNames(policies ...*policy.Policy) []string {
+	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH", "TERM", "HOME", "X"}
+	for _, p := range policies {
+		for _, pattern := range p.Environment.Allowed {
+			names = append(names, pattern, pattern+"X", pattern[:len(pattern)-1], pattern[:len(pattern)-1]+"X")
+		}
+	}
+	return names
+}
+
+func checkMeet(t *testing.T, f files, user, project string) {
+	t.Helper()
+	for _, kind := range []Kind{KindTerminal, KindTool} {
+		wide := snapshotOf(t, f, user, "").Compile(kind)
+		narrow := snapshotOf(t, f, user, project).Compile(kind)
+		if how := exceeds(&narrow.Policy, &wide.Policy); how != "" {
+			t.Fatalf("%s with the project's file: %s\nuser    %s\nproject %s", kind, how, user, project)
+		}
+		// A project that says nothing changes nothing.
+		same := snapshotOf(t, f, user, "{}").Compile(kind)
+		if same.Policy.ID() != wide.Policy.ID() {
+			t.Fatalf("an empty project file changes the policy of %s", user)
+		}
+	}
+}
+
+func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
+	t.Parallel()
+	f := tree(t, meetTree)
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 1))
+	t.Logf("seed %d", seed)
+	for range 300 {
+		user, project := choose(random.IntN).block(), choose(random.IntN).block()
+		checkMeet(t, f, user, project)
+	}
+}
+
+func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
+	t.Parallel()
+	base := func() *policy.Policy {
+		return &policy.Policy{
+			Restricted: true, OnUnavailable: policy.Refuse, Protected: []policy.Protected{{Path: "/p/a"}},
+			Rules: []policy.Rule{{Path: "/a", Access: policy.Read}},
+		}
+	}
+	for name, loosen := range map[string]func(*policy.Policy){
+		"off":       func(p *policy.Policy) { p.Restricted = false },
+		"path":      func(p *policy.Policy) { p.Rules = append(p.Rules, policy.Rule{Path: "/b", Access: policy.Read}) },
+		"access":    func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/a/b", Access: policy.ReadWrite}} },
+		"parent":    func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/", Access: policy.Read}} },
+		"network":   func(p *policy.Policy) { p.Network.Allowed = true },
+		"runtime":   func(p *policy.Policy) { p.PrivateRuntimeDir = true },
+		"warn":      func(p *policy.Policy) { p.OnUnavailable = policy.Warn },
+		"variable":  func(p *policy.Policy) { p.Environment.Allowed = []string{"LD_PRELOAD"} },
+		"prefix":    func(p *policy.Policy) { p.Environment.Allowed = []string{"Q*"} },
+		"socket":    func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
+		"protected": func(p *policy.Policy) { p.Protected = nil },
+	} {
+		loose := base()
+		loosen(loose)
+		if exceeds(loose, base()) == "" {
+			t.Errorf("%s is not noticed", name)
+		}
+	}
+	if how := exceeds(base(), base()); how != "" {
+		t.Errorf("equal policies: %s", how)
+	}
+}
+
+func FuzzMeet(f *testing.F) {
+	tree := tree(f, meetTree)
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{9, 8, 7, 6, 5, 4, 3, 2, 1})
+	f.Add([]byte{1, 1, 1, 1, 0, 1, 1, 4, 3, 10, 11, 12}, []byte{0, 1, 1, 0, 1, 3, 20, 30, 40})
+	f.Fuzz(func(t *testing.T, user, project []byte) {
+		checkMeet(t, tree, byBytes(user).block(), byBytes(project).block())
+	})
+}
+
+func byBytes(data []byte) choose {
+	return func(n int) int {
+		if len(data) == 0 {
+			return 0
+		}
+		b := int(data[0])
+		data = data[1:]
+		return b % n
+	}
+}
+
+// FuzzCompile: no grant comes from nothing. The file system is without symlinks, so that text and real path agree.
+func FuzzCompile(f *testing.F) {
+	tree := tree(f, map[string]string{"/home/u/project/": "", "/tmp/": ""})
+	f.Add("~/a", "/b/../c", "$CACHE/x", byte(1))
+	f.Add("\x00", "~x", "${", byte(2))
+	f.Add("//", "/home/u/project/./..", "a\n\"b", byte(7))
+	f.Fuzz(func(t *testing.T, a, b, c string, keys byte) {
+		block := map[string]any{"enabled": true, "system_paths": map[string]any{"executable": []string{}, "read_only": []string{a}, "read_write": []string{}}}
+		for i, key := range []string{"additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+			if keys>>i&1 == 1 {
+				block[key] = []string{b, c}
+			}
+		}
+		data, err := json.Marshal(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := snapshotOf(t, tree, string(data), "")
+		compiled := s.Compile(KindTool)
+		allowed := []string{"/home/u/project"}
+		for _, name := range homeDotfiles {
+			allowed = append(allowed, "/home/u/"+name)
+		}
+		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+			for _, text := range s.user[0].good.values.list(key) {
+				if path, err := s.host.expand(text, ""); err == nil {
+					allowed = append(allowed, filepath.Clean(path))
+				}
+			}
+		}
+		last := ""
+		for _, rule := range compiled.Policy.Rules {
+			if rule.Path != filepath.Clean(rule.Path) || !filepath.IsAbs(rule.Path) || rule.Path <= last {
+				t.Fatalf("rule %q: not clean, not absolute or not in order", rule.Path)
+			}
+			last = rule.Path
+			if !slices.Contains(allowed, rule.Path) {
+				t.Fatalf("rule %q comes from nothing: %s", rule.Path, data)
+			}
+			if rule.Access == 0 || rule.Origin.Key == "" || rule.Origin.File == "" {
+				t.Fatalf("rule %q: access %s, origin %s", rule.Path, rule.Access, rule.Origin)
+			}
+		}
+	})
+}
+
+func TestMeetPatterns(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ a, b, want []string }{
+		{[]string{"A", "B"}, []string{"B", "C"}, []string{"B"}},
+		{[]string{"A_*"}, []string{"A_B", "A_C_*", "D"}, []string{"A_B", "A_C_*"}},
+		{[]string{"LD_*"}, []string{"LD_PRELOAD"}, nil},
+		{[]string{"LD_PRELOAD"}, []string{"LD_*"}, nil},
+		{[]string{"LD_*", "LD_PRELOAD"}, []string{"LD_*", "LD_PRELOAD"}, []string{"LD_*", "LD_PRELOAD"}},
+		{[]string{"A*"}, []string{"A_*"}, []string{"A_*"}},
+		{[]string{"A_*"}, []string{"B_*"}, nil},
+		{nil, []string{"A"}, nil},
+	}
+	for _, test := range tests {
+		if got := meetPatterns(test.a, test.b); !slices.Equal(got, test.want) {
+			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
+		}
+	}
+}

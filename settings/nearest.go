@@ -1,0 +1,40 @@
+package settings
+
+// nearest returns the known word that a misspelt one was probably meant to be, or "".
+func nearest(word string, known []string) string {
+	// A third of the letters wrong is another word, not a slip.
+	best, limit := "", max(2, len(word)/3)
+	if len(word) > 64 {
+		return ""
+	}
+	for _, candidate := range known {
+		if d := editDistance(word, candidate); d <= limit {
+			best, limit = candidate, d-1
+		}
+	}
+	return best
+}
+
+// editDistance counts the letters to insert, remove, replace or swap with their neighbour (optimal string alignment).
+func editDistance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,97 @@
+package settings
+
+// To add a setting: add a field here with its doc comment (it becomes the reference and the schema), give it a default in
+// defaults.go, say in tighten.go how an untrusted project may tighten it (a list of paths: in grant.go), and run "make generate".
+// Decoding, layering and origins follow by themselves.
+
+// Sandbox is the "terminal.sandbox" block of a settings file. A nil field was not written or is null: it inherits.
+type Sandbox struct {
+	// Enabled switches the sandbox on.
+	Enabled *bool `json:"enabled"`
+	// ApplyTo says which kinds of session are restricted: the user's own terminals, the agent's tools, both or neither.
+	// Processes are tracked and ended with their session in every case.
+	ApplyTo *ApplyTo `json:"apply_to"`
+	// SystemPaths are the parts of the system that shells and tools need. Each category that is null is the platform's baseline; an
+	// array replaces that category alone, and [] denies all of it.
+	SystemPaths *SystemPaths `json:"system_paths"`
+	// AdditionalExecutablePaths may be read and executed: toolchains, programs installed for the user.
+	AdditionalExecutablePaths []string `json:"additional_executable_paths"`
+	// AdditionalReadOnlyPaths may be read.
+	AdditionalReadOnlyPaths []string `json:"additional_read_only_paths"`
+	// AdditionalReadWritePaths may be read, written and executed, as the project itself.
+	AdditionalReadWritePaths []string `json:"additional_read_write_paths"`
+	// AllowNetwork set to false leaves no network at all, except loopback inside the session where the host can isolate it.
+	AllowNetwork *bool `json:"allow_network"`
+	// AllowedEnvVars are the variables that arrive: NAME or PREFIX_*. TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and ZED_TERM
+	// always do. Variables that make loaders, shells or interpreters run code (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name.
+	AllowedEnvVars []string `json:"allowed_env_vars"`
+	// AllowedUnixSockets are sockets of outside processes that may be connected to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A
+	// granted socket is the full power of the daemon behind it.
+	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
+	// ProtectedPaths stay read-only although they lie inside the project. null is the built-in list; [] protects nothing.
+	ProtectedPaths []string `json:"protected_paths"`
+	// Toolchains are named sets of well-known paths and variables: go, rust, node, python, java, ruby, …
+	Toolchains []string `json:"toolchains"`
+	// OnUnavailable says what happens where the machine cannot enforce the sandbox. null: refuse for tools, warn for terminals.
+	OnUnavailable *OnUnavailable `json:"on_unavailable"`
+	// OnDenied says what a denial does besides failing.
+	OnDenied *OnDenied `json:"on_denied"`
+	// ProcessTracking chooses how processes are tracked on macOS.
+	ProcessTracking *ProcessTracking `json:"process_tracking"`
+}
+
+// SystemPaths are the parts of the system that shells and tools need, by access.
+type SystemPaths struct {
+	// Executable may be read and executed: programs and libraries.
+	Executable []string `json:"executable"`
+	// ReadOnly may be read: configuration, data, certificates.
+	ReadOnly []string `json:"read_only"`
+	// ReadWrite may be read, written and executed: temporary directories, devices.
+	ReadWrite []string `json:"read_write"`
+}
+
+// ApplyTo says which kinds of session are restricted.
+type ApplyTo string
+
+const (
+	// ApplyToTerminal restricts the user's own terminals.
+	ApplyToTerminal ApplyTo = "terminal"
+	// ApplyToTool restricts the agent's tools.
+	ApplyToTool ApplyTo = "tool"
+	// ApplyToBoth restricts both.
+	ApplyToBoth ApplyTo = "both"
+	// ApplyToNeither restricts nothing; the rest of the block waits for its day.
+	ApplyToNeither ApplyTo = "neither"
+)
+
+// OnUnavailable is the reaction to a machine that cannot enforce the sandbox.
+type OnUnavailable string
+
+const (
+	// OnUnavailableRefuse starts nothing.
+	OnUnavailableRefuse OnUnavailable = "refuse"
+	// OnUnavailableWarn starts the session unconfined, with a warning as the terminal's first line.
+	OnUnavailableWarn OnUnavailable = "warn"
+)
+
+// OnDenied is the reaction to a refused access.
+type OnDenied string
+
+const (
+	// OnDeniedReport tells the editor what was refused and which setting would allow it.
+	OnDeniedReport OnDenied = "report"
+	// OnDeniedAsk asks the editor's user.
+	OnDeniedAsk OnDenied = "ask"
+	// OnDeniedIgnore does nothing.
+	OnDeniedIgnore OnDenied = "ignore"
+)
+
+// ProcessTracking is how processes are tracked on macOS.
+type ProcessTracking string
+
+const (
+	// ProcessTrackingAuto picks what breaks least.
+	ProcessTrackingAuto ProcessTracking = "auto"
+	// ProcessTrackingSeatbelt marks every process with a Seatbelt fingerprint.
+	ProcessTrackingSeatbelt ProcessTracking = "seatbelt"
+)

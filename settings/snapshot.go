@@ -1,0 +1,110 @@
+package settings
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Snapshot is the settings at one moment, for one project directory or for none. It is immutable and may be used from several
+// goroutines. What it compiles to also depends on the file system: symlinks are resolved at each call of Compile.
+type Snapshot struct {
+	host       host
+	files      files
+	user       []fileState // lowest first; the editor's is last
+	project    *fileState  // nil without a project
+	projectDir string      // clean
+
+	once      sync.Once // guards described
+	described evaluation
+}
+
+// Compiled is the policy for one kind of session, with what there is to say about it.
+type Compiled struct {
+	Policy policy.Policy
+	// Diagnostics are those of Snapshot.Diagnostics.
+	Diagnostics []FileDiagnostic
+	// Warnings are for the user's eyes when a session starts.
+	Warnings []string
+}
+
+// Compile resolves every path as it is now and returns what a session of that kind may do. The policy of a kind that is not
+// restricted is filled in all the same.
+func (s *Snapshot) Compile(kind Kind) Compiled {
+	e := s.evaluate()
+	compiled := Compiled{Policy: e.policy, Diagnostics: e.diagnostics}
+	compiled.Policy.Restricted = e.restricted.has(kind)
+	compiled.Policy.OnUnavailable = e.onUnavailable(kind)
+	compiled.Warnings = s.warnings(&e, kind)
+	return compiled
+}
+
+// Merged is the "terminal.sandbox" block that holds, defaults included. An untrusted project's tightening is expressed in the words
+// of the settings as well as it can be; Compile has the last word. The result is the caller's own.
+func (s *Snapshot) Merged() Sandbox {
+	merged := s.evaluate().merged
+	return merged
+}
+
+// Origins maps every key, such as "system_paths.executable", to the file its value came from, or to policy.OriginBuiltIn or
+// policy.OriginEditor.
+func (s *Snapshot) Origins() map[string]string {
+	origins := map[string]string{}
+	merged := s.describe().origins
+	for _, l := range leaves {
+		origins[l.key] = policy.OriginBuiltIn
+		if file := merged[l.key]; file != "" {
+			origins[l.key] = file
+		}
+	}
+	return origins
+}
+
+// Diagnostics are all remarks about all files, sorted by file and position.
+func (s *Snapshot) Diagnostics() []FileDiagnostic { return slices.Clone(s.describe().diagnostics) }
+
+// Files are the settings files that count, lowest first, whether they exist or not. The editor's layer is policy.OriginEditor.
+func (s *Snapshot) Files() []string {
+	var list []string
+	for _, state := range s.states() {
+		list = append(list, state.file)
+	}
+	return list
+}
+
+// DiagnosticsOf are the remarks about one file.
+func (s *Snapshot) DiagnosticsOf(file string) []Diagnostic {
+	var list []Diagnostic
+	for _, d := range s.describe().diagnostics {
+		if d.File == file {
+			list = append(list, d.Diagnostic)
+		}
+	}
+	return list
+}
+
+// Unreadable returns the diagnostic of a layer of the user's that is there and could not be used since the store was opened, so that
+// nobody knows what it asks for. Tools are refused then. The second result is false where there is none.
+func (s *Snapshot) Unreadable() (FileDiagnostic, bool) {
+	for _, state := range s.user {
+		if state.problem != nil && state.good == nil {
+			return FileDiagnostic{File: state.file, Diagnostic: *state.problem}, true
+		}
+	}
+	return FileDiagnostic{}, false
+}
+
+func (s *Snapshot) states() []fileState {
+	states := slices.Clone(s.user)
+	if s.project != nil {
+		states = append(states, *s.project)
+	}
+	return states
+}
+
+// describe is evaluate for what does not need the file system of this very moment.
+func (s *Snapshot) describe() *evaluation {
+	s.once.Do(func() { s.described = s.evaluate() })
+	return &s.described
+}

@@ -1,0 +1,65 @@
+package settings
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+const socketsKey = "allowed_unix_sockets"
+
+// socket is a resolved entry of allowed_unix_sockets. Its grant carries the path and the links that were crossed.
+type socket struct {
+	grant
+	abstract string
+}
+
+// same reports whether both name one socket.
+func (s socket) same(other socket) bool { return s.path == other.path && s.abstract == other.abstract }
+
+// socketsOf resolves the entries of one layer.
+func (e *evaluation) socketsOf(s *settings, base string) []socket {
+	from, ok := s.from[socketsKey]
+	if !ok {
+		return nil
+	}
+	var list []socket
+	for i, text := range s.values.AllowedUnixSockets {
+		at := from.element(i)
+		found := socket{grant: grant{text: text, at: at, origin: from.policy(socketsKey, at)}}
+		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
+			if name == "" || strings.ContainsRune(name, 0) {
+				e.report(from.file, at, SeverityError, socketsKey, "%s: expected a name behind abstract:; the entry does not count", quote(text))
+				continue
+			}
+			found.abstract = name
+		} else {
+			target, ok := e.locate(from.file, at, socketsKey, text, base)
+			if !ok {
+				continue
+			}
+			found.path, found.links = target.path, target.links
+		}
+		list = append(list, found)
+	}
+	return slices.DeleteFunc(list, func(s socket) bool { return len(e.refuseMovable([]grant{s.grant})) == 0 })
+}
+
+// meetSockets keeps the user's sockets that the project names too.
+func meetSockets(user, project []socket) []socket {
+	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !slices.ContainsFunc(project, s.same) })
+}
+
+// socketRules turns sockets into the policy's form: sorted, each once.
+func socketRules(list []socket) []policy.UnixSocket {
+	rules := []policy.UnixSocket{}
+	for _, s := range list {
+		rules = append(rules, policy.UnixSocket{Path: s.path, Abstract: s.abstract, Origin: s.origin})
+	}
+	slices.SortStableFunc(rules, func(a, b policy.UnixSocket) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Abstract, b.Abstract))
+	})
+	return slices.CompactFunc(rules, func(a, b policy.UnixSocket) bool { return a.Path == b.Path && a.Abstract == b.Abstract })
+}

@@ -1,0 +1,226 @@
+package settings
+
+import (
+	"fmt"
+	"log/slog"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Options configure a Store. The zero value reads the standard files of the current user's home directory.
+type Options struct {
+	// UserPath replaces the user's two standard files. Absolute; empty: the standard files.
+	UserPath string
+	// Editor is one more layer, as trusted as the user's own files and laid over them; nil: none.
+	Editor []byte
+	// Env holds "NAME=value" entries, from which $VAR, HOME and XDG_CONFIG_HOME are taken. The process's own environment is not read.
+	Env []string
+	// Home is the user's home directory; empty: HOME from Env, else the system's user database.
+	Home string
+	// Platform is "linux" or "darwin"; empty: the one this program was built for.
+	Platform string
+	// Logger may be nil.
+	Logger *slog.Logger
+	// OnChange is called after settings files changed, from a goroutine of the store, one call at a time. It may call Snapshot but
+	// not Close. May be nil.
+	OnChange func(Change)
+}
+
+// Change tells which settings files have other content than before, or became readable or unreadable.
+type Change struct {
+	// Files are sorted paths.
+	Files []string
+}
+
+// Store holds the settings files: their last good content, and a watch on each. Its methods may be called from several goroutines.
+type Store struct {
+	options Options
+	log     *slog.Logger
+	host    host
+	files   []string // of the user, lowest first
+	editor  *fileState
+
+	mu      sync.Mutex         // guards sources, dirty
+	sources map[string]*source // by path
+	dirty   map[string]bool    // changed since the last Change
+
+	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
+	stop func()        // idempotent
+	done sync.WaitGroup
+}
+
+// Open reads the user's settings and starts to watch them. A file that cannot be read is a diagnostic of the snapshots; an error
+// means that the options make no sense. The store must be closed.
+func Open(options Options) (*Store, error) {
+	return open(options, fsnotify.NewWatcher)
+}
+
+func open(options Options, newWatcher func() (*fsnotify.Watcher, error)) (*Store, error) {
+	if options.UserPath != "" && !filepath.IsAbs(options.UserPath) {
+		return nil, fmt.Errorf("open settings: user settings path %q: not absolute", options.UserPath)
+	}
+	if options.Platform == "" {
+		options.Platform = hostPlatform
+	}
+	if _, ok := platformBlocks[options.Platform]; !ok {
+		return nil, fmt.Errorf("open settings: platform %q: not known", options.Platform)
+	}
+	log := options.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{
+		options: options,
+		log:     log,
+		host:    newHost(options),
+		sources: map[string]*source{},
+		dirty:   map[string]bool{},
+		wake:    make(chan struct{}, 1),
+	}
+	s.files = userFiles(options.UserPath, s.host)
+	if options.Editor != nil {
+		s.editor = editorState(options.Editor, options.Platform)
+	}
+	for _, path := range s.files {
+		s.sources[path] = newSource(path, options.Platform)
+		s.sources[path].refresh()
+	}
+	stopped := make(chan struct{})
+	s.stop = sync.OnceFunc(func() { close(stopped) })
+	s.done.Go(func() { s.watch(stopped, newWatcher) })
+	return s, nil
+}
+
+// Close stops watching and waits until no OnChange call is running. It must not be called from OnChange.
+func (s *Store) Close() error {
+	s.stop()
+	s.done.Wait()
+	return nil
+}
+
+// Snapshot returns the settings that hold now for a session in projectDir, an absolute path; "" leaves out the project's file.
+// It looks at every file (not only at what the watch has told), so that what was saved before the call counts.
+func (s *Store) Snapshot(projectDir string) *Snapshot {
+	snapshot := &Snapshot{host: s.host, files: osFiles}
+	if filepath.IsAbs(projectDir) {
+		snapshot.projectDir = filepath.Clean(projectDir)
+	} else if projectDir != "" {
+		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir", projectDir)
+	}
+	s.mu.Lock()
+	notify := false
+	for _, path := range s.files {
+		snapshot.user = append(snapshot.user, s.refresh(path, &notify))
+	}
+	if s.editor != nil {
+		snapshot.user = append(snapshot.user, *s.editor)
+	}
+	if snapshot.projectDir != "" {
+		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
+		if s.sources[path] == nil {
+			s.forgetOldest()
+			s.sources[path] = newSource(path, s.options.Platform)
+			s.sources[path].refresh()
+			notify = true
+		}
+		s.sources[path].used = time.Now()
+		// A user whose project is the directory of the user's own file does not distrust it.
+		if !slices.Contains(s.files, path) {
+			state := s.refresh(path, &notify)
+			snapshot.project = &state
+		}
+	}
+	s.mu.Unlock()
+	if notify {
+		s.poke()
+	}
+	return snapshot
+}
+
+// maxProjects bounds the project files that are kept and watched. An editor has a window's worth of folders open; a client that
+// names a new directory for each command must not use up the user's watches.
+const maxProjects = 64
+
+// forgetOldest makes room for one more project file. The lock is held.
+func (s *Store) forgetOldest() {
+	oldest, count := "", 0
+	for path, source := range s.sources {
+		if slices.Contains(s.files, path) {
+			continue
+		}
+		count++
+		if oldest == "" || source.used.Before(s.sources[oldest].used) {
+			oldest = path
+		}
+	}
+	if count >= maxProjects {
+		delete(s.sources, oldest)
+	}
+}
+
+// refresh brings one source up to date and returns its state. The lock is held.
+func (s *Store) refresh(path string, notify *bool) fileState {
+	source := s.sources[path]
+	if source.refresh() {
+		s.dirty[path] = true
+		*notify = true
+	}
+	return source.state
+}
+
+// host is what settings are expanded against.
+type host struct {
+	platform string
+	home     string // "" where it is not known
+	env      map[string]string
+}
+
+func newHost(options Options) host {
+	h := host{platform: options.Platform, home: options.Home, env: map[string]string{}}
+	for _, entry := range options.Env {
+		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+			h.env[name] = value
+		}
+	}
+	if h.home == "" {
+		h.home = h.env["HOME"]
+	}
+	if h.home == "" {
+		if current, err := user.Current(); err == nil {
+			h.home = current.HomeDir
+		}
+	}
+	if !filepath.IsAbs(h.home) {
+		h.home = ""
+	}
+	return h
+}
+
+// userFiles lists the user's settings files, lowest first.
+func userFiles(userPath string, h host) []string {
+	if userPath != "" {
+		return []string{filepath.Clean(userPath)}
+	}
+	// The XDG base directory specification has a relative path ignored.
+	config := h.env["XDG_CONFIG_HOME"]
+	if !filepath.IsAbs(config) {
+		if h.home == "" {
+			return nil
+		}
+		config = filepath.Join(h.home, ".config")
+	}
+	return []string{filepath.Join(config, "zed", "settings.json"), filepath.Join(config, "sandbox-sidecar", "settings.json")}
+}
+
+func editorState(data []byte, platform string) *fileState {
+	document, problem := decode(data, platform)
+	return &fileState{file: policy.OriginEditor, exists: true, good: document, problem: problem}
+}

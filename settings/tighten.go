@@ -1,0 +1,168 @@
+package settings
+
+import (
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// kinds combines enabled and apply_to.
+func (e *evaluation) kinds() {
+	alone := strictestKinds(e.merged, nil)
+	e.restricted = alone
+	if e.project == nil {
+		return
+	}
+	e.restricted = strictestKinds(e.merged, &e.project.values)
+	for _, key := range []string{"enabled", "apply_to"} {
+		if e.projectSets(key) && e.restricted == alone {
+			e.loosening(key)
+		}
+	}
+	if e.restricted == alone {
+		return
+	}
+	e.merged.Enabled, e.merged.ApplyTo = new(true), new(e.restricted.applyTo())
+	for _, key := range []string{"enabled", "apply_to"} {
+		if e.projectSets(key) {
+			e.fromProject(key)
+		}
+	}
+}
+
+// loosening remarks on a project's enabled or apply_to that asks for less than the user's settings restrict.
+func (e *evaluation) loosening(key string) {
+	asked := e.project.values
+	less := key == "enabled" && !*asked.Enabled && *e.merged.Enabled ||
+		key == "apply_to" && restrictedKinds(true, *asked.ApplyTo).union(e.restricted) != restrictedKinds(true, *asked.ApplyTo)
+	if less {
+		e.without(key, e.project.from[key].at, SeverityInfo, "has no effect: a project's settings can only restrict, and yours restrict more")
+	}
+}
+
+func (e *evaluation) network() {
+	const key = "allow_network"
+	e.policy.Network = policy.Network{Allowed: *e.merged.AllowNetwork, Origin: e.user.originOf(key)}
+	if !e.projectSets(key) {
+		return
+	}
+	switch asked := *e.project.values.AllowNetwork; {
+	case asked && !e.policy.Network.Allowed:
+		e.without(key, e.project.from[key].at, SeverityWarning, "has no effect: your own settings do not allow the network")
+	case !asked && e.policy.Network.Allowed:
+		e.merged.AllowNetwork = new(false)
+		e.policy.Network = policy.Network{Allowed: false, Origin: e.project.originOf(key)}
+		e.fromProject(key)
+	}
+}
+
+func (e *evaluation) variables() {
+	const key = "allowed_env_vars"
+	allowed := e.patternsOf(&e.user)
+	if allowed == nil {
+		allowed = slices.Sorted(slices.Values(defaultEnvVars))
+	}
+	from := e.user.originOf(key)
+	if e.projectSets(key) {
+		asked := e.patternsOf(e.project)
+		both := meetPatterns(allowed, asked)
+		for i, pattern := range e.project.values.AllowedEnvVars {
+			if slices.Contains(asked, pattern) && !slices.Contains(both, pattern) && !(policy.Environment{}).Allows(pattern) {
+				e.without(key, e.project.from[key].element(i), SeverityWarning,
+					"%s has no effect: a project's settings can only restrict; allow it in your own settings too", quote(pattern))
+			}
+		}
+		if !slices.Equal(both, allowed) {
+			from = e.project.originOf(key)
+			e.fromProject(key)
+			e.merged.AllowedEnvVars = both
+		}
+		allowed = both
+	}
+	if allowed == nil {
+		allowed = []string{}
+	}
+	e.policy.Environment = policy.Environment{Allowed: allowed, Origin: from}
+}
+
+func (e *evaluation) sockets() {
+	list := e.socketsOf(&e.user, "")
+	if e.projectSets(socketsKey) {
+		asked := e.socketsOf(e.project, e.policy.Project)
+		for _, s := range asked {
+			if !slices.ContainsFunc(list, s.same) {
+				e.without(socketsKey, s.at, SeverityWarning,
+					"%s has no effect: a project's settings can only restrict; allow it in your own settings too", quote(s.text))
+			}
+		}
+		list = meetSockets(list, asked)
+		e.merged.AllowedUnixSockets = []string{}
+		for _, s := range list {
+			e.merged.AllowedUnixSockets = append(e.merged.AllowedUnixSockets, s.text)
+		}
+		e.fromProject(socketsKey)
+	}
+	e.policy.UnixSockets = socketRules(list)
+}
+
+// protection unites the protected paths of the user and of the project.
+func (e *evaluation) protection() {
+	list := e.protectedOf(&e.user)
+	if _, ok := e.user.from[protectedKey]; !ok {
+		list = e.builtInProtected()
+	}
+	if e.projectSets(protectedKey) {
+		more := e.protectedOf(e.project)
+		if len(more) > 0 {
+			if e.merged.ProtectedPaths == nil {
+				e.merged.ProtectedPaths = slices.Clone(protectedByDefault)
+			}
+			e.merged.ProtectedPaths = slices.Concat(e.merged.ProtectedPaths, e.project.values.ProtectedPaths)
+			e.fromProject(protectedKey)
+		}
+		list = append(list, more...)
+	}
+	e.policy.Protected = sortProtected(append([]policy.Protected{}, list...))
+}
+
+// rest is what needs no resolution, or what a project may not decide.
+func (e *evaluation) rest() {
+	e.policy.OnDenied = map[OnDenied]policy.OnDenied{
+		OnDeniedReport: policy.Report, OnDeniedAsk: policy.Ask, OnDeniedIgnore: policy.Ignore,
+	}[*e.merged.OnDenied]
+	for _, key := range []string{"on_denied", "process_tracking"} {
+		if e.projectSets(key) {
+			e.without(key, e.project.from[key].at, SeverityInfo, "has no effect in a project's settings")
+		}
+	}
+	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == OnUnavailableRefuse {
+		if was := e.merged.OnUnavailable; was == nil || *was != OnUnavailableRefuse {
+			e.merged.OnUnavailable = new(OnUnavailableRefuse)
+			e.fromProject("on_unavailable")
+		}
+	}
+	const toolchains = "toolchains"
+	for _, layer := range []*settings{&e.user, e.project} {
+		if layer != nil && len(layer.values.Toolchains) > 0 {
+			from := layer.from[toolchains]
+			e.report(from.file, from.at, SeverityWarning, toolchains, "has no effect in this version; grant the paths and variables themselves")
+		}
+	}
+	if e.projectSets(toolchains) {
+		e.merged.Toolchains = intersect(e.merged.Toolchains, e.project.values.Toolchains)
+		e.fromProject(toolchains)
+	}
+	e.merged = e.merged.clone()
+}
+
+// onUnavailable is the stricter of what the user and the project say for the kind.
+func (e *evaluation) onUnavailable(kind Kind) policy.OnUnavailable {
+	strictest := defaultOnUnavailable(kind)
+	if e.merged.OnUnavailable != nil {
+		strictest = *e.merged.OnUnavailable
+	}
+	if strictest == OnUnavailableWarn {
+		return policy.Warn
+	}
+	return policy.Refuse
+}

@@ -1,0 +1,42 @@
+package settings
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+var (
+	errBadPattern = errors.New("expected NAME or PREFIX_*, of letters, digits and _")
+	errEverything = errors.New("would pass everything; name what a session needs")
+)
+
+// checkPattern validates an entry of allowed_env_vars.
+func checkPattern(pattern string) error {
+	if pattern == "*" {
+		return errEverything
+	}
+	if !isName(strings.TrimSuffix(pattern, "*")) {
+		return errBadPattern
+	}
+	return nil
+}
+
+// patternsOf returns the valid entries of allowed_env_vars, sorted; nil where the layer does not set it.
+func (e *evaluation) patternsOf(s *settings) []string {
+	const key = "allowed_env_vars"
+	from, ok := s.from[key]
+	if !ok {
+		return nil
+	}
+	list := []string{}
+	for i, pattern := range s.values.AllowedEnvVars {
+		if err := checkPattern(pattern); err != nil {
+			e.report(from.file, from.element(i), SeverityError, key, "%s: %v; the entry does not count", quote(pattern), err)
+			continue
+		}
+		list = append(list, pattern)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

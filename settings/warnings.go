@@ -1,0 +1,137 @@
+package settings
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// warnings lists what the user should see when a session of that kind starts.
+func (s *Snapshot) warnings(e *evaluation, kind Kind) []string {
+	var list []string
+	for _, state := range s.user {
+		if state.problem == nil {
+			continue
+		}
+		if state.good != nil {
+			list = append(list, fmt.Sprintf("%s cannot be used (%s): its last good content counts", state.file, state.problem))
+		} else {
+			list = append(list, fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", state.file, state.problem))
+		}
+	}
+	for _, state := range s.user {
+		list = append(list, countErrors(state, e.diagnostics)...)
+	}
+	if !e.restricted.has(kind) {
+		return list
+	}
+	list = append(list, e.refusals...)
+	list = append(list, e.projectRisks()...)
+	return append(list, s.exposed(e)...)
+}
+
+// countErrors says that a file of the user's has entries that do not count: a misspelt one may be what the user relies on.
+func countErrors(state fileState, diagnostics []FileDiagnostic) []string {
+	var first *FileDiagnostic
+	count := 0
+	for i, d := range diagnostics {
+		whole := state.problem != nil && d.Diagnostic == *state.problem
+		if d.File != state.file || d.Severity != SeverityError || whole {
+			continue
+		}
+		if first == nil {
+			first = &diagnostics[i]
+		}
+		count++
+	}
+	switch count {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("a setting does not count: %s", first)}
+	default:
+		return []string{fmt.Sprintf("%d settings do not count, the first: %s", count, first)}
+	}
+}
+
+// projectRisks names project directories that hold much more than a project.
+func (e *evaluation) projectRisks() []string {
+	project := e.policy.Project
+	if project == "" {
+		return nil
+	}
+	real := func(path string) string { return e.resolver.resolve(path).path }
+	home := ""
+	if e.host.home != "" {
+		home = real(e.host.home)
+	}
+	switch {
+	case project == "/":
+		return []string{"the project directory is /: sessions may write every file that you may"}
+	case project == home:
+		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
+			" your keys, your mail and the start-up files of your programs", project)}
+	case home != "" && policy.Contains(project, home):
+		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
+			" your keys, your mail and the start-up files of your programs", project)}
+	case project == real("/tmp") || project == real("/var/tmp"):
+		return []string{fmt.Sprintf("the project directory %s is shared by all programs: it is writable for every session"+
+			" of every project", project)}
+	}
+	return nil
+}
+
+// exposed lists the user's settings files that a session could change.
+func (s *Snapshot) exposed(e *evaluation) []string {
+	var list []string
+	for _, path := range s.settingsFiles(e.resolver) {
+		if rule, ok := e.policy.Find(policy.Write, path); ok {
+			list = append(list, fmt.Sprintf("the settings file %s is writable from inside: %s is granted by %s; a session can change"+
+				" what later sessions may do", path, rule.Path, rule.Origin))
+		}
+	}
+	return list
+}
+
+// Guarded lists, sorted, what must never be writable from inside a session, whatever is granted: the user's settings files, under
+// their real paths and under the names by which they are found, and the other files of the standard settings directories (tasks
+// and key bindings run programs too). A path that does not exist is listed where creating it would add settings.
+func (s *Snapshot) Guarded() []string {
+	r := newResolver(s.files)
+	list := s.settingsFiles(r)
+	for _, state := range s.user {
+		dir := filepath.Dir(state.file)
+		if state.file == policy.OriginEditor || !slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(dir)) {
+			continue
+		}
+		real := r.resolve(dir).path
+		names, err := s.files.readDir(real)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			path := filepath.Join(real, name)
+			if !r.entry(path).mode.IsDir() {
+				list = append(list, path)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// settingsFiles are the user's files: each under its real path, and where its name lies, which differs if it is a symlink.
+func (s *Snapshot) settingsFiles(r *resolver) []string {
+	var list []string
+	for _, state := range s.user {
+		if state.file == policy.OriginEditor {
+			continue
+		}
+		dir, name := filepath.Split(state.file)
+		list = append(list, r.resolve(state.file).path, filepath.Join(r.resolve(dir).path, name))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

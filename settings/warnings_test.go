@@ -1,0 +1,142 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWarnings_NameTheRisk(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{
+		userFile: "", "/home/u/project/": "", "/tmp/": "", "/var/tmp/": "", "/home/u/link": "-> /home/u", "/home/u/root": "-> /",
+		"/home/u/.zshrc": "-> project/zshrc",
+	})
+	const on = `{"enabled": true}`
+	tests := []struct{ name, user, project, want string }{
+		{"root", on, "/", "the project directory is /"},
+		{"home", on, "/home/u", "is your home directory"},
+		{"home by symlink", on, "/home/u/link", "is your home directory"},
+		{"parent of home", on, "/home", "holds your home directory"},
+		{"root by symlink", on, "/home/u/root", "the project directory is /"},
+		{"temporary directory", on, "/tmp", "is shared by all programs"},
+		{"other temporary directory", on, "/var/tmp", "is shared by all programs"},
+		{"settings in the project", on, "/home/u/.config", "the settings file " + userFile + " is writable from inside: /home/u/.config is granted by projectDir (session)"},
+		{
+			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config/zed"]}`, "/home/u/project",
+			"granted by additional_read_write_paths (" + userFile + ":1)",
+		},
+		{"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project", "2 settings do not count, the first: "},
+		{"one that does not", `{"enabled": "yes"}`, "/home/u/project", "a setting does not count: " + userFile + ":1:38: error: enabled: expected true or false"},
+		{"built-in grant through a writable link", `{"enabled": true, "additional_read_write_paths": ["~/"]}`, "/home/u/project", `"~/.zshrc" crosses the symlink`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := snapshotOf(t, f, test.user, "")
+			s.projectDir = test.project
+			if got := strings.Join(s.Compile(KindTool).Warnings, "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("warnings lack %q:\n%s", test.want, got)
+			}
+		})
+	}
+	if got := snapshotOf(t, f, on, "").Compile(KindTool).Warnings; len(got) != 0 {
+		t.Errorf("an ordinary project: %q", got)
+	}
+	s := snapshotOf(t, f, `{"enabled": false}`, "")
+	s.projectDir = "/"
+	if got := s.Compile(KindTool).Warnings; len(got) != 0 {
+		t.Errorf("what is not restricted cannot be at risk: %q", got)
+	}
+}
+
+func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{
+		"/home/u/dotfiles/zed.json":            "",
+		"/home/u/.config/zed/settings.json":    "-> ../../dotfiles/zed.json",
+		"/home/u/.config/zed/tasks.json":       "",
+		"/home/u/.config/zed/themes/a.json":    "",
+		"/home/u/.config/zed/more":             "-> themes",
+		"/home/u/dotfiles/bashrc":              "",
+		"/home/u/elsewhere/sidecar/other.json": "",
+		"/home/u/.config/sandbox-sidecar":      "-> ../elsewhere/sidecar",
+		"/home/u/my/settings.json":             "",
+		"/home/u/my/unrelated.txt":             "",
+	})
+	s := snapshotOf(t, f, "", "")
+	s.user = []fileState{
+		{file: "/home/u/.config/zed/settings.json"}, {file: "/home/u/.config/sandbox-sidecar/settings.json"}, {file: "/home/u/my/settings.json"}, {file: "editor"},
+	}
+	want := []string{
+		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json", "/home/u/dotfiles/zed.json",
+		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
+	}
+	if got := s.Guarded(); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestReadFile_DoesNotHangOrGrowWithoutBound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sparse := filepath.Join(dir, "sparse")
+	file, err := os.Create(sparse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Truncate(100 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	most := filepath.Join(dir, "most")
+	if err := os.WriteFile(most, make([]byte, maxFileSize), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := readFile(sparse); err == nil {
+		t.Error("100 MiB are accepted")
+	}
+	if data, _, err := readFile(most); err != nil || len(data) != maxFileSize {
+		t.Errorf("the largest file: %d bytes, %v", len(data), err)
+	}
+	if _, _, err := readFile(filepath.Join(most, "x")); !missing(err) {
+		t.Errorf("a path through a file: %v", err)
+	}
+}
+
+func TestCheckPattern(t *testing.T) {
+	t.Parallel()
+	for pattern, legal := range map[string]bool{
+		"A": true, "_a9": true, "A_*": true, "A*": true, "": false, "*": false, "9": false, "A-B": false, "A*B": false, "A**": false,
+		"*A": false, "A=B": false, "Ä": false, "A\n": false,
+	} {
+		if err := checkPattern(pattern); (err == nil) != legal {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	t.Parallel()
+	h := host{home: "/h", env: map[string]string{"A": "/a", "E": "", "T": "~/x", "R": "rel", "N": "\x00"}}
+	for text, want := range map[string]string{
+		"~": "/h", "~/": "/h/", "~/x": "/h/x", "$A/b": "/a/b", "${A}b": "/ab", "/x$A": "/x/a", "/x/$": "/x/$", "/x/$-": "/x/$-", "/~": "/~",
+		"/a/../b": "/a/../b", "/$$A": "/$/a", "/\xff": "/\xff", "/'\"\n": "/'\"\n",
+		"$E": "", "$NO": "", "$T": "", "$R": "", "$N": "", "${A": "", "${}": "", "${A-b}": "", "~u": "", "": "", "x": "", "./x": "", "/\x00": "",
+	} {
+		got, err := h.expand(text, "")
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	if got, err := h.expand("x/../y", "/p"); got != "/p/x/../y" || err != nil {
+		t.Errorf("relative to a project: %q, %v", got, err)
+	}
+	if _, err := (host{}).expand("~/x", ""); err == nil {
+		t.Error("a home directory out of nowhere")
+	}
+}

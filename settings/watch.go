@@ -1,0 +1,210 @@
+package settings
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// debounce: one save is up to a dozen events within a few milliseconds (write a temporary file, sync, chmod, rename); half a
+	// tenth of a second is past all of them and below what a person notices.
+	debounce = 50 * time.Millisecond
+	// debounceMost bounds the wait when events never pause, as a session can arrange.
+	debounceMost = 500 * time.Millisecond
+	// pollInterval is for machines without a watch to spare. Spawns look at the files themselves, so it only delays notifications.
+	pollInterval = 2 * time.Second
+)
+
+// watch is the store's goroutine: it keeps the watches on the files and reports changes until stopped is closed.
+func (s *Store) watch(stopped <-chan struct{}, newWatcher func() (*fsnotify.Watcher, error)) {
+	w := &watch{store: s, poked: make(chan struct{}, 1), armed: map[string]bool{}}
+	watcher, err := newWatcher()
+	if err != nil {
+		w.fallBack(err)
+	} else {
+		w.watcher = watcher
+		pumped := make(chan struct{})
+		// Events are drained by a goroutine of their own: while a watch is added or OnChange runs, fsnotify must not block.
+		go func() { defer close(pumped); w.pump() }()
+		defer func() {
+			if err := watcher.Close(); err != nil {
+				s.log.Warn("settings: close watcher", "error", err)
+			}
+			<-pumped
+		}()
+	}
+	w.run(stopped)
+	if w.poll != nil {
+		w.poll.Stop()
+	}
+}
+
+type watch struct {
+	store   *Store
+	watcher *fsnotify.Watcher // nil: polling only
+	poll    *time.Ticker      // nil: not polling
+	poked   chan struct{}     // something relevant happened
+	armed   map[string]bool   // watched directories
+	// names are the paths whose events matter. Read by the pump.
+	names atomic.Pointer[map[string]bool]
+}
+
+func (w *watch) run(stopped <-chan struct{}) {
+	timer := time.NewTimer(0) // the first round arms the watches and sees what changed since the files were read
+	var first time.Time       // when the pending events began; zero: none are pending
+	for {
+		var tick <-chan time.Time
+		if w.poll != nil {
+			tick = w.poll.C
+		}
+		select {
+		case <-stopped:
+			timer.Stop()
+			return
+		case <-w.store.wake:
+		case <-w.poked:
+		case <-tick:
+			w.round()
+			continue
+		case <-timer.C:
+			first = time.Time{}
+			w.round()
+			continue
+		}
+		now := time.Now()
+		if first.IsZero() {
+			first = now
+		}
+		timer.Reset(max(0, min(debounce, first.Add(debounceMost).Sub(now))))
+	}
+}
+
+// round arms the watches first and looks at the files second: what changes in between is seen either way.
+func (w *watch) round() {
+	w.arm()
+	if files := w.store.takeDirty(); len(files) > 0 && w.store.options.OnChange != nil {
+		w.store.options.OnChange(Change{Files: files})
+	}
+}
+
+// arm watches every directory in which a name on the way to a settings file is looked up: of a file that does not exist yet, the
+// nearest directory that does. A directory that appears while it is being done is found by the next pass.
+func (w *watch) arm() {
+	if w.watcher == nil {
+		return
+	}
+	for range 5 {
+		dirs, names := w.store.wanted()
+		w.names.Store(&names)
+		for dir := range w.armed {
+			if !dirs[dir] {
+				delete(w.armed, dir)
+				if err := w.watcher.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+					w.store.log.Debug("settings: stop watching", "dir", dir, "error", err)
+				}
+			}
+		}
+		for dir := range dirs {
+			// Added again each time: behind the same name there may be another directory by now, and adding twice does no harm.
+			switch err := w.watcher.Add(dir); {
+			case err == nil:
+				w.armed[dir] = true
+			case !missing(err):
+				w.fallBack(err)
+			}
+		}
+		if again, _ := w.store.wanted(); maps.Equal(again, dirs) {
+			return
+		}
+	}
+}
+
+// fallBack polls, beside what watches there are.
+func (w *watch) fallBack(err error) {
+	if w.poll != nil {
+		return
+	}
+	w.store.log.Warn("settings: cannot watch: polling instead; on Linux fs.inotify.max_user_watches or max_user_instances may be used up",
+		"error", err, "interval", pollInterval)
+	w.poll = time.NewTicker(pollInterval)
+}
+
+// pump drains the watcher until it is closed.
+func (w *watch) pump() {
+	events, failures := w.watcher.Events, w.watcher.Errors
+	for events != nil {
+		select {
+		case event, ok := <-events:
+			if !ok {
+				return
+			}
+			if names := w.names.Load(); names != nil && !(*names)[event.Name] {
+				continue
+			}
+		case err, ok := <-failures:
+			if !ok {
+				failures = nil
+				continue
+			}
+			// The likely one is an overflow: events were lost, so anything may have changed.
+			w.store.log.Warn("settings: watch", "error", err)
+		}
+		select {
+		case w.poked <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// poke asks the goroutine for a round.
+func (s *Store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takeDirty looks at every file and returns those that changed since the last call.
+func (s *Store) takeDirty() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, source := range s.sources {
+		if source.refresh() {
+			s.dirty[path] = true
+		}
+	}
+	files := slices.Sorted(maps.Keys(s.dirty))
+	clear(s.dirty)
+	return files
+}
+
+// wanted returns the directories to watch and the names in them that matter, as they are now.
+func (s *Store) wanted() (dirs, names map[string]bool) {
+	s.mu.Lock()
+	paths := slices.Collect(maps.Keys(s.sources))
+	s.mu.Unlock()
+	dirs, names = map[string]bool{}, map[string]bool{}
+	r := newResolver(osFiles)
+	for _, path := range paths {
+		target := r.resolve(path)
+		for i, step := range target.steps {
+			e := r.entry(filepath.Join(step.dir, step.name))
+			last := i == len(target.steps)-1 || e.err != nil
+			names[filepath.Join(step.dir, step.name)] = true
+			names[step.dir] = true
+			if watchAncestors || last || e.target != "" {
+				dirs[step.dir] = true
+			}
+			if e.err != nil {
+				break
+			}
+		}
+	}
+	return dirs, names
+}
