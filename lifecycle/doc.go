@@ -1,0 +1,10 @@
+// Package lifecycle holds processes together that must die together, and watches the editor's own life.
+//
+// A [Tracker] is opened once; it finds out by trying what the machine offers and makes a [Group] for each session. A process joins
+// its group before it runs anything of the user's, so whatever it starts is in the group too. [Group.Kill] returns when the group
+// is empty, or with [ErrSurvivors]: it never reports an end that did not happen.
+//
+// Groups come in two mechanisms. A cgroup (Linux, cgroup v2) cannot be left by what Landlock confines, and is killed by the kernel
+// at once. A process group is what remains elsewhere: it is found again by its session id, and a process that calls setsid(2) is
+// lost from it, which Tracking.Guarantee says.
+package lifecycle

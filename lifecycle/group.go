@@ -1,0 +1,44 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// ErrSurvivors means that processes were still alive when the time to kill them had run out.
+var ErrSurvivors = errors.New("processes survived being killed")
+
+// Mechanisms of tracking, as they stand in spawn replies.
+const (
+	MechanismCgroup       = "cgroup"
+	MechanismProcessGroup = "process_group"
+)
+
+// Tracking says how processes are held together.
+type Tracking struct {
+	// Mechanism is one of the Mechanism… names.
+	Mechanism string
+	// Guarantee is true where no process can leave its group by its own doing.
+	Guarantee bool
+	// Detail says in words what holds and what does not.
+	Detail string
+	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
+	Fix string
+}
+
+// Group is a set of processes that die together. Its methods may be called from several goroutines.
+type Group interface {
+	// Attach prepares attr so that a child started with it is born in the group, where the mechanism can do that.
+	Attach(attr *syscall.SysProcAttr)
+	// Add takes in a child that was started with the attributes of Attach and that has not yet started anything itself. The child must
+	// be a session leader.
+	Add(pid int) error
+	// Kill ends every process of the group and returns how many it had to kill, once the group is empty. When ctx ends first, the
+	// error wraps ErrSurvivors.
+	Kill(ctx context.Context) (killed int, err error)
+	// Close gives back what the group holds in the kernel. The group must be empty.
+	Close() error
+	// Tracking describes the mechanism.
+	Tracking() Tracking
+}
