@@ -29,6 +29,8 @@ type Options struct {
 	Platform string
 	// Logger may be nil.
 	Logger *slog.Logger
+	// Once leaves the files unwatched, for a program that asks once and ends: OnChange is never called.
+	Once bool
 	// OnChange is called after settings files changed, from a goroutine of the store, one call at a time. It may call Snapshot but
 	// not Close. May be nil.
 	OnChange func(Change)
@@ -92,6 +94,10 @@ func open(options Options, newWatcher func() (*fsnotify.Watcher, error)) (*Store
 	for _, path := range s.files {
 		s.sources[path] = newSource(path, options.Platform)
 		s.sources[path].refresh()
+	}
+	if options.Once {
+		s.stop = func() {}
+		return s, nil
 	}
 	stopped := make(chan struct{})
 	s.stop = sync.OnceFunc(func() { close(stopped) })
