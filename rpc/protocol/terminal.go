@@ -207,7 +207,7 @@ type SessionInfo struct {
 type CloseParams struct {
 	SessionID string `json:"sessionId"`
 	// GraceMs is how long, in milliseconds, the leader may take to end after SIGHUP before everything is killed; 0 kills at once.
-	// Default: 500. At most 60000.
+	// Default: 300 for a terminal, 0 for a tool. At most 60000.
 	GraceMs *int `json:"graceMs,omitempty"`
 }
 
