@@ -1,0 +1,41 @@
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// ErrUnavailable means that this machine cannot enforce a policy.
+var ErrUnavailable = errors.New("sandbox unavailable")
+
+// Backend is one operating system's sandbox. Its methods may be called from several goroutines.
+type Backend interface {
+	// Name is the operating system: "linux", "darwin".
+	Name() string
+	// Probe says what can be enforced here, by really trying it in a process that is thrown away. It has an entry for each of
+	// Protections, except ProcessTracking, which is package lifecycle's.
+	Probe(ctx context.Context) map[string]Protection
+	// Confine translates a policy for the stage. The error wraps ErrUnavailable where the machine lacks what the policy needs most, and
+	// says what; nothing may then be started under that policy as if it held.
+	Confine(p *policy.Policy) (Confinement, error)
+	// Stage is the command line that runs the stage. The rest of the handshake is RunStage's.
+	Stage() (path string, argv []string)
+}
+
+// Confinement is what a backend tells its own half in the stage, in a form only the two understand.
+type Confinement json.RawMessage
+
+// MarshalJSON passes the bytes through; nil is null.
+func (c Confinement) MarshalJSON() ([]byte, error) { return json.RawMessage(c).MarshalJSON() }
+
+// UnmarshalJSON passes the bytes through; null is nil.
+func (c *Confinement) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*c = nil
+		return nil
+	}
+	return (*json.RawMessage)(c).UnmarshalJSON(data)
+}

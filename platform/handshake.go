@@ -1,0 +1,72 @@
+package platform
+
+import (
+	"fmt"
+)
+
+// The sidecar and the stage share one stream socket, which is descriptor StageFD in the stage and close-on-exec there:
+//
+//	sidecar                          stage
+//	start ─────────────────────────► mark every descriptor above 2 close-on-exec
+//	(put it into its group)
+//	Order ─────────────────────────► change directory, confine, prove it by the canary
+//	      ◄───────────────────────── Report{Enforcement}
+//	      ◄───────────────────────── end of stream: the target was executed
+//	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
+//
+// Orders travel here, not in argv or the environment, because those are readable by others and limited in size. A stage whose sidecar
+// dies before the order reads the end of the stream and exits.
+
+// StageFD is the descriptor of the handshake in the stage.
+const StageFD = 3
+
+// Order is what the sidecar wants executed.
+type Order struct {
+	// Program is a path, or a name to be looked up in the PATH of Env. Empty: confine, report and exit (a probe).
+	Program string `json:"program"`
+	// Argv holds the arguments, the program's own name first.
+	Argv []string `json:"argv"`
+	// Env is the whole environment.
+	Env []string `json:"env"`
+	// Dir is the working directory, absolute.
+	Dir string `json:"dir"`
+	// Confinement is the backend's; null leaves the process unconfined.
+	Confinement Confinement `json:"confinement"`
+}
+
+// Report is one message of the stage: either field is set.
+type Report struct {
+	Enforcement *Enforcement `json:"enforcement,omitempty"`
+	Failure     *Failure     `json:"failure,omitempty"`
+}
+
+// Step names the part of the stage's work that failed.
+type Step string
+
+const (
+	// StepDirectory is changing to the working directory.
+	StepDirectory Step = "change directory"
+	// StepConfine is confining; the machine or the policy is at fault.
+	StepConfine Step = "confine"
+	// StepProgram is finding and executing the program.
+	StepProgram Step = "execute"
+)
+
+// Failure says why the target was not executed.
+type Failure struct {
+	Step Step `json:"step"`
+	// Path is the file or directory concerned; empty where there is none.
+	Path string `json:"path,omitempty"`
+	// Cause is in words.
+	Cause string `json:"cause"`
+	// Denied is true where the cause is a lack of permission.
+	Denied bool `json:"denied,omitempty"`
+}
+
+// Error renders the failure in the form of every error here: what was attempted, on what, cause.
+func (f *Failure) Error() string {
+	if f.Path == "" {
+		return fmt.Sprintf("%s: %s", f.Step, f.Cause)
+	}
+	return fmt.Sprintf("%s: %s: %s", f.Step, f.Path, f.Cause)
+}

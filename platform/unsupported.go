@@ -1,0 +1,43 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Unsupported is the backend of a system without a sandbox of ours. It starts unconfined sessions and refuses to pretend any other.
+type Unsupported struct {
+	// System is the operating system's name.
+	System string
+	// Executable is the path of this very binary.
+	Executable string
+}
+
+// Name is the operating system's name.
+func (u Unsupported) Name() string { return u.System }
+
+// Stage runs this very binary again.
+func (u Unsupported) Stage() (string, []string) {
+	return u.Executable, []string{"sandbox-sidecar", "stage"}
+}
+
+// Confine always fails.
+func (u Unsupported) Confine(*policy.Policy) (Confinement, error) {
+	return nil, fmt.Errorf("%w: this version has no sandbox for %s", ErrUnavailable, u.System)
+}
+
+// Probe reports every protection as absent.
+func (u Unsupported) Probe(context.Context) map[string]Protection {
+	protections := map[string]Protection{}
+	for _, name := range Protections {
+		if name != ProcessTracking {
+			protections[name] = Protection{Status: Absent, Detail: "this version has no sandbox for " + u.System}
+		}
+	}
+	return protections
+}
+
+// RefuseToConfine is the stage's half of Unsupported.
+func RefuseToConfine(Confinement) (Enforcement, error) { return Enforcement{}, ErrUnavailable }
