@@ -1,0 +1,5 @@
+// Package linux confines processes with Landlock.
+//
+// The translation of a policy into a ruleset is a pure function over the table of Landlock's ABI versions ([Translate]); files whose
+// name ends in _linux.go make the system calls. What a kernel lacks is never papered over: it stands in the report.
+package linux

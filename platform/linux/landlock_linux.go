@@ -1,0 +1,81 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// abiVersionOf asks the kernel. The error says why there is no Landlock in words a user can act on.
+func abiVersionOf() (int, error) {
+	version, err := landlock.LandlockGetABIVersion()
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return 0, errors.New("landlock is not built into this kernel, or a filter hides it")
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return 0, errors.New("landlock is switched off on this machine")
+	case err != nil:
+		return 0, fmt.Errorf("ask for landlock's version: %w", err)
+	}
+	return version, nil
+}
+
+// enforce puts the ruleset in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It returns
+// the paths that could not be granted.
+func enforce(r Ruleset) ([]platform.Missing, error) {
+	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS), Scoped: uint64(r.Scoped)}, 0)
+	if err != nil {
+		return nil, fmt.Errorf("create landlock ruleset: %w", err)
+	}
+	defer unix.Close(fd)
+	var missing []platform.Missing
+	for _, rule := range r.Rules {
+		err := addRule(fd, rule)
+		if err == nil {
+			continue
+		}
+		if rule.Required || !unreachable(err) {
+			return nil, fmt.Errorf("grant %s: %w", rule.Path, err)
+		}
+		missing = append(missing, platform.Missing{Path: rule.Path, Reason: err.Error()})
+	}
+	if err := landlock.LandlockRestrictSelf(fd, 0); err != nil {
+		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
+	}
+	return missing, nil
+}
+
+// unreachable are the errors of a path that is not there for us; a grant of it would open nothing.
+func unreachable(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ELOOP) ||
+		errors.Is(err, unix.ENAMETOOLONG)
+}
+
+func addRule(ruleset int, rule Rule) error {
+	// The policy's paths are real paths. A component that has become a symlink since was put there to move the grant.
+	fd, err := unix.Openat2(unix.AT_FDCWD, rule.Path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// The kind is asked of the descriptor, not of the path: between two looks at a path it may change.
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	access := rule.Access
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= fsFile
+	}
+	if access == 0 {
+		return nil
+	}
+	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
+}

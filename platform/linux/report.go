@@ -1,0 +1,114 @@
+package linux
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// report says what a ruleset protects once it is in force and its canary was refused.
+func report(r Ruleset) map[string]platform.Protection {
+	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
+	protections := map[string]platform.Protection{
+		platform.Filesystem: layered(platform.Filesystem, r.ABI, platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanism,
+			Detail: "what is not granted cannot be opened, created, removed, renamed or linked; that it exists, and its metadata, stays visible; " +
+				"terminals of the same user below /dev/pts can be opened where the policy grants /dev/pts",
+		}),
+		platform.Execute: {
+			Status: platform.Enforced, Mechanism: mechanism,
+			Detail: "programs run only from where executing is granted; an interpreter or the loader can still run what it can read",
+		},
+		platform.Network: {
+			Status: platform.Absent, NotAsked: !r.Asked.Network,
+			Detail: "the network is not restricted", Fix: fixNetwork(r.Asked.Network),
+		},
+		platform.UnixSockets: unixSockets(r, mechanism),
+		platform.Signals: layered(platform.Signals, r.ABI, platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
+		}),
+		platform.ProtectedPaths: {
+			Status: platform.Absent, NotAsked: !r.Asked.ProtectedPaths,
+			Detail: "protected paths inside the project can be written; this version does not enforce them",
+		},
+		platform.Syscalls: {
+			Status: platform.Degraded, Mechanism: "no_new_privs, capability bounding set",
+			Detail: "setuid programs gain nothing and dangerous capabilities are gone; system calls are not filtered in this version",
+		},
+		platform.Denials: {
+			Status: platform.Absent, NotAsked: !r.Asked.Denials,
+			Detail: "denials are not reported; this version only lets them fail",
+		},
+	}
+	if r.Asked.WholeFilesystem {
+		protections[platform.Filesystem] = platform.Protection{
+			Status: platform.Degraded, Mechanism: mechanism,
+			Detail: "the settings grant reading everywhere, so no canary can prove that anything is refused",
+			Fix:    `take "/" out of the granted paths`,
+		}
+	}
+	return protections
+}
+
+// layered lowers a protection to degraded, or to absent where nothing is left of it, by what the kernel's ABI version lacks.
+func layered(name string, abi int, whole platform.Protection) platform.Protection {
+	var lacks []string
+	kernel := ""
+	for _, row := range abiVersions {
+		if row.protection == name && row.version > abi && row.without != "" {
+			lacks = append(lacks, row.without)
+			kernel = row.kernel
+		}
+	}
+	if len(lacks) == 0 {
+		return whole
+	}
+	whole.Status = platform.Degraded
+	if name == platform.Signals {
+		whole.Status, whole.Mechanism = platform.Absent, ""
+	}
+	whole.Detail = strings.Join(lacks, "; ")
+	whole.Fix = fmt.Sprintf("use Linux %s or newer", kernel)
+	return whole
+}
+
+func unixSockets(r Ruleset, mechanism string) platform.Protection {
+	switch {
+	case r.FS&fsConnect != 0:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanism,
+			Detail: "only granted sockets of outside processes can be connected to",
+		}
+	case r.Scoped != 0:
+		return platform.Protection{
+			Status: platform.Degraded, Mechanism: mechanism,
+			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to",
+			Fix:    "use Linux 7.1 or newer",
+		}
+	default:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "sockets of outside processes can be connected to", Fix: "use Linux 7.1 or newer",
+		}
+	}
+}
+
+func fixNetwork(asked bool) string {
+	if asked {
+		return "set allow_network to true; this version cannot switch the network off"
+	}
+	return ""
+}
+
+// absent is the report of a machine without Landlock.
+func absent(cause error) map[string]platform.Protection {
+	protections := map[string]platform.Protection{}
+	for _, name := range platform.Protections {
+		if name != platform.ProcessTracking {
+			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixLandlock}
+		}
+	}
+	return protections
+}
+
+const fixLandlock = `use Linux 5.13 or newer with Landlock enabled ("landlock" in /sys/kernel/security/lsm; boot parameter lsm=landlock,…)`

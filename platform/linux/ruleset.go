@@ -1,0 +1,112 @@
+package linux
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Ruleset is a policy in Landlock's terms: what the kernel governs, and what is granted of it. It is what the sidecar sends to the
+// stage.
+type Ruleset struct {
+	ABI    int      `json:"abi"`
+	FS     FSAccess `json:"fs"`
+	Scoped Scope    `json:"scoped"`
+	Rules  []Rule   `json:"rules"`
+	// Canary is refused once the ruleset is in force.
+	Canary *Canary `json:"canary"`
+	// Asked says which protections the policy wants.
+	Asked Asked `json:"asked"`
+}
+
+// Rule grants rights below a path. Rights that mean nothing on a file are left out by the stage where the path is one.
+type Rule struct {
+	Path   string   `json:"path"`
+	Access FSAccess `json:"access"`
+	// Required rules must be granted: a session without its project directory is not the session that was asked for.
+	Required bool `json:"required,omitempty"`
+}
+
+// Canary is an access that works before the ruleset is in force and must not work after.
+type Canary struct {
+	// Path is a directory that everybody may list.
+	Path string `json:"path"`
+}
+
+// Asked are the protections that a policy may leave out.
+type Asked struct {
+	Network        bool `json:"network"`
+	ProtectedPaths bool `json:"protectedPaths"`
+	Denials        bool `json:"denials"`
+	// WholeFilesystem is true where the policy grants reading all of "/", so that nothing is left for the canary.
+	WholeFilesystem bool `json:"wholeFilesystem"`
+}
+
+// canaryPaths are directories that exist everywhere and that everybody may list (mode 0755 or 0555).
+var canaryPaths = []string{"/", "/sys", "/boot", "/var", "/home"}
+
+// Translate turns a policy into a ruleset for a kernel with the given ABI version. It is pure: whether paths exist is the stage's
+// business.
+func Translate(p *policy.Policy, abi int) Ruleset {
+	fs, scoped := handled(abi)
+	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}}
+	for _, rule := range p.Rules {
+		access := translateAccess(rule.Access) & fs
+		if access == 0 {
+			continue
+		}
+		ruleset.Rules = append(ruleset.Rules, Rule{
+			Path: rule.Path, Access: access,
+			Required: rule.Origin.File == policy.OriginSession,
+		})
+	}
+	for _, socket := range p.UnixSockets {
+		if socket.Path != "" && fsConnect&fs != 0 {
+			ruleset.Rules = append(ruleset.Rules, Rule{Path: socket.Path, Access: fsConnect})
+		}
+	}
+	for _, path := range canaryPaths {
+		if _, granted := p.Find(policy.Read, path); !granted {
+			ruleset.Canary = &Canary{Path: path}
+			break
+		}
+	}
+	ruleset.Asked = Asked{
+		Network:         !p.Network.Allowed,
+		ProtectedPaths:  len(p.Protected) > 0,
+		Denials:         p.OnDenied != policy.Ignore,
+		WholeFilesystem: ruleset.Canary == nil,
+	}
+	return ruleset
+}
+
+func translateAccess(access policy.Access) FSAccess {
+	var fs FSAccess
+	for _, pair := range []struct {
+		from policy.Access
+		to   FSAccess
+	}{{policy.Read, fsRead}, {policy.Write, fsWrite}, {policy.Execute, fsExecute}, {policy.Device, fsDevice}} {
+		if access.Has(pair.from) {
+			fs |= pair.to
+		}
+	}
+	return fs
+}
+
+// String renders the ruleset for people and golden files.
+func (r Ruleset) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "landlock abi %d\nhandled %s\nscoped %s\n", r.ABI, r.FS, r.Scoped)
+	if r.Canary != nil {
+		fmt.Fprintf(&b, "canary list %q\n", r.Canary.Path)
+	}
+	for _, rule := range r.Rules {
+		required := ""
+		if rule.Required {
+			required = " (required)"
+		}
+		fmt.Fprintf(&b, "allow %q %s%s\n", rule.Path, rule.Access, required)
+	}
+	return b.String()
+}

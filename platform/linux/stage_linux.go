@@ -1,0 +1,44 @@
+package linux
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// RunStage is the stage of this platform; see platform.RunStage.
+func RunStage() int { return platform.RunStage(confineSelf) }
+
+// confineSelf confines the calling thread in an order that matters: the canary is tried while everything is still allowed,
+// capabilities go before no_new_privs (both are this thread's and are kept by execve), and Landlock, which needs no_new_privs, comes
+// last, because afterwards even opening the granted paths could fail.
+func confineSelf(confinement platform.Confinement) (platform.Enforcement, error) {
+	var ruleset Ruleset
+	if err := json.Unmarshal(confinement, &ruleset); err != nil {
+		return platform.Enforcement{}, fmt.Errorf("read ruleset: %w", err)
+	}
+	if ruleset.Canary != nil {
+		if err := proveBefore(ruleset.Canary); err != nil {
+			return platform.Enforcement{}, err
+		}
+	}
+	if err := dropCapabilities(); err != nil {
+		return platform.Enforcement{}, err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return platform.Enforcement{}, fmt.Errorf("set no_new_privs: %w", err)
+	}
+	missing, err := enforce(ruleset)
+	if err != nil {
+		return platform.Enforcement{}, err
+	}
+	if ruleset.Canary != nil {
+		if err := proveAfter(ruleset.Canary); err != nil {
+			return platform.Enforcement{}, err
+		}
+	}
+	return platform.Enforcement{Protections: report(ruleset), Missing: missing}, nil
+}
