@@ -1,0 +1,106 @@
+//go:build unix
+
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Foreground is a program that runs on the caller's own terminal.
+type Foreground struct {
+	running *running
+}
+
+// Foreground starts a program with the caller's own streams, session and process group. On an error, which is an *Error, nothing is
+// left running. Size, NoInput and FlowControl of the request do not count.
+func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground, error) {
+	if err := request.check(); err != nil {
+		return nil, err
+	}
+	streams := [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
+	running, err := s.start(ctx, request, streams, &syscall.SysProcAttr{})
+	if err != nil {
+		return nil, err
+	}
+	return &Foreground{running: running}, nil
+}
+
+// Outcome says what the program got.
+func (f *Foreground) Outcome() Outcome { return f.running.outcome }
+
+// Wait passes signals on, stops when the program stops, kills what the program leaves behind, and says how it ended. The error says
+// that something could not be killed.
+func (f *Foreground) Wait() (Exit, error) {
+	// A key's signal reaches the whole foreground process group, so the program has it already; here it must only not kill us. What
+	// another process sends to us alone is passed on.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
+	defer signal.Stop(signals)
+	ended := make(chan struct{})
+	forwarded := make(chan struct{})
+	go func() {
+		defer close(forwarded)
+		for {
+			select {
+			case got := <-signals:
+				if got != os.Signal(unix.SIGINT) && got != os.Signal(unix.SIGQUIT) {
+					_ = f.running.process.Signal(got)
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	exit := f.await()
+	close(ended)
+	<-forwarded
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	_, err := f.running.group.Kill(ctx)
+	f.running.release()
+	return exit, err
+}
+
+// await reaps the program. os.Process.Wait would not tell of a stop, and a shell that suspends itself would leave our caller waiting
+// for ever on a proxy that still runs.
+func (f *Foreground) await() Exit {
+	pid := f.running.process.Pid
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for program %d: %v", pid, err))
+		case status.Stopped():
+			f.stopWithProgram()
+		case status.Signaled():
+			_ = f.running.process.Release()
+			return Exit{Signal: status.Signal()}
+		default:
+			_ = f.running.process.Release()
+			return Exit{Code: status.ExitStatus()}
+		}
+	}
+}
+
+// stopWithProgram stops this process too, and lets the program go on when it is continued itself. A shell has made a foreground
+// process group of its own; it gets the terminal back, which our caller has given to our group.
+func (f *Foreground) stopWithProgram() {
+	pid := f.running.process.Pid
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
+		// Giving the terminal away is done from the foreground, so it raises no SIGTTOU; without a terminal it fails, which is right.
+		_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, group)
+		_ = unix.Kill(-group, unix.SIGCONT)
+		return
+	}
+	_ = unix.Kill(pid, unix.SIGCONT)
+}

@@ -1,0 +1,124 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Request describes a session.
+type Request struct {
+	// ID names the session; it must be unique and fit for a file name.
+	ID string
+	// Policy is what the session may do.
+	Policy policy.Policy
+	// Program is a path, or a name that is looked up in PATH.
+	Program string
+	// Argv are the arguments, the program's own name first.
+	Argv []string
+	// Env holds "NAME=value" entries before the policy's filter. Of several with one name the last counts.
+	Env []string
+	// Dir is the working directory, absolute.
+	Dir string
+	// Size is the terminal's.
+	Size Size
+	// NoInput gives the leader /dev/null as stdin instead of the terminal.
+	NoInput bool
+	// FlowControl holds output back until it is acknowledged; see Session.Ack.
+	FlowControl bool
+}
+
+// Size of a terminal in character cells.
+type Size struct{ Cols, Rows int }
+
+// clamp fits a size into what the kernel can hold (struct winsize has 16 bits) and replaces what makes no sense by the default.
+func (s Size) clamp() (cols, rows uint16) {
+	fit := func(n, standard int) uint16 {
+		if n <= 0 {
+			n = standard
+		}
+		return uint16(min(n, 1<<16-1))
+	}
+	return fit(s.Cols, 80), fit(s.Rows, 24)
+}
+
+// environment is what the leader gets, and the names of what the policy kept out.
+func (r *Request) environment(runtimeDir string) (env, dropped []string) {
+	env = lastOfEach(r.Env)
+	if r.Policy.Restricted {
+		env, dropped = r.Policy.Environment.Filter(env)
+	}
+	// What follows describes the session itself and is true only of it.
+	set := func(name, value string) {
+		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+		env = append(env, name+"="+value)
+		dropped = slices.DeleteFunc(dropped, func(dropped string) bool { return dropped == name })
+	}
+	set("PWD", r.Dir)
+	if term := lookUp(env, "TERM"); term == "" || term == "dumb" {
+		set("TERM", "xterm-256color") // an editor started from a desktop has none
+	}
+	if runtimeDir != "" {
+		set("XDG_RUNTIME_DIR", runtimeDir)
+	}
+	return env, dropped
+}
+
+// lastOfEach keeps the last entry of each name, in the order of first appearance.
+func lastOfEach(environ []string) []string {
+	at := map[string]int{}
+	var env []string
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if i, seen := at[name]; seen {
+			env[i] = entry
+			continue
+		}
+		at[name] = len(env)
+		env = append(env, entry)
+	}
+	return env
+}
+
+func lookUp(env []string, name string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// check finds what can be said before anything is started.
+func (r *Request) check() error {
+	if !filepath.IsAbs(r.Dir) {
+		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not an absolute path")}
+	}
+	info, err := os.Stat(r.Dir)
+	if err != nil {
+		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err)}
+	}
+	if !info.IsDir() {
+		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not a directory")}
+	}
+	for _, text := range slices.Concat([]string{r.Program}, r.Argv, r.Env) {
+		if strings.ContainsRune(text, 0) {
+			return &Error{Attempt: "start program", Cause: fmt.Errorf("an argument or variable holds a NUL byte: %q", text)}
+		}
+	}
+	return nil
+}
+
+// cause strips the operation and path that an os error repeats.
+func cause(err error) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+)
+
+// Sink takes what a session produces. Its methods are called one at a time, from the session's goroutines; one that blocks holds up
+// that session alone.
+type Sink interface {
+	// Output takes bytes of the terminal. They are valid only during the call.
+	Output(data []byte)
+	// Exited tells how the leader ended. It is the last call, after all output.
+	Exited(exit Exit)
+}
+
+// Exit says how a leader ended.
+type Exit struct {
+	// Code is the exit status where Signal is 0.
+	Code int
+	// Signal is what ended it, or 0.
+	Signal syscall.Signal
+}
+
+// killTimeout bounds the wait for killed processes to be gone. Only an uninterruptible system call can take so long.
+const killTimeout = 10 * time.Second
+
+// Session is one running leader on its terminal. Its methods may be called from several goroutines.
+type Session struct {
+	id          string
+	master      *os.File
+	running     *running
+	flowControl bool
+
+	gate   gate   // how much output may be sent unacknowledged
+	inputs inputs // bytes on their way into the terminal
+
+	leaderEnded chan struct{} // closed once exit is set
+	exit        Exit
+	done        chan struct{} // closed once everything of the session is gone and reported
+	killErr     error         // set before done is closed
+	killed      atomic.Int64
+	ending      atomic.Bool // nothing can add output any more; see readOutput
+	begin       sync.Once
+}
+
+func newSession(request Request, running *running, master *os.File) *Session {
+	s := &Session{
+		id: request.ID, master: master, running: running, flowControl: request.FlowControl,
+		leaderEnded: make(chan struct{}), done: make(chan struct{}),
+	}
+	s.gate.init(request.FlowControl)
+	s.inputs.init()
+	return s
+}
+
+// ID is the request's.
+func (s *Session) ID() string { return s.id }
+
+// PID is the leader's process id.
+func (s *Session) PID() int { return s.running.process.Pid }
+
+// StartedAt is when the leader was executed.
+func (s *Session) StartedAt() time.Time { return s.running.startedAt }
+
+// Outcome says what the session got.
+func (s *Session) Outcome() Outcome { return s.running.outcome }
+
+// Begin lets the session's output flow into sink, after the given first bytes. It must be called once, also for a session that is
+// to be closed at once.
+func (s *Session) Begin(sink Sink, first []byte) {
+	s.begin.Do(func() {
+		outputDone := make(chan struct{})
+		go func() {
+			defer close(outputDone)
+			if len(first) > 0 {
+				sink.Output(first)
+			}
+			s.readOutput(sink)
+		}()
+		go s.typeInputs()
+		go s.awaitEnd(sink, outputDone)
+	})
+}
+
+// awaitEnd owns the end of the session: the leader is reaped, what it left behind is killed, the rest of the output is delivered, and
+// only then the end is told.
+func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
+	defer close(s.done)
+	s.exit = waitFor(s.running.process)
+	close(s.leaderEnded)
+	s.killErr = s.killGroup()
+	s.inputs.close()
+	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
+	s.ending.Store(true)
+	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
+	<-outputDone
+	s.master.Close()
+	s.running.release()
+	sink.Exited(s.exit)
+}
+
+func waitFor(process *os.Process) Exit {
+	state, err := process.Wait()
+	if err != nil {
+		// Only a fault of ours can lead here: nobody else may wait for our child.
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.Pid, err))
+	}
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return Exit{Signal: status.Signal()}
+	}
+	return Exit{Code: status.ExitStatus()}
+}
+
+func (s *Session) killGroup() error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	killed, err := s.running.group.Kill(ctx)
+	s.killed.Add(int64(killed))
+	return err
+}
+
+// LeaderEnded is closed when the leader has ended; Exit may be called then.
+func (s *Session) LeaderEnded() <-chan struct{} { return s.leaderEnded }
+
+// Exit says how the leader ended. It must not be called before LeaderEnded is closed.
+func (s *Session) Exit() Exit { return s.exit }
+
+// Input types bytes into the terminal, behind those of earlier calls. It never blocks. It reports false where the bytes were dropped:
+// the session has ended, or more than maxInput is waiting for a program that does not read.
+func (s *Session) Input(data []byte) bool { return s.inputs.put(data) }
+
+func (s *Session) typeInputs() {
+	for {
+		data, ok := s.inputs.take()
+		if !ok {
+			return
+		}
+		if _, err := s.master.Write(data); err != nil {
+			s.inputs.close() // the terminal is gone
+			return
+		}
+	}
+}
+
+// Ack tells that the sink's reader has consumed n bytes of output. It counts only under flow control.
+func (s *Session) Ack(n int) { s.gate.ack(n) }
+
+// Resize changes the terminal's size.
+func (s *Session) Resize(size Size) error {
+	if err := setSize(s.master, size); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("resize terminal: %w", err)
+	}
+	return nil
+}
+
+// ErrEnded means that the leader has ended, so that there is no foreground process group to speak of.
+var ErrEnded = errors.New("session has ended")
+
+// Signal sends a signal to the terminal's foreground process group.
+func (s *Session) Signal(signal syscall.Signal) error {
+	select {
+	case <-s.leaderEnded:
+		return ErrEnded
+	default:
+	}
+	group, err := s.foreground()
+	if err != nil {
+		return fmt.Errorf("find foreground process group: %w", err)
+	}
+	if err := unix.Kill(-group, signal); err != nil {
+		return fmt.Errorf("signal process group %d: %w", group, err)
+	}
+	return nil
+}
+
+// foreground asks the terminal (TIOCGPGRP on the master, ioctl_tty(2)). A group that has died meanwhile may have left its number to
+// a stranger; only one of this session counts, and the leader's own stands in otherwise.
+func (s *Session) foreground() (int, error) {
+	group := 0
+	err := control(s.master, func(fd int) (err error) {
+		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if session, err := unix.Getsid(group); group > 1 && err == nil && session == s.PID() {
+		return group, nil
+	}
+	return s.PID(), nil
+}
+
+// Close ends the session: the leader and the foreground process group get SIGHUP as when a terminal window closes, the leader may
+// take grace to end, then everything is killed. It returns once no process is left and the end was told to the sink, with the number
+// of processes that had to be killed. When ctx ends first, or processes survive, the error wraps lifecycle.ErrSurvivors.
+func (s *Session) Close(ctx context.Context, grace time.Duration) (killed int, err error) {
+	s.gate.open() // nobody may be left who acknowledges
+	if grace > 0 {
+		s.hangUp()
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-s.leaderEnded:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	err = s.killGroup()
+	select {
+	case <-s.done:
+		return int(s.killed.Load()), errors.Join(err, s.killErr)
+	case <-ctx.Done():
+		return int(s.killed.Load()), errors.Join(err, lifecycle.ErrSurvivors)
+	}
+}
+
+// hangUp sends SIGHUP, and SIGCONT so that a stopped process takes it.
+func (s *Session) hangUp() {
+	select {
+	case <-s.leaderEnded:
+		return
+	default:
+	}
+	for _, signal := range []syscall.Signal{unix.SIGHUP, unix.SIGCONT} {
+		if group, err := s.foreground(); err == nil && group != s.PID() {
+			_ = unix.Kill(-group, signal)
+		}
+		_ = s.running.process.Signal(signal)
+	}
+}

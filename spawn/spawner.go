@@ -1,0 +1,236 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Spawner starts sessions. Its methods may be called from several goroutines.
+type Spawner struct {
+	// Backend confines.
+	Backend platform.Backend
+	// Tracker holds the processes of a session together.
+	Tracker *lifecycle.Tracker
+	// Env is the sidecar's own environment; it only says where state may be kept.
+	Env []string
+	// Logger takes what went wrong after a session's end; nil discards it.
+	Logger *slog.Logger
+}
+
+// Outcome says what a session really got.
+type Outcome struct {
+	// Confined is true where the kernel confines the session.
+	Confined bool
+	// Unconfinable says why not, where the policy asked for it and goes without; nil otherwise.
+	Unconfinable error
+	// Enforcement is the stage's report; empty where Confined is false.
+	Enforcement platform.Enforcement
+	// Tracking says how its processes are held together.
+	Tracking lifecycle.Tracking
+	// Dropped are the names of the variables that the policy kept out.
+	Dropped []string
+}
+
+// Protections says for each protection how far it holds; see platform.Protections.
+type Protections = map[string]platform.Protection
+
+// Probe says what this machine can enforce, process tracking included.
+func (s *Spawner) Probe(ctx context.Context) Protections {
+	protections := s.Backend.Probe(ctx)
+	protections[platform.ProcessTracking] = trackingProtection(s.Tracker.Tracking())
+	return protections
+}
+
+// Platform is the operating system's name.
+func (s *Spawner) Platform() string { return s.Backend.Name() }
+
+// Protections are what confines a session with this outcome, process tracking included.
+func (o Outcome) Protections() Protections {
+	if !o.Confined {
+		return Protections{}
+	}
+	protections := Protections{platform.ProcessTracking: trackingProtection(o.Tracking)}
+	for name, protection := range o.Enforcement.Protections {
+		protections[name] = protection
+	}
+	return protections
+}
+
+// Full reports whether everything that the policy asks for is enforced.
+func (o Outcome) Full() bool {
+	return o.Confined && platform.Enforcement{Protections: o.Protections()}.Full()
+}
+
+func trackingProtection(t lifecycle.Tracking) platform.Protection {
+	status := platform.Enforced
+	if !t.Guarantee {
+		status = platform.Degraded
+	}
+	return platform.Protection{Status: status, Mechanism: t.Mechanism, Detail: t.Detail, Fix: t.Fix}
+}
+
+// Start starts a session on a terminal of its own. It returns once the leader was executed; nothing is sent anywhere before Begin. On
+// an error, which is an *Error, nothing is left running.
+func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) {
+	if err := request.check(); err != nil {
+		return nil, err
+	}
+	master, terminal, err := openTerminal(request.Size)
+	if err != nil {
+		return nil, &Error{Attempt: "open a terminal", Cause: err, Hint: "close terminals, or raise kernel.pty.max"}
+	}
+	defer terminal.Close() // or the end of its output would never be seen
+	streams := [3]*os.File{terminal, terminal, terminal}
+	// The descriptor that becomes the controlling terminal, as numbered in the child.
+	attr := &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if request.NoInput {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			master.Close()
+			return nil, &Error{Attempt: "open", Path: os.DevNull, Cause: cause(err)}
+		}
+		defer null.Close()
+		streams[0], attr.Ctty = null, 1
+	}
+	running, err := s.start(ctx, request, streams, attr)
+	if err != nil {
+		master.Close()
+		return nil, err
+	}
+	return newSession(request, running, master), nil
+}
+
+// running is a started leader with what belongs to it.
+type running struct {
+	process    *os.Process
+	group      lifecycle.Group
+	runtimeDir string // empty where there is none
+	outcome    Outcome
+	startedAt  time.Time
+	log        *slog.Logger
+}
+
+// release gives back what the leader's processes no longer need. The group must be empty. What cannot be given back is logged: it is no
+// reason to tell anybody that a session has not ended.
+func (r *running) release() {
+	if err := r.group.Close(); err != nil {
+		r.log.Warn("group of processes not given back", "error", err)
+	}
+	if r.runtimeDir != "" {
+		if err := removeTree(r.runtimeDir); err != nil {
+			r.log.Warn("private runtime directory not removed", "error", err)
+		}
+	}
+}
+
+// start is the one road to a running process, whatever its streams are.
+func (s *Spawner) start(ctx context.Context, request Request, streams [3]*os.File, attr *syscall.SysProcAttr) (_ *running, err error) {
+	group, err := s.Tracker.NewGroup(request.ID)
+	if err != nil {
+		return nil, &Error{Attempt: "track processes", Cause: err}
+	}
+	run := &running{group: group, log: s.Logger}
+	if run.log == nil {
+		run.log = slog.New(slog.DiscardHandler)
+	}
+	run.outcome.Tracking = group.Tracking()
+	defer func() {
+		if err != nil {
+			run.release()
+		}
+	}()
+	order := platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir}
+	p := &request.Policy
+	if p.Restricted {
+		if p.PrivateRuntimeDir {
+			if run.runtimeDir, err = makeRuntimeDir(s.Env); err != nil {
+				return nil, &Error{
+					Attempt: "prepare session", Cause: err,
+					Hint: "point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory of your own",
+				}
+			}
+			p = withRuntimeDir(p, run.runtimeDir)
+		}
+		if order.Confinement, err = s.Backend.Confine(p); err != nil {
+			if refusal := unavailable(p, err); refusal != nil {
+				return nil, refusal
+			}
+			run.outcome.Unconfinable, err = err, nil
+		}
+	}
+	order.Env, run.outcome.Dropped = request.environment(run.runtimeDir)
+	group.Attach(attr)
+	process, enforcement, err := platform.Launch(ctx, s.Backend, order, streams, attr, group.Add)
+	if err != nil {
+		return nil, launchError(request, err)
+	}
+	run.process, run.startedAt = process, time.Now()
+	run.outcome.Confined = order.Confinement != nil
+	run.outcome.Enforcement = enforcement
+	return run, nil
+}
+
+func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
+	extended := *p
+	extended.Rules = append(slices.Clone(p.Rules), policy.Rule{
+		Path: dir, Access: policy.ReadWrite, Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
+	})
+	return &extended
+}
+
+func launchError(request Request, err error) error {
+	var failure *platform.Failure
+	if !errors.As(err, &failure) {
+		return &Error{Attempt: "start session", Cause: err}
+	}
+	switch failure.Step {
+	case platform.StepConfine:
+		return &Error{
+			Attempt: "confine session", Cause: fmt.Errorf("%w: %s", ErrUnavailable, failure.Cause),
+			Hint: `run "sandbox-sidecar doctor" to see what this machine can enforce`,
+		}
+	case platform.StepProgram:
+		hint := "install it, or name another program"
+		if failure.Denied && request.Policy.Restricted {
+			hint = "grant its directory in additional_executable_paths"
+		}
+		return &Error{Attempt: "execute", Path: failure.Path, Cause: errors.New(failure.Cause), Hint: hint}
+	default:
+		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}
+	}
+}
+
+// openTerminal opens a PTY that has its size, and knows that text is UTF-8, before anything is written to it.
+func openTerminal(size Size) (master, terminal *os.File, err error) {
+	master, terminal, err = pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = setSize(master, size); err == nil {
+		err = setUTF8(terminal)
+	}
+	if err == nil {
+		// pty.Open leaves the master in blocking mode (it asks for its Fd), where deadlines have no effect: a read that gathers output
+		// would wait for the next output, and at the end of a session nothing would end it.
+		err = control(master, func(fd int) error { return unix.SetNonblock(fd, true) })
+	}
+	if err != nil {
+		master.Close()
+		terminal.Close()
+		return nil, nil, err
+	}
+	return master, terminal, nil
+}
