@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// Client is one connection to a sidecar. Its methods may be called from several goroutines.
+type Client struct {
+	conn    *jsonrpc2.Conn
+	process *exec.Cmd // nil where the connection was made by New
+
+	mu       sync.Mutex // guards handlers
+	handlers map[string]func(json.RawMessage)
+}
+
+// Error is what a sidecar answers instead of a result.
+type Error struct {
+	Code    protocol.Code
+	Message string
+	Data    protocol.ErrorData
+}
+
+// Error gives the message, with the hint where there is one.
+func (e *Error) Error() string {
+	if e.Data.Hint == "" {
+		return fmt.Sprintf("%s (%d)", e.Message, e.Code)
+	}
+	return fmt.Sprintf("%s (%d); %s", e.Message, e.Code, e.Data.Hint)
+}
+
+// Start runs the command, which must not have streams but stderr, and connects to it.
+func Start(command *exec.Cmd) (*Client, error) {
+	in, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start sidecar: %w", err)
+	}
+	c := New(in, out)
+	c.process = command
+	return c, nil
+}
+
+// New connects over existing pipes: in carries what the sidecar writes.
+func New(in io.ReadCloser, out io.WriteCloser) *Client {
+	c := &Client{handlers: map[string]func(json.RawMessage){}}
+	ready := make(chan struct{})
+	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, jsonrpc2.VSCodeObjectCodec{})
+	c.conn = jsonrpc2.NewConn(context.Background(), stream, handler(func(req *jsonrpc2.Request) {
+		<-ready
+		c.take(req)
+	}), jsonrpc2.SetLogger(silent{}))
+	close(ready)
+	return c
+}
+
+type pipes struct {
+	io.ReadCloser
+	out io.WriteCloser
+}
+
+func (p pipes) Write(data []byte) (int, error) { return p.out.Write(data) }
+func (p pipes) Close() error                   { return errors.Join(p.out.Close(), p.ReadCloser.Close()) }
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+type handler func(*jsonrpc2.Request)
+
+func (h handler) Handle(_ context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
+	if !req.Notif {
+		_ = conn.ReplyWithError(context.Background(), req.ID, &jsonrpc2.Error{Code: int64(protocol.CodeMethodNotFound), Message: "not a method of this client"})
+		return
+	}
+	h(req)
+}
+
+func (c *Client) take(req *jsonrpc2.Request) {
+	c.mu.Lock()
+	handle := c.handlers[req.Method]
+	c.mu.Unlock()
+	if handle != nil && req.Params != nil {
+		handle(*req.Params)
+	}
+}
+
+// On sets the handler of a notification. It is called in order on the reading goroutine: while it runs, nothing else is read.
+func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handlers[method.Method] = func(raw json.RawMessage) {
+		var params P
+		if json.Unmarshal(raw, &params) == nil {
+			handle(params)
+		}
+	}
+}
+
+// Call sends a request and waits for its answer. A refusal is an *Error.
+func Call[P, R any](ctx context.Context, c *Client, method protocol.Request[P, R], params P) (R, error) {
+	var result R
+	err := c.conn.Call(ctx, method.Method, params, &result)
+	return result, convert(err)
+}
+
+// Notify sends a notification.
+func Notify[P any](c *Client, method protocol.Notification[P], params P) error {
+	return c.conn.Notify(context.Background(), method.Method, params)
+}
+
+// CallRaw sends a request of any shape, for tests of what must be refused.
+func (c *Client) CallRaw(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	var result json.RawMessage
+	err := c.conn.Call(ctx, method, params, &result)
+	return result, convert(err)
+}
+
+func convert(err error) error {
+	var refused *jsonrpc2.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	out := &Error{Code: protocol.Code(refused.Code), Message: refused.Message}
+	if refused.Data != nil {
+		_ = json.Unmarshal(*refused.Data, &out.Data)
+	}
+	return out
+}
+
+// Gone is closed when the connection has ended.
+func (c *Client) Gone() <-chan struct{} { return c.conn.DisconnectNotify() }
+
+// Quit ends the conversation as an editor should, and waits for the sidecar's end. The error is that of its exit status.
+func (c *Client) Quit(ctx context.Context) error {
+	if _, err := Call(ctx, c, protocol.Shutdown, protocol.Empty{}); err != nil {
+		return fmt.Errorf("shut sidecar down: %w", err)
+	}
+	if err := Notify(c, protocol.Exit, protocol.Empty{}); err != nil {
+		return fmt.Errorf("end sidecar: %w", err)
+	}
+	if c.process == nil {
+		return nil
+	}
+	return c.process.Wait()
+}
+
+// HangUp closes the pipes without a word, as an editor that crashes does, and waits for the sidecar's end.
+func (c *Client) HangUp() error {
+	_ = c.conn.Close()
+	if c.process == nil {
+		return nil
+	}
+	return c.process.Wait()
+}
+
+// Process is the sidecar's process id; 0 where the connection was made by New.
+func (c *Client) Process() int {
+	if c.process == nil {
+		return 0
+	}
+	return c.process.Process.Pid
+}

@@ -1,0 +1,106 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// decodeParams reads params into p. Unknown fields are ignored, so that newer editors can talk to us. An error is an invalidParams.
+func decodeParams(raw json.RawMessage, p any) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	err := json.Unmarshal(raw, p)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && mismatch.Value == "array" {
+		// Lua writes an empty table as [], whether an object was meant or not.
+		if lenient, changed := emptyObjects(raw, reflect.TypeOf(p)); changed {
+			reflect.ValueOf(p).Elem().SetZero()
+			err = json.Unmarshal(lenient, p)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	var corrupt base64.CorruptInputError
+	switch {
+	case errors.As(err, &corrupt):
+		return invalidParams("data", "expected base64, found an invalid character at byte %d", int64(corrupt))
+	case errors.As(err, &mismatch) && mismatch.Field == "":
+		return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params: expected an object, found %s", mismatch.Value)}
+	case errors.As(err, &mismatch):
+		return invalidParams(mismatch.Field, "expected %s, found %s", jsonKind(mismatch.Type), mismatch.Value)
+	default:
+		return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params: %v", err)}
+	}
+}
+
+// jsonKind names a Go type as JSON has it.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonKind(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint8:
+		return "an integer"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a base64 string"
+		}
+		return "an array"
+	default:
+		return "an object"
+	}
+}
+
+// emptyObjects replaces [] by {} wherever t has an object.
+func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+		return raw, false
+	}
+	if elements := []json.RawMessage(nil); json.Unmarshal(raw, &elements) == nil && elements != nil && len(elements) == 0 {
+		return json.RawMessage("{}"), true
+	}
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &members) != nil {
+		return raw, false
+	}
+	changed := false
+	for name, member := range members {
+		if memberType, ok := typeOfMember(t, name); ok {
+			lenient, memberChanged := emptyObjects(member, memberType)
+			members[name], changed = lenient, changed || memberChanged
+		}
+	}
+	if !changed {
+		return raw, false
+	}
+	out, err := json.Marshal(members)
+	return bytes.TrimSpace(out), err == nil
+}
+
+func typeOfMember(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), true
+	}
+	for field := range t.Fields() {
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if tag == name {
+			return field.Type, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,129 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+func (s *Server) registerLifecycle() {
+	onRequestThen(s.dispatcher, protocol.Initialize, s.initialize)
+	s.dispatcher.inline[protocol.Initialize.Method] = true // what comes behind it may rely on it
+	onNotification(s.dispatcher, protocol.Initialized, func(protocol.Empty) error { return nil })
+	onRequest(s.dispatcher, protocol.Shutdown, s.shutdown)
+	onNotification(s.dispatcher, protocol.Exit, func(protocol.Empty) error {
+		s.exitOnce.Do(func() { close(s.exited) })
+		return nil
+	})
+	onNotification(s.dispatcher, protocol.DidChangeWorkspaceFolders, s.changeFolders)
+}
+
+func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(), error) {
+	options := protocol.InitializationOptions{UserSettingsPath: s.options.UserSettingsPath}
+	if given := params.InitializationOptions; given != nil {
+		options.Settings = given.Settings
+		if given.UserSettingsPath != "" {
+			options.UserSettingsPath = given.UserSettingsPath
+		}
+	}
+	if path := options.UserSettingsPath; path != "" && !filepath.IsAbs(path) {
+		return protocol.InitializeResult{}, nil, invalidParams("initializationOptions.userSettingsPath", "expected an absolute path, found %q", path)
+	}
+	for i, folder := range params.WorkspaceFolders {
+		if !filepath.IsAbs(folder.Path) {
+			return protocol.InitializeResult{}, nil, invalidParams(fmt.Sprintf("workspaceFolders[%d].path", i), "expected an absolute path, found %q", folder.Path)
+		}
+	}
+	if params.ProcessID != nil {
+		gone, err := s.options.WatchProcess(s.ctx, *params.ProcessID)
+		if err != nil {
+			return protocol.InitializeResult{}, nil, invalidParams("processId", "%v", err)
+		}
+		s.background.Go(func() { s.awaitEditor(gone) })
+	}
+	store, err := settings.Open(settings.Options{
+		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Logger: s.log, OnChange: s.settingsChanged,
+	})
+	if err != nil {
+		return protocol.InitializeResult{}, nil, fmt.Errorf("open settings: %w", err)
+	}
+	s.mu.Lock()
+	s.store, s.capabilities, s.folders, s.phase = store, params.Capabilities, params.WorkspaceFolders, phaseServing
+	s.mu.Unlock()
+	result := protocol.InitializeResult{
+		ServerInfo: protocol.ClientInfo{Name: "sandbox-sidecar", Version: s.options.Version}, ProtocolVersion: protocol.Version,
+		Capabilities: protocol.ServerCapabilities{
+			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
+			Enforcement: wireProtections(s.options.Spawner.Probe(ctx)),
+		},
+	}
+	return result, func() { s.publishFolders(params.WorkspaceFolders) }, nil
+}
+
+// editorLayer is the editor's settings as the bytes of a settings file; nil where there are none.
+func editorLayer(raw json.RawMessage) []byte {
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == "[]" {
+		return nil
+	}
+	return raw
+}
+
+func (s *Server) awaitEditor(gone <-chan struct{}) {
+	select {
+	case <-gone:
+		s.goneOnce.Do(func() { close(s.editorGone) })
+	case <-s.ctx.Done():
+	}
+}
+
+func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty, error) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
+	defer cancel()
+	return protocol.Empty{}, s.sessions.closeAll(ctx, (*entry).defaultGrace)
+}
+
+func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
+	for i, folder := range change.Added {
+		if !filepath.IsAbs(folder.Path) {
+			return invalidParams(fmt.Sprintf("added[%d].path", i), "expected an absolute path, found %q", folder.Path)
+		}
+	}
+	s.mu.Lock()
+	s.folders = slices.DeleteFunc(slices.Clone(s.folders), func(folder protocol.WorkspaceFolder) bool {
+		return slices.ContainsFunc(change.Removed, func(removed protocol.WorkspaceFolder) bool { return removed.Path == folder.Path })
+	})
+	s.folders = append(s.folders, change.Added...)
+	s.mu.Unlock()
+	s.background.Go(func() { s.publishFolders(change.Added) }) // compiling touches the disk, and a notification must not block
+	return nil
+}
+
+// folderOf is the innermost workspace folder that holds dir.
+func (s *Server) folderOf(dir string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	best, found := "", false
+	for _, folder := range s.folders {
+		rel, err := filepath.Rel(folder.Path, dir)
+		if err == nil && filepath.IsLocal(rel) && len(folder.Path) > len(best) {
+			best, found = filepath.Clean(folder.Path), true
+		}
+	}
+	return best, found
+}
+
+func wireProtections(protections spawn.Protections) protocol.Protections {
+	out := protocol.Protections{}
+	for name, p := range protections {
+		out[name] = protocol.Protection{
+			Status: protocol.ProtectionStatus(p.Status), Mechanism: p.Mechanism, Detail: p.Detail, Fix: p.Fix,
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package rpc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// sandboxReport is what the editor learns of a session's sandbox: what the stage reported, never what was asked for.
+func sandboxReport(restricted bool, outcome spawn.Outcome, warnings []string) protocol.SandboxReport {
+	report := protocol.SandboxReport{
+		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(outcome.Protections()), Warnings: orEmpty(warnings),
+	}
+	switch {
+	case !restricted:
+	case !outcome.Confined:
+		report.Status = protocol.SandboxNone
+	case outcome.Full():
+		report.Status = protocol.SandboxFull
+	default:
+		report.Status = protocol.SandboxDegraded
+	}
+	return report
+}
+
+func wireTracking(outcome spawn.Outcome) protocol.Tracking {
+	return protocol.Tracking{Mechanism: outcome.Tracking.Mechanism, Guarantee: outcome.Tracking.Guarantee}
+}
+
+// sandboxWarnings are what a user must know of one session beside what the settings say.
+func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome) []string {
+	var warnings []string
+	if outcome.Unconfinable != nil {
+		warnings = append(warnings, fmt.Sprintf("this session is not sandboxed: %v", outcome.Unconfinable))
+	}
+	warnings = append(warnings, outcome.Enforcement.Warnings...)
+	if outcome.Confined {
+		for _, path := range s.options.Guarded {
+			if rule, writable := compiled.Policy.Writable(path); writable {
+				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", path, rule.Origin))
+			}
+		}
+	}
+	if !outcome.Tracking.Guarantee {
+		warnings = append(warnings, fmt.Sprintf("processes may outlive this session: %s", outcome.Tracking.Detail))
+	}
+	return warnings
+}
+
+// firstLine is what a terminal shows before anything else where its sandbox is missing; nil where it is not.
+func firstLine(outcome spawn.Outcome) []byte {
+	if outcome.Unconfinable == nil {
+		return nil
+	}
+	// The cause may quote a path, and a path may hold anything, an escape sequence too.
+	cause := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, outcome.Unconfinable.Error())
+	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", cause)
+}
+
+// orEmpty makes a nil slice [] on the wire.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,233 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// Options are what a server needs. All fields but UserSettingsPath and Guarded are required.
+type Options struct {
+	// Version of the program.
+	Version string
+	// Spawner starts sessions.
+	Spawner *spawn.Spawner
+	// Env is the sidecar's own environment, from which sessions get theirs.
+	Env []string
+	// UserSettingsPath replaces the user's settings files; an editor that names one too wins.
+	UserSettingsPath string
+	// Guarded are paths that no session may be able to write, beside the settings files: the program itself, its state.
+	Guarded []string
+	// WatchProcess tells when the editor's process has ended.
+	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
+	// Logger takes what people may want to read later. It must not write to the connection.
+	Logger *slog.Logger
+}
+
+// Server serves one editor. It is used once.
+type Server struct {
+	options    Options
+	log        *slog.Logger
+	dispatcher *dispatcher
+	stream     *stream
+	conn       *jsonrpc2.Conn
+	ctx        context.Context // ends with the connection
+	sessions   *sessions
+	published  published
+
+	mu           sync.Mutex // guards the fields below
+	phase        phase
+	store        *settings.Store // set from phase serving on
+	capabilities protocol.ClientCapabilities
+	folders      []protocol.WorkspaceFolder
+
+	background sync.WaitGroup // goroutines that belong to no request
+	exited     chan struct{}  // closed by the exit notification
+	exitOnce   sync.Once
+	editorGone chan struct{} // closed when the editor's process has ended
+	goneOnce   sync.Once
+}
+
+// phase is where a conversation stands.
+type phase int
+
+const (
+	phaseCreated phase = iota
+	phaseServing
+	phaseShutdown
+)
+
+// New makes a server.
+func New(options Options) *Server {
+	s := &Server{
+		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(),
+		exited: make(chan struct{}), editorGone: make(chan struct{}),
+	}
+	s.dispatcher.admit = s.admit
+	s.dispatcher.ignored = func(method string, err error) {
+		s.log.Warn("notification ignored", "method", method, "error", err)
+		var wire *wireError
+		if errors.As(err, &wire) && wire.code == protocol.CodeSessionNotFound {
+			return // keys typed while a session was ending; nobody is at fault
+		}
+		// A notification has no answer, so the editor's log is the one place where its author may find out.
+		notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: protocol.LogWarning, Message: fmt.Sprintf("%s ignored: %v", method, err)})
+	}
+	s.registerLifecycle()
+	s.registerTerminals()
+	s.registerSettings()
+	return s
+}
+
+const (
+	// writePatience bounds the wait for an editor to take the last frames.
+	writePatience = 2 * time.Second
+	// shutdownPatience bounds the wait for killed processes to be gone.
+	shutdownPatience = 15 * time.Second
+)
+
+// Serve talks to the editor until the conversation ends: by exit, by the end of in, by the editor's death, by a broken frame or by
+// ctx. No session is left alive then. It returns nil where the editor said shutdown before.
+func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.ctx = ctx
+	frames := newStream(in, out)
+	s.stream = frames
+	// jsonrpc2 tells the end of a connection but not its cause, which decides about the log.
+	var cause errorBox
+	reading := &causeStream{stream: frames, cause: &cause}
+	conn := make(chan struct{})
+	handler := handlerFunc(func(ctx context.Context, c *jsonrpc2.Conn, req *jsonrpc2.Request) {
+		<-conn // the first message may come before NewConn has returned
+		s.dispatcher.Handle(ctx, c, req)
+	})
+	s.conn = jsonrpc2.NewConn(ctx, reading, handler, jsonrpc2.SetLogger(discardLogger{}))
+	close(conn)
+
+	var reason error
+	select {
+	case <-s.exited:
+	case <-s.editorGone:
+		reason = errors.New("the editor's process has ended")
+	case <-s.conn.DisconnectNotify():
+		reason = cause.get()
+	case <-frames.out.broken:
+		reason = errClosed
+	case <-ctx.Done():
+		reason = context.Cause(ctx)
+	}
+	s.mu.Lock()
+	orderly := s.phase == phaseShutdown
+	s.phase = phaseShutdown
+	store := s.store
+	s.mu.Unlock()
+	if reason != nil && !errors.Is(reason, io.EOF) {
+		s.log.Error("connection ends", "reason", reason)
+	}
+	// Sessions tell their ends, and wait until the editor takes that; one that has stopped reading must not keep the rest from ending.
+	impatience := time.AfterFunc(writePatience, frames.out.giveUp)
+	defer impatience.Stop()
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	defer stop()
+	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
+	if store != nil {
+		err = errors.Join(err, store.Close())
+	}
+	frames.out.close(writePatience)
+	cancel()
+	_ = s.conn.Close()
+	s.dispatcher.ongoing.Wait()
+	s.background.Wait()
+	if err != nil {
+		return err
+	}
+	if !orderly {
+		return fmt.Errorf("connection ended without shutdown: %w", orEOF(reason))
+	}
+	return nil
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
+}
+
+// admit holds the order of a conversation: initialize first and once, nothing after shutdown but exit.
+func (s *Server) admit(method string, isRequest bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if method == protocol.Exit.Method {
+		return nil
+	}
+	initialize := method == protocol.Initialize.Method && isRequest
+	switch {
+	case s.phase == phaseCreated && !initialize:
+		return &wireError{code: protocol.CodeNotInitialized, message: fmt.Sprintf("%s: initialize comes first", method)}
+	case s.phase == phaseServing && initialize:
+		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: a second time"}
+	case s.phase == phaseShutdown:
+		return &wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("%s: after shutdown only exit may come", method)}
+	}
+	if method == protocol.Shutdown.Method && isRequest {
+		s.phase = phaseShutdown // here and not in the handler, so that nothing behind it slips through
+	}
+	return nil
+}
+
+// notify sends a notification. An editor that is gone is noticed elsewhere.
+func notify[P any](s *Server, method protocol.Notification[P], params P) {
+	_ = s.conn.Notify(s.ctx, method.Method, params)
+}
+
+type handlerFunc func(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request)
+
+func (f handlerFunc) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request) { f(ctx, c, r) }
+
+// discardLogger silences jsonrpc2, which would write to stderr in a format of its own.
+type discardLogger struct{}
+
+func (discardLogger) Printf(string, ...any) {}
+
+// causeStream remembers why reading ended.
+type causeStream struct {
+	*stream
+	cause *errorBox
+}
+
+func (c *causeStream) ReadObject(v any) error {
+	err := c.stream.ReadObject(v)
+	if err != nil {
+		c.cause.set(err)
+	}
+	return err
+}
+
+type errorBox struct {
+	mu  sync.Mutex // guards err
+	err error
+}
+
+func (b *errorBox) set(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+func (b *errorBox) get() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}

@@ -1,0 +1,194 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// maxEnded bounds the ended sessions that are kept for an editor that has not closed them.
+const maxEnded = 1000
+
+// sessions is the table of everything that was spawned and not closed.
+type sessions struct {
+	mu      sync.Mutex // guards the fields below
+	entries map[string]*entry
+	ended   []string // ids in the order of their ends
+	closing bool     // nothing may be added any more
+}
+
+func newSessions() *sessions { return &sessions{entries: map[string]*entry{}} }
+
+// entry is one session, from the moment its spawn request was taken.
+type entry struct {
+	id, cwd, projectDir string
+	kind                protocol.Kind
+	policyID            string // set before started is closed
+	cancel              context.CancelFunc
+	started             chan struct{} // closed when the start has succeeded or failed
+
+	mu      sync.Mutex // guards the fields below
+	session *spawn.Session
+	backlog []func(*spawn.Session) // what came before the session had started, in order
+	waiting int                    // bytes of input in backlog
+}
+
+var (
+	errTaken    = errors.New("taken")
+	errEnding   = errors.New("the sidecar is shutting down")
+	errNotFound = errors.New("not found")
+)
+
+// add reserves an id.
+func (t *sessions) add(e *entry) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing {
+		return errEnding
+	}
+	if _, taken := t.entries[e.id]; taken {
+		return errTaken
+	}
+	t.entries[e.id] = e
+	return nil
+}
+
+// take removes an entry, so that only one caller gets to close it.
+func (t *sessions) take(id string) (*entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.entries[id]
+	if !ok {
+		return nil, errNotFound
+	}
+	delete(t.entries, id)
+	return e, nil
+}
+
+// removeFailed forgets an entry whose start failed, unless the id is another's by now.
+func (t *sessions) removeFailed(e *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries[e.id] == e {
+		delete(t.entries, e.id)
+	}
+}
+
+func (t *sessions) find(id string) (*entry, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.entries[id]
+	return e, ok
+}
+
+// all returns every entry whose session has started.
+func (t *sessions) all() []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*entry
+	for _, e := range t.entries {
+		if e.current() != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// markEnded notes the end of a session and forgets the oldest ended ones when there are too many.
+func (t *sessions) markEnded(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.entries[id]; !open {
+		return
+	}
+	t.ended = append(t.ended, id)
+	if len(t.ended) > maxEnded {
+		delete(t.entries, t.ended[0])
+		t.ended = t.ended[1:]
+	}
+}
+
+// closeAll ends every session, also those that are still starting, and refuses new ones. graceOf says how long each may take.
+func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Duration) error {
+	t.mu.Lock()
+	t.closing = true
+	var all []*entry
+	for _, e := range t.entries {
+		all = append(all, e)
+	}
+	clear(t.entries)
+	t.mu.Unlock()
+	failures := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, e := range all {
+		closing.Go(func() { _, failures[i] = e.close(ctx, graceOf(e)) })
+	}
+	closing.Wait()
+	return errors.Join(failures...)
+}
+
+// current is the session once it has started, else nil.
+func (e *entry) current() *spawn.Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.session
+}
+
+// do applies an operation to the session, or keeps it in order until the session has started. The operation must not block.
+func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session != nil {
+		operation(e.session)
+		return true
+	}
+	if e.waiting += bytes; e.waiting > maxBacklog || len(e.backlog) >= maxBacklogLength {
+		return false
+	}
+	e.backlog = append(e.backlog, operation)
+	return true
+}
+
+const (
+	// maxBacklog bounds the input that waits for a session to start, in bytes.
+	maxBacklog = 1 << 20
+	// maxBacklogLength bounds the operations that wait for a session to start.
+	maxBacklogLength = 10_000
+)
+
+// begin hands the started session over to what waited for it.
+func (e *entry) begin(session *spawn.Session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.session = session
+	for _, operation := range e.backlog {
+		operation(session)
+	}
+	e.backlog = nil
+}
+
+// close ends the session. A start in progress is given up first. It returns nil for a session that never came to be.
+func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error) {
+	e.cancel()
+	<-e.started
+	session := e.current()
+	if session == nil {
+		return nil, nil
+	}
+	begun := time.Now()
+	killed, err := session.Close(ctx, grace)
+	if err != nil {
+		return nil, err
+	}
+	return &closed{exit: session.Exit(), killed: killed, elapsed: time.Since(begun)}, nil
+}
+
+type closed struct {
+	exit    spawn.Exit
+	killed  int
+	elapsed time.Duration
+}

@@ -1,0 +1,183 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// spawn starts a session. What it returns last lets the session's output flow, once the answer was sent.
+func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protocol.SpawnResult, func(), error) {
+	fail := func(err error) (protocol.SpawnResult, func(), error) { return protocol.SpawnResult{}, nil, err }
+	request, err := s.request(&params)
+	if err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e := &entry{
+		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(chan struct{}),
+	}
+	switch err := s.sessions.add(e); {
+	case errors.Is(err, errTaken):
+		return fail(invalidParams("sessionId", "%s is taken", e.id))
+	case err != nil:
+		return fail(&wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("terminal/spawn: %v", err)})
+	}
+	defer close(e.started)
+	session, compiled, err := s.startSession(ctx, request, params)
+	if err != nil {
+		s.sessions.removeFailed(e)
+		return fail(err)
+	}
+	e.policyID = compiled.Policy.ID()
+	outcome := session.Outcome()
+	warnings := slices.Concat(compiled.Warnings, s.sandboxWarnings(compiled, outcome))
+	result := protocol.SpawnResult{
+		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
+		Sandbox:     sandboxReport(compiled.Policy.Restricted, outcome, warnings),
+		Tracking:    wireTracking(outcome),
+		Environment: protocol.EnvironmentLog{Dropped: orEmpty(outcome.Dropped)},
+	}
+	e.begin(session)
+	first := firstLine(outcome)
+	return result, func() { session.Begin(&sink{server: s, id: e.id}, first) }, nil
+}
+
+// startSession compiles the policy and starts the process under it.
+func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session, settings.Compiled, error) {
+	snapshot := s.store.Snapshot(params.ProjectDir)
+	if file, unreadable := snapshot.Unreadable(); unreadable && params.Kind == protocol.Tool {
+		return nil, settings.Compiled{}, &wireError{
+			code:    protocol.CodeSettingsInvalid,
+			message: fmt.Sprintf("read settings: %s:%d:%d: %s", file.File, file.Line, file.Column, file.Message),
+			data: &protocol.ErrorData{
+				Reason: "nobody knows what the user's settings ask for, so tools are refused", Path: file.File, Hint: "mend the file; it is read again at once",
+			},
+		}
+	}
+	compiled := snapshot.Compile(settings.Kind(params.Kind))
+	s.publish(snapshot, compiled)
+	request.Policy = compiled.Policy
+	session, err := s.options.Spawner.Start(ctx, request)
+	return session, compiled, err
+}
+
+// request checks params, fills in their defaults, and makes of them what spawn needs, but for the policy.
+func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
+	if err := s.fillIn(params); err != nil {
+		return spawn.Request{}, err
+	}
+	env := slices.Clone(s.options.Env)
+	for name, value := range params.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return spawn.Request{}, invalidParams("env", "%q cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL", name)
+		}
+		env = append(env, name+"="+value)
+	}
+	s.mu.Lock()
+	flowControl := s.capabilities.FlowControl
+	s.mu.Unlock()
+	request := spawn.Request{
+		ID: params.SessionID, Env: env, Dir: filepath.Clean(params.Cwd), Size: spawn.Size{Cols: params.Cols, Rows: params.Rows},
+		NoInput: params.Kind == protocol.Tool, FlowControl: flowControl,
+	}
+	switch {
+	case params.Command != "" && params.Args == nil:
+		request.Program, request.Argv = "/bin/sh", []string{"/bin/sh", "-c", params.Command}
+	case params.Command != "":
+		request.Program, request.Argv = params.Command, append([]string{params.Command}, params.Args...)
+	case params.Shell != nil:
+		request.Program, request.Argv = params.Shell.Program, append([]string{params.Shell.Program}, params.Shell.Args...)
+	default:
+		request.Program, request.Argv = spawn.LoginShell(env)
+	}
+	return request, nil
+}
+
+// fillIn checks the fields of params one by one and gives the absent ones their defaults.
+func (s *Server) fillIn(params *protocol.SpawnParams) error {
+	switch params.Kind {
+	case "":
+		params.Kind = protocol.Terminal
+	case protocol.Terminal, protocol.Tool:
+	default:
+		return invalidParams("kind", `expected "terminal" or "tool", found %q`, params.Kind)
+	}
+	if params.Cwd == "" {
+		return invalidParams("cwd", "required: an absolute path")
+	}
+	if err := absolute("cwd", params.Cwd); err != nil {
+		return err
+	}
+	if params.ProjectDir == "" {
+		params.ProjectDir = params.Cwd
+		if folder, ok := s.folderOf(params.Cwd); ok {
+			params.ProjectDir = folder
+		}
+	} else if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return err
+	}
+	if info, err := os.Stat(params.ProjectDir); err != nil || !info.IsDir() {
+		reason := "not a directory"
+		if err != nil {
+			reason = errors.Unwrap(err).Error()
+		}
+		return &wireError{
+			code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", params.ProjectDir, reason),
+			data: &protocol.ErrorData{Reason: reason, Path: params.ProjectDir},
+		}
+	}
+	if params.SessionID == "" {
+		params.SessionID = uuid.NewString()
+	} else if err := uuid.Validate(params.SessionID); err != nil || len(params.SessionID) != 36 {
+		return invalidParams("sessionId", "expected a UUID, found %q", params.SessionID)
+	}
+	switch {
+	case params.Shell != nil && params.Shell.Program == "":
+		return invalidParams("shell.program", "required: a path or a name to be found in PATH")
+	case params.Command == "" && params.Args != nil:
+		return invalidParams("command", "required where args are given")
+	case params.Command == "" && params.Shell == nil && params.Kind == protocol.Tool:
+		return invalidParams("command", "required for a tool")
+	case params.Cols < 0:
+		return invalidParams("cols", "expected a positive number, found %d", params.Cols)
+	case params.Rows < 0:
+		return invalidParams("rows", "expected a positive number, found %d", params.Rows)
+	}
+	return nil
+}
+
+func absolute(field, path string) error {
+	switch {
+	case strings.ContainsRune(path, 0):
+		return invalidParams(field, "holds a NUL byte: %q", path)
+	case !filepath.IsAbs(path):
+		return invalidParams(field, "expected an absolute path, found %q", path)
+	}
+	return nil
+}
+
+// sink sends a session's output to the editor.
+type sink struct {
+	server *Server
+	id     string
+}
+
+func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.id, data) }
+
+func (k *sink) Exited(exit spawn.Exit) {
+	k.server.sessions.markEnded(k.id)
+	status := exitStatus(exit)
+	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.id, ExitCode: status.ExitCode, Signal: status.Signal})
+}

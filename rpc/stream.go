@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// stream is the framing of the Language Server Protocol over a pair of pipes. jsonrpc2's own codec closes the connection on a body
+// that is not JSON, insists on the spelling of header names, and lets a header ask for 4 GiB; this one does none of that.
+type stream struct {
+	in     *bufio.Reader
+	out    *writer
+	closer io.Closer
+}
+
+func newStream(in io.ReadCloser, out io.Writer) *stream {
+	return &stream{in: bufio.NewReaderSize(in, 64<<10), out: newWriter(out), closer: in}
+}
+
+// errBroken is a frame after which nobody can know where the next one begins.
+var errBroken = errors.New("broken frame")
+
+// maxHeader bounds a header block; LSP's own is about 20 bytes.
+const maxHeader = 8 << 10
+
+// ReadObject reads the next message that is a message. Bodies that are not are answered here and skipped.
+func (s *stream) ReadObject(v any) error {
+	for {
+		body, err := s.readFrame()
+		if err != nil {
+			return err
+		}
+		if !json.Valid(body) {
+			s.out.send(invalidMessage(nil, protocol.CodeParseError, "the body is not JSON"))
+			continue
+		}
+		if err := json.Unmarshal(body, v); err != nil {
+			s.out.send(invalidMessage(idOf(body), protocol.CodeInvalidRequest, "not a request, notification or response"))
+			continue
+		}
+		return nil
+	}
+}
+
+// WriteObject sends a message.
+func (s *stream) WriteObject(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write message: %w", err)
+	}
+	return s.out.send(body)
+}
+
+// Close ends reading. What was written stays written; see writer.close.
+func (s *stream) Close() error { return s.closer.Close() }
+
+func (s *stream) readFrame() ([]byte, error) {
+	length, err := s.readHeader()
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, length)
+	if _, err := io.ReadFull(s.in, body); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return body, nil
+}
+
+// readHeader reads up to the empty line and returns the length of the body.
+func (s *stream) readHeader() (int, error) {
+	length, size := -1, 0
+	for {
+		line, err := s.readLine(maxHeader - size)
+		if err != nil {
+			if errors.Is(err, io.EOF) && (size > 0 || line != "") {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		size += len(line)
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" && length >= 0 {
+			return length, nil
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return 0, fmt.Errorf("%w: expected a header field, found %.40q", errBroken, line)
+		}
+		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+			continue // Content-Type, and what may come
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%w: Content-Length %.40q is not a number", errBroken, strings.TrimSpace(value))
+		case n > protocol.MaxContentLength:
+			return 0, fmt.Errorf("%w: Content-Length %d is over %d", errBroken, n, protocol.MaxContentLength)
+		case length >= 0 && int(n) != length:
+			return 0, fmt.Errorf("%w: two different Content-Lengths", errBroken)
+		}
+		length = int(n)
+	}
+}
+
+// readLine reads up to a newline, which it keeps, and not more than limit bytes.
+func (s *stream) readLine(limit int) (string, error) {
+	var line strings.Builder
+	for line.Len() < limit {
+		b, err := s.in.ReadByte()
+		if err != nil {
+			return line.String(), err
+		}
+		line.WriteByte(b)
+		if b == '\n' {
+			return line.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%w: the header is longer than %d bytes", errBroken, maxHeader)
+}
+
+// idOf finds the id of a message that is otherwise none; nil (null on the wire) where it has no usable one.
+func idOf(body []byte) any {
+	var message struct {
+		ID any `json:"id"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return nil
+	}
+	switch id := message.ID.(type) {
+	case string, float64:
+		return id
+	}
+	return nil
+}
+
+// invalidMessage is an error response. jsonrpc2's type cannot hold the id null that the specification asks for here.
+func invalidMessage(id any, code protocol.Code, message string) []byte {
+	body, err := json.Marshal(struct {
+		Version string         `json:"jsonrpc"`
+		ID      any            `json:"id"`
+		Error   jsonrpc2.Error `json:"error"`
+	}{"2.0", id, jsonrpc2.Error{Code: int64(code), Message: message}})
+	if err != nil {
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal error response: %v", err))
+	}
+	return body
+}

@@ -1,0 +1,180 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+func (s *Server) registerTerminals() {
+	onRequestThen(s.dispatcher, protocol.Spawn, s.spawn)
+	onNotification(s.dispatcher, protocol.Input, s.input)
+	onNotification(s.dispatcher, protocol.Resize, s.resize)
+	onNotification(s.dispatcher, protocol.Ack, s.ack)
+	onRequest(s.dispatcher, protocol.Signal, s.signal)
+	onRequest(s.dispatcher, protocol.Wait, s.wait)
+	onRequest(s.dispatcher, protocol.List, s.list)
+	onRequest(s.dispatcher, protocol.Close, s.close)
+}
+
+func (s *Server) input(params protocol.InputParams) error {
+	e, ok := s.sessions.find(params.SessionID)
+	if !ok {
+		return sessionNotFound(params.SessionID)
+	}
+	taken := true
+	if !e.do(len(params.Data), func(session *spawn.Session) { taken = session.Input(params.Data) }) || !taken {
+		return fmt.Errorf("%d bytes of input dropped: the session has ended or its program does not read", len(params.Data))
+	}
+	return nil
+}
+
+func (s *Server) resize(params protocol.ResizeParams) error {
+	e, ok := s.sessions.find(params.SessionID)
+	if !ok {
+		return sessionNotFound(params.SessionID)
+	}
+	if params.Cols <= 0 || params.Rows <= 0 {
+		return invalidParams("cols", "a terminal of %d × %d cells cannot be", params.Cols, params.Rows)
+	}
+	var err error
+	e.do(0, func(session *spawn.Session) { err = session.Resize(spawn.Size{Cols: params.Cols, Rows: params.Rows}) })
+	return err
+}
+
+func (s *Server) ack(params protocol.AckParams) error {
+	e, ok := s.sessions.find(params.SessionID)
+	if !ok {
+		return nil // the last acks of a closed session are on their way when it closes
+	}
+	e.do(0, func(session *spawn.Session) { session.Ack(params.Bytes) })
+	return nil
+}
+
+// started waits until a session has started, or was not.
+func (s *Server) started(ctx context.Context, id string) (*spawn.Session, error) {
+	e, ok := s.sessions.find(id)
+	if !ok {
+		return nil, sessionNotFound(id)
+	}
+	select {
+	case <-e.started:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if session := e.current(); session != nil {
+		return session, nil
+	}
+	return nil, sessionNotFound(id)
+}
+
+func (s *Server) signal(ctx context.Context, params protocol.SignalParams) (protocol.Empty, error) {
+	number := unix.SignalNum(params.Signal)
+	if number == 0 {
+		return protocol.Empty{}, invalidParams("signal", "expected a name such as \"SIGINT\", found %q", params.Signal)
+	}
+	session, err := s.started(ctx, params.SessionID)
+	if err != nil {
+		return protocol.Empty{}, err
+	}
+	return protocol.Empty{}, session.Signal(number)
+}
+
+func (s *Server) wait(ctx context.Context, params protocol.SessionParams) (protocol.ExitStatus, error) {
+	session, err := s.started(ctx, params.SessionID)
+	if err != nil {
+		return protocol.ExitStatus{}, err
+	}
+	select {
+	case <-session.LeaderEnded():
+		return exitStatus(session.Exit()), nil
+	case <-ctx.Done():
+		return protocol.ExitStatus{}, ctx.Err()
+	}
+}
+
+func exitStatus(exit spawn.Exit) protocol.ExitStatus {
+	if exit.Signal != 0 {
+		name := signalName(exit.Signal)
+		return protocol.ExitStatus{Signal: &name}
+	}
+	return protocol.ExitStatus{ExitCode: &exit.Code}
+}
+
+// signalName also names the real-time signals, which have numbers only.
+func signalName(signal syscall.Signal) string {
+	if name := unix.SignalName(signal); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIG%d", int(signal))
+}
+
+func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, error) {
+	result := protocol.ListResult{Sessions: []protocol.SessionInfo{}}
+	current := s.currentPolicies()
+	for _, e := range s.sessions.all() {
+		session := e.current()
+		running := true
+		select {
+		case <-session.LeaderEnded():
+			running = false
+		default:
+		}
+		result.Sessions = append(result.Sessions, protocol.SessionInfo{
+			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
+			Stale: current(e) != e.policyID, Running: running, StartedAt: session.StartedAt().Format(time.RFC3339Nano),
+			Tracking: wireTracking(session.Outcome()),
+		})
+	}
+	slices.SortFunc(result.Sessions, func(a, b protocol.SessionInfo) int { return strings.Compare(a.StartedAt, b.StartedAt) })
+	return result, nil
+}
+
+const (
+	// terminalGrace is how long a shell may take to save its history when its terminal closes. One that ends at once costs none of it.
+	terminalGrace = 300 * time.Millisecond
+	maxGrace      = time.Minute
+)
+
+// defaultGrace is none for a tool: what an agent gives up has nothing to save.
+func (e *entry) defaultGrace() time.Duration {
+	if e.kind == protocol.Tool {
+		return 0
+	}
+	return terminalGrace
+}
+
+func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protocol.CloseResult, error) {
+	if ms := params.GraceMs; ms != nil && (*ms < 0 || *ms > int(maxGrace.Milliseconds())) {
+		return protocol.CloseResult{}, invalidParams("graceMs", "expected 0 to %d, found %d", maxGrace.Milliseconds(), *ms)
+	}
+	e, err := s.sessions.take(params.SessionID)
+	if err != nil {
+		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
+	}
+	grace := e.defaultGrace()
+	if params.GraceMs != nil {
+		grace = time.Duration(*params.GraceMs) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace+shutdownPatience)
+	defer cancel()
+	end, err := e.close(ctx, grace)
+	if err != nil {
+		return protocol.CloseResult{}, fmt.Errorf("close session %s: %w", params.SessionID, err)
+	}
+	if end == nil {
+		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
+	}
+	status := exitStatus(end.exit)
+	return protocol.CloseResult{
+		ExitCode: status.ExitCode, Signal: status.Signal, Killed: end.killed, ElapsedMs: int(end.elapsed.Milliseconds()),
+	}, nil
+}

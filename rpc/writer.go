@@ -1,0 +1,121 @@
+package rpc
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// errClosed means that the editor no longer reads.
+var errClosed = errors.New("connection is closed")
+
+// writer is the one goroutine that writes frames. Whoever sends waits until the frame is taken, so an editor that does not read
+// slows the sessions down, by way of their terminals, instead of filling memory.
+type writer struct {
+	frames chan *[]byte
+	stop   chan struct{} // closed by close: write what is queued and end
+	broken chan struct{} // closed when nothing can be written any more
+	given  chan struct{} // closed by giveUp: nobody waits for the editor any more
+	ended  sync.Once
+}
+
+// queueLength is how many frames may wait. With 64 KiB each at most, it is a bound on memory; more of them would only add to the
+// distance between a keystroke's echo and the screen while another session floods.
+const queueLength = 16
+
+func newWriter(out io.Writer) *writer {
+	w := &writer{frames: make(chan *[]byte, queueLength), stop: make(chan struct{}), broken: make(chan struct{}), given: make(chan struct{})}
+	go w.run(out)
+	return w
+}
+
+func (w *writer) run(out io.Writer) {
+	defer close(w.broken)
+	for {
+		select {
+		case frame := <-w.frames:
+			if !write(out, frame) {
+				return
+			}
+		case <-w.stop:
+			for {
+				select {
+				case frame := <-w.frames:
+					if !write(out, frame) {
+						return
+					}
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func write(out io.Writer, frame *[]byte) bool {
+	_, err := out.Write(*frame)
+	framePool.Put(frame)
+	return err == nil
+}
+
+// close writes what is queued, for at most the given time: an editor that has died without closing its pipe must not hold us up.
+func (w *writer) close(patience time.Duration) {
+	w.ended.Do(func() { close(w.stop) })
+	select {
+	case <-w.broken:
+	case <-time.After(patience):
+	}
+}
+
+var framePool = sync.Pool{New: func() any { return new([]byte) }}
+
+// send frames a body and queues it.
+func (w *writer) send(body []byte) error {
+	frame := framePool.Get().(*[]byte)
+	*frame = append(appendHeader((*frame)[:0], len(body)), body...)
+	return w.queue(frame)
+}
+
+func (w *writer) queue(frame *[]byte) error {
+	select {
+	case w.frames <- frame:
+		return nil
+	case <-w.broken:
+		return errClosed
+	case <-w.given:
+		return errClosed
+	}
+}
+
+// giveUp frees everybody who waits for an editor that does not read. It must be called once at most.
+func (w *writer) giveUp() { close(w.given) }
+
+func appendHeader(frame []byte, length int) []byte {
+	frame = append(frame, "Content-Length: "...)
+	frame = strconv.AppendInt(frame, int64(length), 10)
+	return append(frame, "\r\n\r\n"...)
+}
+
+// The frame of terminal/output is put together by hand. It is the one message whose number grows with the bytes a program prints;
+// encoding/json takes twice the time and leaves garbage of its size.
+const (
+	outputHead = `{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`
+	outputData = `","data":"`
+	outputTail = `"}}`
+)
+
+// sendOutput queues a terminal/output. The id must need no escaping in JSON; a UUID does not.
+func (w *writer) sendOutput(sessionID string, data []byte) error {
+	encoded := base64.StdEncoding.EncodedLen(len(data))
+	frame := framePool.Get().(*[]byte)
+	b := appendHeader((*frame)[:0], len(outputHead)+len(sessionID)+len(outputData)+encoded+len(outputTail))
+	b = append(b, outputHead...)
+	b = append(b, sessionID...)
+	b = append(b, outputData...)
+	b = base64.StdEncoding.AppendEncode(b, data)
+	*frame = append(b, outputTail...)
+	return w.queue(frame)
+}
