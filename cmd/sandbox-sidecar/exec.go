@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// execute runs a command under the settings in the caller's own terminal, and ends as the command ends.
+func execute(args []string) error {
+	flags := newFlags("exec", "exec [flags] -- CMD [ARG…]")
+	project := addProjectFlags(flags, settings.KindTerminal)
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return misuse(flags, "no command given")
+	}
+	store, snapshot, kind, err := project.open(flags)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if file, unreadable := snapshot.Unreadable(); unreadable && kind == settings.KindTool {
+		return fmt.Errorf("read settings: %s:%d:%d: %s: tools are refused until it is mended", file.File, file.Line, file.Column, file.Message)
+	}
+	compiled := snapshot.Compile(kind)
+	for _, warning := range compiled.Warnings {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find working directory: %w", err)
+	}
+	tracker := lifecycle.Open()
+	defer tracker.Close()
+	command := flags.Args()
+	running, err := newSpawner(tracker).Foreground(context.Background(), spawn.Request{
+		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
+	})
+	if err != nil {
+		return err
+	}
+	if cause := running.Outcome().Unconfinable; cause != nil {
+		fmt.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %v\x1b[0m\n", cause)
+	}
+	exit, err := running.Wait()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+	}
+	if exit.Signal != 0 {
+		return exitStatus(128 + int(exit.Signal)) // as shells report it
+	}
+	return exitStatus(exit.Code)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// newFlags makes a flag set whose help goes to stdout when it is asked for, and to stderr when the usage was wrong.
+func newFlags(name, synopsis string) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "usage: sandbox-sidecar %s\n", synopsis)
+		flags.PrintDefaults()
+	}
+	return flags
+}
+
+// parse returns errUsage where the arguments make no sense, after saying why, and exitStatus(0) after help.
+func parse(flags *flag.FlagSet, args []string) error {
+	var said teller
+	flags.SetOutput(&said)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = os.Stdout.Write(said)
+		return exitStatus(0)
+	case err != nil:
+		_, _ = os.Stderr.Write(said)
+		return errUsage
+	}
+	flags.SetOutput(os.Stderr)
+	return nil
+}
+
+type teller []byte
+
+func (t *teller) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	return len(p), nil
+}
+
+// misuse says what is wrong with the arguments.
+func misuse(flags *flag.FlagSet, format string, args ...any) error {
+	fmt.Fprintf(os.Stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
+	flags.Usage()
+	return errUsage
+}
+
+// printError writes one line for the error and one for what can be done about it: lower case, no full stop.
+func printError(w io.Writer, err error) {
+	fmt.Fprintf(w, "sandbox-sidecar: %v\n", err)
+	var failed *spawn.Error
+	if errors.As(err, &failed) && failed.Hint != "" {
+		fmt.Fprintf(w, "sandbox-sidecar: hint: %s\n", failed.Hint)
+	}
+}
+
+// projectFlags are those of commands that look at one project.
+type projectFlags struct{ project, kind, settings string }
+
+func addProjectFlags(flags *flag.FlagSet, kind settings.Kind) *projectFlags {
+	var p projectFlags
+	flags.StringVar(&p.project, "project", "", "project directory (default: the current directory)")
+	flags.StringVar(&p.kind, "kind", string(kind), `kind of session: "terminal" or "tool"`)
+	flags.StringVar(&p.settings, "settings", "", "settings file to read instead of the user's own")
+	return &p
+}
+
+// open checks the flags and opens the settings. The caller closes the store.
+func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {
+	kind := settings.Kind(p.kind)
+	if kind != settings.KindTerminal && kind != settings.KindTool {
+		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %q`, p.kind)
+	}
+	project, err := filepath.Abs(p.project)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("find project directory: %w", err)
+	}
+	if info, err := os.Stat(project); err != nil || !info.IsDir() {
+		return nil, nil, "", misuse(flags, "--project: %s is not a directory", project)
+	}
+	p.project = project
+	user := p.settings
+	if user != "" {
+		if user, err = filepath.Abs(user); err != nil {
+			return nil, nil, "", fmt.Errorf("find settings file: %w", err)
+		}
+	}
+	store, err := settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Once: true})
+	if err != nil {
+		return nil, nil, "", err
+	}
+	return store, store.Snapshot(project), kind, nil
+}

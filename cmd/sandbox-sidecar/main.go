@@ -1,0 +1,79 @@
+// Command sandbox-sidecar gives an editor terminals that the kernel confines. The editor starts it and talks to it over stdio; for
+// people and scripts it has subcommands, see usage.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// version is set by the linker.
+var version = "0.1.0-dev"
+
+const usage = `sandbox-sidecar gives an editor terminals that the kernel confines.
+
+usage: sandbox-sidecar [serve]                      serve the protocol on stdin and stdout
+       sandbox-sidecar exec [flags] -- CMD [ARG…]   run a command under the settings, in this terminal
+       sandbox-sidecar policy [flags]               print what a session in a project may do
+       sandbox-sidecar doctor                       print what this machine can enforce, by really trying it
+       sandbox-sidecar schema                       print the JSON Schema of the settings
+       sandbox-sidecar version                      print the version
+
+"sandbox-sidecar COMMAND --help" lists the flags of a command.
+`
+
+// errUsage is a command line that makes no sense; what was wrong has been said.
+var errUsage = errors.New("bad usage")
+
+// exitStatus ends the program with the status of another.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// commands do not include the stage, which is nobody's to call.
+var commands = map[string]func(args []string) error{
+	"serve":   serve,
+	"exec":    execute,
+	"policy":  printPolicy,
+	"doctor":  doctor,
+	"schema":  schema,
+	"version": printVersion,
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "stage" {
+		os.Exit(runStage())
+	}
+	os.Exit(run(os.Args[1:], os.Stderr))
+}
+
+func run(args []string, stderr io.Writer) int {
+	name := "serve"
+	if len(args) > 0 && (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+		fmt.Print(usage)
+		return 0
+	}
+	if len(args) > 0 && args[0][:min(1, len(args[0]))] != "-" {
+		name, args = args[0], args[1:]
+	}
+	command, ok := commands[name]
+	if !ok {
+		fmt.Fprintf(stderr, "sandbox-sidecar: unknown command %q\n%s", name, usage)
+		return 2
+	}
+	err := command(args)
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, errUsage):
+		return 2
+	default:
+		printError(stderr, err)
+		return 1
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+func serve(args []string) error {
+	flags := newFlags("serve", "[serve] [flags]")
+	level := flags.String("log-level", "info", `least severe message to log: "debug", "info", "warn" or "error"`)
+	format := flags.String("log-format", "text", `form of the log on stderr: "text" or "json"`)
+	userSettings := flags.String("settings", "", "settings file to read instead of the user's own (absolute)")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return misuse(flags, "unexpected argument %q", flags.Arg(0))
+	}
+	if *userSettings != "" && !filepath.IsAbs(*userSettings) {
+		return misuse(flags, "--settings: expected an absolute path, found %q", *userSettings)
+	}
+	logger, err := newLogger(*level, *format)
+	if err != nil {
+		return misuse(flags, "%v", err)
+	}
+
+	ctx, stop := terminated()
+	defer stop()
+	// The handler keeps a write to an editor that is gone from ending us by SIGPIPE before the sessions have been killed.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+
+	tracker := lifecycle.Open()
+	server := rpc.New(rpc.Options{
+		Version: version, Spawner: newSpawner(tracker), Env: os.Environ(), UserSettingsPath: *userSettings,
+		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,
+	})
+	err = server.Serve(ctx, os.Stdin, os.Stdout)
+	if closeErr := tracker.Close(); closeErr != nil {
+		logger.Error("processes may be left", "error", closeErr)
+	}
+	var ended signalled
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(context.Cause(ctx), &ended):
+		return exitStatus(128 + int(ended))
+	default:
+		logger.Error("ends", "error", err)
+		return exitStatus(1)
+	}
+}
+
+// signalled is the cause of a context that a signal has ended.
+type signalled unix.Signal
+
+func (s signalled) Error() string { return unix.SignalName(unix.Signal(s)) }
+
+// terminated returns a context that a signal to end ends, with the signal as its cause.
+func terminated() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	go func() {
+		select {
+		case got := <-signals:
+			cancel(signalled(got.(unix.Signal)))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+func newLogger(level, format string) (*slog.Logger, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
+		return nil, fmt.Errorf("--log-level: unknown level %q", level)
+	}
+	options := &slog.HandlerOptions{Level: least}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format: unknown format %q", format)
+}
+
+func newSpawner(tracker *lifecycle.Tracker) *spawn.Spawner {
+	return &spawn.Spawner{Backend: newBackend(), Tracker: tracker, Env: os.Environ(), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+}
+
+// guarded are the paths beside settings files that no session may write: this program and its state.
+func guarded() []string {
+	var paths []string
+	if path, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		paths = append(paths, path)
+	}
+	if dir, err := spawn.StateDir(os.Environ()); err == nil {
+		paths = append(paths, dir)
+	}
+	return paths
+}
