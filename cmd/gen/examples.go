@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// exampleFrame is a message for the reference, as indented JSON.
+type exampleFrame struct {
+	Title string
+	Text  string
+}
+
+// message is a JSON-RPC message in the order in which people write it.
+type message struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id,omitempty"`
+	Method  string `json:"method,omitempty"`
+	Params  any    `json:"params,omitempty"`
+	Result  any    `json:"result,omitempty"`
+}
+
+// request, result and notification take the descriptor for its types: an example of another shape does not compile.
+func request[P, R any](m protocol.Request[P, R], id int, params P) message {
+	return message{Version: "2.0", ID: id, Method: m.Method, Params: params}
+}
+
+func result[P, R any](_ protocol.Request[P, R], id int, value R) message {
+	return message{Version: "2.0", ID: id, Result: value}
+}
+
+func notification[P any](m protocol.Notification[P], params P) message {
+	return message{Version: "2.0", Method: m.Method, Params: params}
+}
+
+const (
+	exampleSession = "5f0c1d5e-3c0b-4c1e-9d55-0a6d3a5b7c11"
+	examplePolicy  = "b1946ac92492d234"
+)
+
+// exampleFrames are the examples by method.
+func exampleFrames() (map[string][]exampleFrame, error) {
+	const requestTitle, resultTitle = "Request", "Answer"
+	frames := map[string][]exampleFrame{}
+	for _, ex := range []struct {
+		method, title string
+		message       message
+	}{
+		{protocol.Initialize.Method, requestTitle, request(protocol.Initialize, 1, exampleInitialize())},
+		{protocol.Initialize.Method, resultTitle, result(protocol.Initialize, 1, exampleInitializeResult())},
+		{protocol.Spawn.Method, requestTitle, request(protocol.Spawn, 2, protocol.SpawnParams{
+			Kind: protocol.Tool, Cwd: "/home/ada/engine", Command: "go test ./...",
+		})},
+		{protocol.Spawn.Method, resultTitle, result(protocol.Spawn, 2, exampleSpawnResult())},
+		{protocol.Output.Method, "Notification", notification(protocol.Output, protocol.OutputParams{
+			SessionID: exampleSession, Data: []byte("ok  \tengine\t0.042s\r\n"),
+		})},
+		{protocol.Close.Method, requestTitle, request(protocol.Close, 3, protocol.CloseParams{
+			SessionID: exampleSession, GraceMs: new(250),
+		})},
+		{protocol.Close.Method, resultTitle, result(protocol.Close, 3, protocol.CloseResult{
+			Signal: new("SIGHUP"), Killed: 2, ElapsedMs: 12,
+		})},
+	} {
+		text, err := marshalPlain(ex.message, "  ")
+		if err != nil {
+			return nil, fmt.Errorf("write an example: of %s: %w", ex.method, err)
+		}
+		frames[ex.method] = append(frames[ex.method], exampleFrame{Title: ex.title, Text: string(text)})
+	}
+	return frames, nil
+}
+
+func exampleInitialize() protocol.InitializeParams {
+	return protocol.InitializeParams{
+		ProcessID:        new(4711),
+		ClientInfo:       &protocol.ClientInfo{Name: "example-editor", Version: "1.2.0"},
+		WorkspaceFolders: []protocol.WorkspaceFolder{{Path: "/home/ada/engine", Name: "engine"}},
+		Capabilities:     protocol.ClientCapabilities{FlowControl: true},
+	}
+}
+
+func exampleInitializeResult() protocol.InitializeResult {
+	return protocol.InitializeResult{
+		ServerInfo:      protocol.ClientInfo{Name: "sandbox-sidecar", Version: "0.1.0"},
+		ProtocolVersion: protocol.Version,
+		Capabilities: protocol.ServerCapabilities{
+			Platform: "linux",
+			Kinds:    []protocol.Kind{protocol.Terminal, protocol.Tool},
+			Enforcement: protocol.Protections{
+				"filesystem": exampleFilesystem(),
+				"unix_sockets": {
+					Status: protocol.Degraded, Mechanism: "seccomp",
+					Detail: "sockets of outside processes are refused as a whole", Fix: "use a newer kernel",
+				},
+			},
+		},
+	}
+}
+
+func exampleFilesystem() protocol.Protection {
+	return protocol.Protection{Status: protocol.Enforced, Mechanism: "landlock", Detail: "files outside the grants are refused"}
+}
+
+func exampleSpawnResult() protocol.SpawnResult {
+	return protocol.SpawnResult{
+		SessionID: exampleSession,
+		PID:       48213,
+		Argv:      []string{"/bin/sh", "-c", "go test ./..."},
+		PolicyID:  examplePolicy,
+		Sandbox: protocol.SandboxReport{
+			Applied: true, Status: protocol.SandboxFull,
+			Protections: protocol.Protections{"filesystem": exampleFilesystem()},
+			Warnings:    []string{},
+		},
+		Tracking:    protocol.Tracking{Mechanism: "cgroup", Guarantee: true},
+		Environment: protocol.EnvironmentLog{Dropped: []string{"AWS_SECRET_ACCESS_KEY"}},
+	}
+}

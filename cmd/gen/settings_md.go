@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed text/settings.md
+var settingsIntro string
+
+// settingsReference is docs/settings.md: the hand-written introduction, and one section for each key.
+func settingsReference(p *Package) ([]byte, error) {
+	block := p.structNamed(settingsRoot)
+	if block == nil {
+		return nil, fmt.Errorf("describe the settings: %s: no such struct", settingsRoot)
+	}
+	w := &markdown{pkg: p}
+	w.printf("<!-- %s -->\n\n%s\n## Keys\n\n", marker, settingsIntro)
+	w.printf("All keys stand in `terminal.sandbox`, and each may be absent or null: then it inherits.\n\n")
+	if err := w.settings(block, ""); err != nil {
+		return nil, err
+	}
+	return append(bytes.TrimRight(w.buf.Bytes(), "\n"), '\n'), nil
+}
+
+// settings writes the sections of an object's keys; prefix is the dotted key before theirs.
+func (w *markdown) settings(s *Struct, prefix string) error {
+	for _, f := range w.pkg.allFields(s) {
+		key := prefix + f.Name
+		w.printf("### `%s`\n\n", key)
+		text := w.pkg.prose(f.Doc, f.GoName, f.Name)
+		if nested := w.pkg.structNamed(f.Type.Ref); nested != nil {
+			w.printf("%s\n\n- type: object\n\n", text)
+			if err := w.settings(nested, key+"."); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := defaultJSON(key)
+		if err != nil {
+			return err
+		}
+		shown := strings.ReplaceAll(string(value), `,"`, `, "`)
+		enum := w.pkg.enumNamed(f.Type.Ref)
+		kind := mdType(Type{Kind: f.Type.Kind, Elem: f.Type.Elem})
+		if enum != nil {
+			kind = "one of the strings below"
+		}
+		w.printf("%s\n\n- type: %s\n- default: `%s`\n\n", text, kind, shown)
+		if enum != nil {
+			w.values(enum)
+		}
+	}
+	return nil
+}
