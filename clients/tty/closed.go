@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// closedFile is a file that we may read and a session may not.
+type closedFile struct {
+	say  string
+	file string
+	// ours is true where we made the file, so that writing beside it is ours to try.
+	ours bool
+}
+
+// findClosed makes a private file where the policy grants nothing: in the home directory. Where that is granted too (a home below /tmp,
+// in a container say), a file of the system's has to do.
+func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFile, func(), error) {
+	result, err := client.Call(ctx, conn, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: cwd, Kind: protocol.Tool})
+	if err != nil {
+		return closedFile{}, nil, err
+	}
+	var problems []error
+	for _, base := range []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR")} {
+		real, err := filepath.EvalSymlinks(base)
+		if base == "" || err != nil || granted(result.Policy, real) {
+			continue
+		}
+		file, cleanUp, err := makeSecret(real)
+		if err == nil {
+			return closedFile{say: "Reading your private files is refused:", file: file, ours: true}, cleanUp, nil
+		}
+		problems = append(problems, err)
+	}
+	for _, file := range []string{"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status", "/boot/config"} {
+		if _, err := os.ReadFile(file); err == nil && !granted(result.Policy, file) {
+			return closedFile{say: "Reading what the settings do not grant is refused, also where file permissions would allow it:", file: file}, func() {}, nil
+		}
+	}
+	return closedFile{}, nil, errors.Join(append(problems, errors.New("the settings leave nothing closed that could be shown"))...)
+}
+
+func granted(policy protocol.Policy, path string) bool {
+	return slices.ContainsFunc(policy.Rules, func(rule protocol.PolicyRule) bool {
+		return rule.Path == "/" || path == rule.Path || strings.HasPrefix(path, rule.Path+"/")
+	})
+}
+
+func makeSecret(base string) (path string, cleanUp func(), err error) {
+	dir, err := os.MkdirTemp(base, ".sandbox-sidecar-demo-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a private file for the demonstration: %w", err)
+	}
+	path = filepath.Join(dir, "id_rsa")
+	if err := os.WriteFile(path, []byte("a private key\n"), 0o600); err != nil {
+		return "", nil, fmt.Errorf("make a private file for the demonstration: %w", err)
+	}
+	return path, func() { os.RemoveAll(dir) }, nil
+}

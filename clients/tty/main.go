@@ -1,0 +1,147 @@
+// Command tty is the smallest client of sandbox-sidecar: it opens a sandboxed shell in a terminal through the real sidecar over its
+// own protocol. Without a terminal it plays a short session that shows what is allowed and what is refused.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+func main() {
+	sidecar := flag.String("sidecar", "bin/sandbox-sidecar", "path of the sidecar")
+	project := flag.String("project", ".", "project directory")
+	flag.Parse()
+	status, err := run(*sidecar, *project)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "tty: %v\n", err)
+	}
+	os.Exit(status)
+}
+
+func run(sidecar, project string) (int, error) {
+	if err := os.Chdir(project); err != nil {
+		return 1, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return 1, err
+	}
+	command := exec.Command(sidecar, "serve", "--log-level", "error")
+	command.Stderr = os.Stderr
+	// A key's signal goes to the whole foreground process group; the sidecar must not take the user's Ctrl-C for its own.
+	command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	conn, err := client.Start(command)
+	if err != nil {
+		return 1, err
+	}
+	settings, granted, err := demoSettings(os.Getenv("PATH"))
+	if err != nil {
+		return 1, err
+	}
+	ctx := context.Background()
+	pid := os.Getpid()
+	hello, err := client.Call(ctx, conn, protocol.Initialize, protocol.InitializeParams{
+		ProcessID: &pid, ClientInfo: &protocol.ClientInfo{Name: "tty"},
+		WorkspaceFolders:      []protocol.WorkspaceFolder{{Path: cwd}},
+		Capabilities:          protocol.ClientCapabilities{FlowControl: true},
+		InitializationOptions: &protocol.InitializationOptions{Settings: settings},
+	})
+	if err != nil {
+		return 1, errors.Join(err, conn.HangUp())
+	}
+	_ = client.Notify(conn, protocol.Initialized, protocol.Empty{})
+	var status int
+	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+		introduce(hello, cwd, granted)
+		status, err = interact(ctx, conn, cwd)
+	} else {
+		status, err = play(ctx, conn, cwd)
+	}
+	return status, errors.Join(err, conn.Quit(ctx))
+}
+
+func introduce(hello protocol.InitializeResult, cwd string, granted []string) {
+	fmt.Printf("This is a shell in a sandbox. It can write in %s and in temporary directories, and read the system;\n", cwd)
+	fmt.Println("your home directory is closed but for the shell's own configuration. Everything else works as before.")
+	for _, path := range granted {
+		fmt.Printf("It can also run programs below %s, because that is on your PATH.\n", path)
+	}
+	if filesystem := hello.Capabilities.Enforcement["filesystem"]; filesystem.Status != protocol.Enforced {
+		fmt.Printf("Careful: files are not fully protected on this machine: %s\n", filesystem.Detail)
+	}
+	fmt.Println(`Try "cat ~/.ssh/id_rsa"; leave with "exit".`)
+}
+
+// interact connects this terminal to a sandboxed one until its shell ends.
+func interact(ctx context.Context, conn *client.Client, cwd string) (int, error) {
+	ended := make(chan protocol.ExitedParams, 1)
+	client.On(conn, protocol.Exited, func(p protocol.ExitedParams) { ended <- p })
+	client.On(conn, protocol.Output, func(p protocol.OutputParams) {
+		_, _ = os.Stdout.Write(p.Data)
+		_ = client.Notify(conn, protocol.Ack, protocol.AckParams{SessionID: p.SessionID, Bytes: len(p.Data)})
+	})
+	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
+	session, err := client.Call(ctx, conn, protocol.Spawn, protocol.SpawnParams{Cwd: cwd, Shell: plainShell(), Cols: cols, Rows: rows})
+	if err != nil {
+		return 1, err
+	}
+	for _, warning := range session.Sandbox.Warnings {
+		fmt.Printf("warning: %s\n", warning)
+	}
+	before, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err != nil {
+		return 1, fmt.Errorf("switch terminal to raw mode: %w", err)
+	}
+	defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
+	go typeInto(conn, session.SessionID)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, unix.SIGWINCH)
+	for {
+		select {
+		case <-resized:
+			if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+				_ = client.Notify(conn, protocol.Resize, protocol.ResizeParams{SessionID: session.SessionID, Cols: cols, Rows: rows})
+			}
+		case exit := <-ended:
+			if exit.ExitCode != nil {
+				return *exit.ExitCode, nil
+			}
+			return 1, fmt.Errorf("the shell was ended by %s", *exit.Signal)
+		case <-conn.Gone():
+			return 1, errors.New("the sidecar has ended")
+		}
+	}
+}
+
+// plainShell is the user's shell, not as a login shell: this one is started from a shell that has logged in, and /etc/profile would
+// set its PATH anew. Without $SHELL the sidecar picks one.
+func plainShell() *protocol.Shell {
+	if shell := os.Getenv("SHELL"); shell != "" {
+		return &protocol.Shell{Program: shell}
+	}
+	return nil
+}
+
+func typeInto(conn *client.Client, session string) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := os.Stdin.Read(buf)
+		if n > 0 {
+			_ = client.Notify(conn, protocol.Input, protocol.InputParams{SessionID: session, Data: buf[:n]})
+		}
+		if err != nil {
+			return
+		}
+	}
+}
