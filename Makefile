@@ -1,0 +1,69 @@
+# "make help" lists what can be made.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-user race check format vet lint generate cross fuzz bench clean
+
+# The program is pure Go: it must start on machines that have no C library of ours.
+export CGO_ENABLED := 0
+
+SIDECAR := bin/sandbox-sidecar
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 30s
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | column -t -s $$'\t'
+
+run: build ## open a sandboxed shell here, through the real sidecar (without a terminal: show what is allowed and refused)
+	@go build -o bin/tty ./clients/tty
+	@bin/tty --sidecar $(CURDIR)/$(SIDECAR); status=$$?; \
+	if [ -t 0 ] && [ -t 1 ]; then exit 0; else exit $$status; fi # a shell's own exit status is no failure of this
+
+build: ## build bin/sandbox-sidecar
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(SIDECAR) ./cmd/sandbox-sidecar
+
+test: ## run every test; installs what they need first (as root, else says how)
+	@tests/prerequisites
+	go test -timeout 10m ./...
+
+test-user: ## run every test as an ordinary user (root only)
+	@tests/prerequisites
+	tests/as-user go test -timeout 10m ./...
+
+race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/...
+
+check: format vet lint cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
+
+format:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }
+
+vet:
+	go vet ./...
+
+lint: ## run the linters of .golangci.yml
+	go run $(GOLANGCI) run ./...
+
+generate: ## write the generated files: schema, references, TypeScript and Lua types
+	go run ./cmd/gen
+
+cross: ## build and vet for the other systems
+	@for target in darwin/amd64 darwin/arm64 linux/arm64; do \
+		echo "build and vet for $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} go build -o /dev/null ./cmd/sandbox-sidecar && \
+		GOOS=$${target%/*} GOARCH=$${target#*/} go vet ./... || exit 1; \
+	done
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$file" | while read -r target; do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+		done || exit 1; \
+	done
+
+bench: ## print the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## remove what was built
+	rm -rf bin

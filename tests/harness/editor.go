@@ -1,0 +1,229 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// Patience bounds every wait. It only matters where a test fails, and then on a machine that is busy with other tests.
+const Patience = 30 * time.Second
+
+// Editor is a running sidecar with a connection to it.
+type Editor struct {
+	*client.Client
+	t     testing.TB
+	World *World
+	Hello protocol.InitializeResult
+	// Log is what the sidecar writes to stderr.
+	Log *Buffer
+
+	mu       sync.Mutex // guards sessions
+	sessions map[string]*Session
+}
+
+// Options of an editor. The zero value is an editor with settings Settings(nil).
+type Options struct {
+	// Settings is the user's settings file; "" is Settings(nil).
+	Settings string
+	// Env is added to the sidecar's environment.
+	Env []string
+	// Initialize changes the parameters of initialize.
+	Initialize func(*protocol.InitializeParams)
+	// Wrap changes the command that starts the sidecar.
+	Wrap func(*exec.Cmd)
+}
+
+// Start starts a sidecar in the world and initializes it. It is shut down with the test.
+func Start(t testing.TB, w *World, options Options) *Editor {
+	t.Helper()
+	if options.Settings == "" {
+		options.Settings = Settings(nil)
+	}
+	Write(t, w.UserSettings(), options.Settings)
+	command := exec.Command(Binary(t), "serve", "--log-level", "debug")
+	command.Env = append(Environ(w), options.Env...)
+	log := &Buffer{}
+	command.Stderr = log
+	if options.Wrap != nil {
+		options.Wrap(command)
+	}
+	connection, err := client.Start(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Editor{Client: connection, t: t, World: w, Log: log, sessions: map[string]*Session{}}
+	client.On(connection, protocol.Output, func(p protocol.OutputParams) { e.session(p.SessionID).output.Write(p.Data) })
+	client.On(connection, protocol.Exited, func(p protocol.ExitedParams) {
+		s := e.session(p.SessionID)
+		s.exit = p
+		close(s.exited)
+	})
+	t.Cleanup(func() {
+		// A test may have ended it already; then this is what is left to do.
+		_ = connection.HangUp()
+		if t.Failed() {
+			t.Logf("log of the sidecar:\n%s", log)
+		}
+	})
+	params := protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "test"}}
+	if options.Initialize != nil {
+		options.Initialize(&params)
+	}
+	e.Hello = Call(e, protocol.Initialize, params)
+	_ = client.Notify(connection, protocol.Initialized, protocol.Empty{})
+	return e
+}
+
+// Environ is a small environment with the world's home.
+func Environ(w *World) []string {
+	env := []string{"HOME=" + w.Home, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "SHELL=/bin/bash", "LANG=C.UTF-8", "USER=tester"}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		env = append(env, "GOCOVERDIR="+dir)
+	}
+	return env
+}
+
+// Call sends a request that must succeed.
+func Call[P, R any](e *Editor, method protocol.Request[P, R], params P) R {
+	e.t.Helper()
+	result, err := Try(e, method, params)
+	if err != nil {
+		e.t.Fatalf("%s: %v", method.Method, err)
+	}
+	return result
+}
+
+// Try sends a request that may be refused, with a *client.Error.
+func Try[P, R any](e *Editor, method protocol.Request[P, R], params P) (R, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	return client.Call(ctx, e.Client, method, params)
+}
+
+// Notify sends a notification.
+func Notify[P any](e *Editor, method protocol.Notification[P], params P) {
+	e.t.Helper()
+	if err := client.Notify(e.Client, method, params); err != nil {
+		e.t.Fatalf("%s: %v", method.Method, err)
+	}
+}
+
+// Session is one spawned session with everything it has printed.
+type Session struct {
+	protocol.SpawnResult
+	e      *Editor
+	output Buffer
+	exit   protocol.ExitedParams
+	exited chan struct{}
+}
+
+func (e *Editor) session(id string) *Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions[id] == nil {
+		e.sessions[id] = &Session{e: e, exited: make(chan struct{})}
+	}
+	return e.sessions[id]
+}
+
+// Spawn starts a session that must start. An empty cwd is the project.
+func (e *Editor) Spawn(params protocol.SpawnParams) *Session {
+	e.t.Helper()
+	if params.Cwd == "" {
+		params.Cwd = e.World.Project
+	}
+	result := Call(e, protocol.Spawn, params)
+	s := e.session(result.SessionID)
+	s.SpawnResult = result
+	return s
+}
+
+// Shell starts a plain /bin/sh as the user's terminal, with a prompt that is easy to wait for.
+func (e *Editor) Shell() *Session {
+	e.t.Helper()
+	return e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "}})
+}
+
+// Tool runs a command line as a tool to its end, and returns what it printed, with Unix line ends, and its exit status (-1 where a
+// signal ended it).
+func (e *Editor) Tool(line string) (output string, status int) {
+	e.t.Helper()
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
+	exit := s.Exit()
+	if exit.ExitCode == nil {
+		return s.Output(), -1
+	}
+	return s.Output(), *exit.ExitCode
+}
+
+// Type sends input.
+func (s *Session) Type(text string) {
+	s.e.t.Helper()
+	Notify(s.e, protocol.Input, protocol.InputParams{SessionID: s.SessionID, Data: []byte(text)})
+}
+
+// Output is what the session has printed so far, with Unix line ends.
+func (s *Session) Output() string { return strings.ReplaceAll(s.output.String(), "\r\n", "\n") }
+
+// Raw is what the session has printed so far, byte for byte.
+func (s *Session) Raw() []byte { return []byte(s.output.String()) }
+
+// Await waits until the output matches and returns the first match's groups.
+func (s *Session) Await(pattern string) []string {
+	s.e.t.Helper()
+	return s.output.Await(s.e.t, pattern)
+}
+
+// Exit waits for terminal/exited.
+func (s *Session) Exit() protocol.ExitedParams {
+	s.e.t.Helper()
+	select {
+	case <-s.exited:
+		return s.exit
+	case <-time.After(Patience):
+		s.e.t.Fatalf("session %s has not ended; it printed:\n%s", s.SessionID, s.Output())
+		panic("unreachable")
+	}
+}
+
+// Exited is closed after terminal/exited.
+func (s *Session) Exited() <-chan struct{} { return s.exited }
+
+// Close ends the session.
+func (s *Session) Close(graceMs int) protocol.CloseResult {
+	s.e.t.Helper()
+	return Call(s.e, protocol.Close, protocol.CloseParams{SessionID: s.SessionID, GraceMs: &graceMs})
+}
+
+// Alive reports whether a process with this pid exists and is not a zombie.
+func Alive(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	_, after, ok := bytes.Cut(stat, []byte(") "))
+	return ok && len(after) > 0 && after[0] != 'Z' && after[0] != 'X'
+}
+
+// Eventually waits for a condition to come true, and fails the test where it does not.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(Patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

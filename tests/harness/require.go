@@ -1,0 +1,55 @@
+package harness
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Require makes sure that the machine has a feature that a test is about, as "sandbox-sidecar doctor" reports it: "filesystem",
+// "signals", "process_tracking" … Where it is not enforced the test is skipped by name with the reason; in CI (CI=true) it fails instead,
+// unless the feature is listed in SIDECAR_LACKS (blank-separated), which is how a run says what its machine is known to lack.
+func Require(t testing.TB, features ...string) {
+	t.Helper()
+	for _, feature := range features {
+		if status, detail := doctor(t, feature); status != "enforced" {
+			Lack(t, feature, detail)
+		}
+	}
+}
+
+// Lack skips a test for want of a feature, under the rules of Require.
+func Lack(t testing.TB, feature, reason string) {
+	t.Helper()
+	if os.Getenv("CI") != "" && !listed(feature) {
+		t.Fatalf("this machine lacks %s (%s), and SIDECAR_LACKS does not say so", feature, reason)
+	}
+	t.Skipf("this machine lacks %s: %s", feature, reason)
+}
+
+func listed(feature string) bool {
+	for _, lacked := range strings.Fields(os.Getenv("SIDECAR_LACKS")) {
+		if lacked == feature {
+			return true
+		}
+	}
+	return false
+}
+
+// doctor asks the sidecar itself for the status of a protection, with the line that explains it.
+func doctor(t testing.TB, feature string) (status, detail string) {
+	t.Helper()
+	out, _ := exec.Command(Binary(t), "doctor").Output() // the exit status only sums up
+	lines := bufio.NewScanner(strings.NewReader(string(out)))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[1] == feature {
+			lines.Scan()
+			return fields[0], strings.TrimSpace(lines.Text())
+		}
+	}
+	t.Fatalf("doctor does not know %q:\n%s", feature, out)
+	return "", ""
+}

@@ -1,0 +1,118 @@
+package harness
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// World is where a test takes place. All paths are real paths.
+type World struct {
+	Home    string
+	Project string
+	// Outside is a directory of the user's that no settings of Settings grant.
+	Outside string
+}
+
+// NewWorld makes an empty one that goes with the test.
+func NewWorld(t testing.TB) *World {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
+	for _, dir := range []string{w.Home, w.Project, w.Outside} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// Write makes a file, and the directories above it.
+func Write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns a file's content, or "" where there is none.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// UserSettings is the path of the user's own settings file in this world.
+func (w *World) UserSettings() string {
+	return filepath.Join(w.Home, ".config", "sandbox-sidecar", "settings.json")
+}
+
+// Sandbox is the content of a "terminal.sandbox" block.
+type Sandbox map[string]any
+
+// Settings is a settings file that sandboxes everything, grants the system but no temporary directory, and holds the given keys
+// beside.
+func Settings(extra Sandbox) string {
+	block := Sandbox{
+		"enabled": true, "apply_to": "both",
+		"system_paths": map[string]any{"read_write": []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"}},
+	}
+	return file(block, extra)
+}
+
+// Defaults is a settings file that sandboxes everything with the built-in defaults, and holds the given keys beside.
+func Defaults(extra Sandbox) string { return file(Sandbox{"enabled": true}, extra) }
+
+// Off is a settings file that sandboxes nothing: for positive controls.
+func Off() string { return file(Sandbox{"enabled": false}, nil) }
+
+func file(block, extra Sandbox) string {
+	for key, value := range extra {
+		block[key] = value
+	}
+	data, err := json.MarshalIndent(map[string]any{"terminal": map[string]any{"sandbox": block}}, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// OutsideDefaults makes a directory of the user's that the default settings do not grant: not below a temporary directory. Where there is
+// no such place the test is skipped as Require does it.
+func OutsideDefaults(t testing.TB) string {
+	t.Helper()
+	for _, base := range []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), "/var/lib", "/srv", "/mnt"} {
+		real, err := filepath.EvalSymlinks(base)
+		if base == "" || err != nil || underTemp(real) {
+			continue
+		}
+		dir, err := os.MkdirTemp(real, "sidecar-test-")
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			return dir
+		}
+	}
+	Lack(t, "home", "no writable directory outside the temporary ones")
+	return ""
+}
+
+func underTemp(path string) bool {
+	for _, temp := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		if rel, err := filepath.Rel(temp, path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
