@@ -23,15 +23,15 @@ const StageFD = 3
 // Order is what the sidecar wants executed.
 type Order struct {
 	// Program is a path, or a name to be looked up in the PATH of Env. Empty: confine, report and exit (a probe).
-	Program string `json:"program"`
+	Program string
 	// Argv holds the arguments, the program's own name first.
-	Argv []string `json:"argv"`
+	Argv []string
 	// Env is the whole environment.
-	Env []string `json:"env"`
+	Env []string
 	// Dir is the working directory, absolute.
-	Dir string `json:"dir"`
+	Dir string
 	// Confinement is the backend's; null leaves the process unconfined.
-	Confinement Confinement `json:"confinement"`
+	Confinement Confinement
 }
 
 // Report is one message of the stage: either field is set.

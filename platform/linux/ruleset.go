@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -22,10 +23,32 @@ type Ruleset struct {
 
 // Rule grants rights below a path. Rights that mean nothing on a file are left out by the stage where the path is one.
 type Rule struct {
-	Path   string   `json:"path"`
-	Access FSAccess `json:"access"`
+	Path   string
+	Access FSAccess
 	// Required rules must be granted: a session without its project directory is not the session that was asked for.
-	Required bool `json:"required,omitempty"`
+	Required bool
+}
+
+// wireRule is a Rule on its way to the stage. A path is bytes to the kernel, and need not be the UTF-8 of a JSON string.
+type wireRule struct {
+	Path     []byte   `json:"path"`
+	Access   FSAccess `json:"access"`
+	Required bool     `json:"required,omitempty"`
+}
+
+// MarshalJSON keeps every byte of the path; see UnmarshalJSON.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireRule{Path: []byte(r.Path), Access: r.Access, Required: r.Required})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Rule) UnmarshalJSON(data []byte) error {
+	var wire wireRule
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*r = Rule{Path: string(wire.Path), Access: wire.Access, Required: wire.Required}
+	return nil
 }
 
 // Canary is an access that works before the ruleset is in force and must not work after.
