@@ -68,7 +68,13 @@ func shakeHands(ctx context.Context, conn *os.File, order Order, adopt func() er
 	if err := adopt(); err != nil {
 		return Enforcement{}, err
 	}
-	if err := json.NewEncoder(conn).Encode(order); err != nil {
+	message, err := json.Marshal(order)
+	if err != nil {
+		return Enforcement{}, fmt.Errorf("write order: %w", err)
+	}
+	// Nothing may follow the closing brace, not even the encoder's newline: a byte that the stage leaves unread would turn the end of
+	// its stream, which says that it executed the target, into a reset.
+	if _, err := conn.Write(message); err != nil {
 		return Enforcement{}, handshakeError(err)
 	}
 	var confirmed *Enforcement
