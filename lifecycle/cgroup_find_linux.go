@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,11 +38,10 @@ func ownCgroup() (string, error) {
 		return "", err
 	}
 	for _, mount := range candidates {
-		rel, err := filepath.Rel(mount.root, path)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		dir, shown := mount.find(path)
+		if !shown {
 			continue // the mount shows another part of the hierarchy
 		}
-		dir := filepath.Join(mount.point, rel)
 		// The table may list a mount that another one hides, and a tmpfs may stand in its place: only the magic tells.
 		var fs unix.Statfs_t
 		if unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
@@ -67,6 +67,16 @@ func parseOwnCgroup(r io.Reader) (string, error) {
 
 // cgroupMount is one cgroup2 mount: the part of the hierarchy it shows, and where.
 type cgroupMount struct{ root, point string }
+
+// find returns where the mount shows a cgroup, and whether it does. Seen from inside a cgroup namespace, what lies outside begins with
+// "/..": such a name is no path to be cleaned, because that would turn another's cgroup into the namespace's root.
+func (m cgroupMount) find(path string) (dir string, shown bool) {
+	rel, shown := strings.CutPrefix(path, strings.TrimSuffix(m.root, "/"))
+	if !shown || rel != "" && rel[0] != '/' || slices.Contains(strings.Split(rel, "/"), "..") {
+		return "", false
+	}
+	return filepath.Join(m.point, rel), true
+}
 
 // parseCgroupMounts lists the cgroup2 mounts of a mountinfo table, see proc_pid_mountinfo(5).
 func parseCgroupMounts(r io.Reader) ([]cgroupMount, error) {
