@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// asProgram makes the test binary be the program.
+const asProgram = "SANDBOX_SIDECAR_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	// The stage has no environment.
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == "stage" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// sidecar runs the program in an empty home, with the null device as stdin.
+func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(self, args...)
+	command.Env = []string{asProgram + "=1", "HOME=" + t.TempDir(), "PATH=/usr/local/bin:/usr/bin:/bin"}
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestRun_CommandLines(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args           string
+		status         int
+		stdout, stderr string // patterns; an empty one is exactly nothing
+	}{
+		{"--help", 0, `^sandbox-sidecar gives(.|\n)*usage: `, ""},
+		{"-h", 0, "usage: ", ""},
+		{"help", 0, "usage: ", ""},
+		{"version", 0, `^sandbox-sidecar \S+\n$`, ""},
+		{"schema", 0, `^{\n`, ""},
+		{"nonsense", 2, "", `unknown command "nonsense"\n(.|\n)*usage: `},
+		{"serve --help", 0, `^usage: sandbox-sidecar \[serve\](.|\n)*-log-level`, ""},
+		{"--log-level loud", 2, "", `unknown level "loud"(.|\n)*usage: `},
+		{"serve --log-level info+2", 2, "", `unknown level "info\+2"`},
+		{"serve --log-format xml", 2, "", `unknown format "xml"`},
+		{"serve --settings relative.json", 2, "", `expected an absolute path, found "relative.json"`},
+		{"serve extra", 2, "", `unexpected argument "extra"`},
+		{"serve --no-such-flag", 2, "", `no-such-flag(.|\n)*usage: `},
+		{"serve", 1, "", `.`}, // stdin ends before shutdown was asked for
+		{"doctor extra", 2, "", `unexpected argument "extra"`},
+		{"policy --kind robot", 2, "", `--kind: expected "terminal" or "tool", found "robot"`},
+		{"policy --project /no/such/dir", 2, "", `--project: /no/such/dir is not a directory`},
+		{"policy extra", 2, "", `unexpected argument "extra"`},
+		{"policy --project /", 0, `policy id +[0-9a-f]{32}\n`, ""},
+		{"policy --project / --json", 0, `^{(.|\n)*"policyId"`, ""},
+		{"exec", 2, "", `no command given`},
+		{"exec -- sh -c exit~7", 7, "", ""},
+		{"exec -- echo -n --help", 0, `^--help$`, ""},
+		{"exec -- sh -c kill~-TERM~$$", 143, "", ""},
+		{"exec -- /no/such/program", 1, "", `^sandbox-sidecar: execute: /no/such/program: no such file or directory\nsandbox-sidecar: hint: .*\n$`},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			t.Parallel()
+			args := strings.Fields(test.args)
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "~", " ")
+			}
+			status, stdout, stderr := sidecar(t, args...)
+			if status != test.status || !match(test.stdout, stdout) || !match(test.stderr, stderr) {
+				t.Errorf("exit status %d, want %d\nstdout %q, want %q\nstderr %q, want %q",
+					status, test.status, stdout, test.stdout, stderr, test.stderr)
+			}
+		})
+	}
+}
+
+func match(pattern, text string) bool {
+	if pattern == "" {
+		return text == ""
+	}
+	return regexp.MustCompile(pattern).MatchString(text)
+}
+
+func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "settings.json")
+	if err := os.WriteFile(file, []byte(`{"terminal": {"sandbox": {"enabled": fals`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := sidecar(t, "exec", "--kind", "tool", "--settings", file, "--", "echo", "ran")
+	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") || !strings.Contains(stderr, "tools are refused") {
+		t.Errorf("a tool under settings that cannot be read: exit status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestDoctor_HasALineForEachProtection(t *testing.T) {
+	t.Parallel()
+	status, stdout, stderr := sidecar(t, "doctor")
+	for _, name := range platform.Protections {
+		if !regexp.MustCompile(`(?m)^(enforced|degraded|absent) +` + name + ` .*\n {10}\S`).MatchString(stdout) {
+			t.Errorf("%s has no line with an explanation:\n%s", name, stdout)
+		}
+	}
+	confines := !regexp.MustCompile(`(?m)^absent +filesystem `).MatchString(stdout)
+	if (status == 0) != confines || (stderr == "") != confines {
+		t.Errorf("exit status %d, %q for:\n%s", status, stderr, stdout)
+	}
+}
+
+func TestPrintError_GivesTheHintALineOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	printError(&out, fmt.Errorf("wrapped: %w", &spawn.Error{Attempt: "execute", Path: "/p", Cause: errors.New("no"), Hint: "do"}))
+	printError(&out, errors.New("plain"))
+	const want = "sandbox-sidecar: wrapped: execute: /p: no\nsandbox-sidecar: hint: do\nsandbox-sidecar: plain\n"
+	if out.String() != want {
+		t.Errorf("printed %q, want %q", &out, want)
+	}
+}

@@ -1,0 +1,67 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+func init() { helpers["track"] = track }
+
+// track is the sidecar of the next test: it tracks one process and prints what came of it.
+func track([]string) {
+	tracker := Open()
+	if tracker.tree == nil {
+		fmt.Println("ready 0 0 0 0")
+		return
+	}
+	lives, killed, closed := 0, 0, 0
+	group, err := tracker.NewGroup("g")
+	if err != nil {
+		panic(err)
+	}
+	command := helper("wait")
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	group.Attach(command.SysProcAttr)
+	gate, gateErr := command.StdinPipe()
+	output, outputErr := command.StdoutPipe()
+	if err := errors.Join(gateErr, outputErr, command.Start(), group.Add(command.Process.Pid), gate.Close()); err != nil {
+		panic(err)
+	}
+	if readReady(output) != nil { // a child that was killed at birth says nothing
+		lives = 1
+	}
+	killed, err = group.Kill(context.Background())
+	_ = command.Wait()
+	if errors.Join(err, group.Close(), tracker.Close()) == nil {
+		closed = 1
+	}
+	fmt.Println("ready 1", lives, killed, closed)
+}
+
+func TestOpen_InACgroupThatWasKilledOnce(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	tree.bornInside = false // the sidecar is moved; it must not be killed at birth itself
+	home := newCgroup(t, tree, "home")
+	dummy := startIn(t, home, helper("wait"))
+	if killed, err := home.Kill(soon(t)); killed != 1 || err != nil {
+		t.Fatalf("killed %d, %v", killed, err)
+	}
+	mustBeGone(t, dummy)
+	got := startIn(t, home, helper("track"))
+	if len(got) != 5 {
+		t.Fatalf("the sidecar in the killed cgroup says %v", got)
+	}
+	if opened, lives, killed, closed := got[1], got[2], got[3], got[4]; opened != 1 || lives != 1 || killed != 1 || closed != 1 {
+		t.Errorf("opened %d, child lives %d, killed %d, closed %d", opened, lives, killed, closed)
+	}
+	if _, err := home.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	if err := home.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,265 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// lack skips a test that needs cgroups, or fails it, by the rules of harness.Lack.
+func lack(t *testing.T, cause error) {
+	t.Helper()
+	harness.Lack(t, "process_tracking", cause.Error())
+}
+
+// newTree opens a tree of the test's own, which must leave nothing behind.
+func newTree(t *testing.T) *cgroupTree {
+	t.Helper()
+	tree, err := openCgroupTree()
+	if err != nil {
+		lack(t, err)
+	}
+	t.Cleanup(func() {
+		if err := tree.close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(tree.dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", tree.dir, err)
+		}
+	})
+	return tree
+}
+
+func newCgroup(t *testing.T, tree *cgroupTree, name string) *cgroupGroup {
+	t.Helper()
+	group, err := tree.newGroup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group
+}
+
+// bothWays runs a test with children that are born in their cgroup, where the kernel can, and with children that are moved there.
+func bothWays(t *testing.T, run func(*testing.T, *cgroupTree)) {
+	t.Helper()
+	for _, born := range []bool{true, false} {
+		t.Run(fmt.Sprintf("born inside %t", born), func(t *testing.T) {
+			t.Parallel()
+			tree := newTree(t)
+			if born && !tree.bornInside {
+				harness.Lack(t, "clone_into_cgroup", "children cannot be born in a cgroup here")
+			}
+			tree.bornInside = born
+			run(t, tree)
+		})
+	}
+}
+
+// mustKill kills a group that holds at least these processes and closes it twice.
+func mustKill(t *testing.T, group *cgroupGroup, pids []int) {
+	t.Helper()
+	members, err := cgroupMembers(group.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if !slices.Contains(members, pid) {
+			t.Errorf("process %d is not in the group: %v", pid, members)
+		}
+	}
+	start := time.Now()
+	killed, err := group.Kill(soon(t))
+	if err != nil || killed < len(pids) {
+		t.Errorf("killed %d of %d in %s: %v", killed, len(pids), time.Since(start), err)
+	}
+	mustBeGone(t, append(members, pids...))
+	mustCloseTwice(t, group)
+}
+
+func mustCloseTwice(t *testing.T, group *cgroupGroup) {
+	t.Helper()
+	for range 2 {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(group.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", group.dir, err)
+	}
+	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+		t.Errorf("killing a closed group: %d, %v", killed, err)
+	}
+}
+
+func TestCgroup_KillsDaemonsThatHaveLeftTheSession(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, tree *cgroupTree) {
+		group := newCgroup(t, tree, "g")
+		pids := startIn(t, group, helper("daemon"))
+		orphan := pids[len(pids)-1]
+		if len(pids) < 2 || !running(orphan) {
+			t.Fatalf("no daemon was left: %v", pids)
+		}
+		if sid, err := unix.Getsid(orphan); err != nil || sid == pids[0] {
+			t.Fatalf("the daemon has not left its session: %d, %v", sid, err)
+		}
+		mustKill(t, group, []int{orphan})
+	})
+}
+
+func TestCgroup_KillsATreeOfAHundred(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, tree *cgroupTree) {
+		group := newCgroup(t, tree, "g")
+		mustKill(t, group, startIn(t, group, helper("tree", "99")))
+	})
+}
+
+func TestCgroup_KillsStoppedProcesses(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, tree *cgroupTree) {
+		group := newCgroup(t, tree, "g")
+		pids := startIn(t, group, helper("tree", "3"))
+		for _, pid := range pids {
+			if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustKill(t, group, pids)
+	})
+}
+
+func TestCgroup_KillsChainsThatRespawnInSessionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, tree *cgroupTree) {
+		group := newCgroup(t, tree, "g")
+		startIn(t, group, helper("respawn", "200", "200", "setsid"))
+		if _, err := group.Kill(soon(t)); err != nil {
+			t.Error(err)
+		}
+		mustCloseTwice(t, group) // the kernel refuses to remove a cgroup that is not empty
+	})
+}
+
+func TestCgroup_KillsWhatHidesInCgroupsBelow(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, tree *cgroupTree) {
+		group := newCgroup(t, tree, "g")
+		pids := startIn(t, group, helper("tree", "2"))
+		below := filepath.Join(group.dir, "below", "deeper")
+		if err := os.MkdirAll(below, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeCgroup(filepath.Join(below, "cgroup.procs"), strconv.Itoa(pids[1])); err != nil {
+			t.Fatal(err)
+		}
+		mustKill(t, group, pids)
+	})
+}
+
+func TestCgroup_KillsWithoutTheFileForIt(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	group := newCgroup(t, tree, "g")
+	pids := startIn(t, group, helper("tree", "5"))
+	events, err := os.Open(filepath.Join(group.dir, "cgroup.events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	if err := freezeAndKill(soon(t), group.dir, events); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+	mustCloseTwice(t, group)
+}
+
+func TestCgroup_SaysWhoSurvivesWhenTheTimeIsUp(t *testing.T) {
+	t.Parallel()
+	group := newCgroup(t, newTree(t), "g")
+	pids := startIn(t, group, helper("wait"))
+	events, err := os.Open(filepath.Join(group.dir, "cgroup.events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	// Nothing has been killed, as if nothing could be.
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	err = awaitEmpty(ctx, group.dir, events)
+	if !errors.Is(err, ErrSurvivors) || !strings.Contains(err.Error(), strconv.Itoa(pids[0])) {
+		t.Errorf("error is %v, want one that names %d", err, pids[0])
+	}
+	if err := group.Close(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a group that is not empty is closed: %v", err)
+	}
+	mustKillAgain(t, group, pids)
+}
+
+// mustKillAgain kills a group whose Close has failed.
+func mustKillAgain(t *testing.T, group *cgroupGroup, pids []int) {
+	t.Helper()
+	if killed, err := group.Kill(soon(t)); err != nil || killed != len(pids) {
+		t.Errorf("killed %d: %v", killed, err)
+	}
+	mustBeGone(t, pids)
+}
+
+func TestCgroup_EmptyGroup(t *testing.T) {
+	t.Parallel()
+	group := newCgroup(t, newTree(t), "g")
+	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+		t.Errorf("killed %d, %v", killed, err)
+	}
+	mustCloseTwice(t, group)
+	var attr syscall.SysProcAttr
+	if group.Attach(&attr); attr.UseCgroupFD {
+		t.Error("a closed group hands out its descriptor")
+	}
+}
+
+func TestCgroup_NamesAreUsedOnce(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	newCgroup(t, tree, "g")
+	if _, err := tree.newGroup("g"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	first, second := newCgroup(t, tree, "first"), newCgroup(t, tree, "second")
+	pids := append(startIn(t, first, helper("daemon")), startIn(t, second, helper("tree", "3"))...)
+	if err := tree.close(); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+	mustCloseTwice(t, first)
+	mustCloseTwice(t, second)
+}
+
+func TestWriteCgroup_NeverCreatesAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cgroup.kill")
+	if err := writeCgroup(path, "1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("an ordinary file was made")
+	}
+}

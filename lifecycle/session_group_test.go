@@ -1,0 +1,140 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func newSessionGroup() *sessionGroup {
+	return &sessionGroup{tracking: Tracking{Mechanism: MechanismProcessGroup}}
+}
+
+func TestSessionGroup_KillsTheWholeTree(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	pids := startIn(t, group, helper("tree", "10"))
+	if len(pids) != 11 {
+		t.Fatalf("processes %v", pids)
+	}
+	killed, err := group.Kill(soon(t))
+	if err != nil || killed < len(pids) {
+		t.Errorf("killed %d of %d: %v", killed, len(pids), err)
+	}
+	mustBeGone(t, pids)
+	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+		t.Errorf("a second kill killed %d: %v", killed, err)
+	}
+}
+
+func TestSessionGroup_KillsStoppedProcesses(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	pids := startIn(t, group, helper("tree", "2"))
+	for _, pid := range pids {
+		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := group.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+}
+
+func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	pids := startIn(t, group, helper("respawn", "100", "100"))
+	if _, err := group.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	// The chain may outrun a look, as the absence of a guarantee says; each further kill must end what it finds.
+	for {
+		left, err := sessionMembers(pids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			break
+		}
+		if _, err := group.Kill(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSessionGroup_KillReportsSurvivorsWhenItsTimeIsUp(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	pids := startIn(t, group, helper("wait"))
+	expired, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := group.Kill(expired); !errors.Is(err, ErrSurvivors) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := group.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+}
+
+func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+		t.Errorf("an empty group: %d, %v", killed, err)
+	}
+	var attr syscall.SysProcAttr
+	group.Attach(&attr)
+	if attr.Setsid || attr.Foreground {
+		t.Errorf("attributes were changed: %+v", attr)
+	}
+	pids := startIn(t, group, helper("wait"))
+	if err := group.Add(1 << 30); err == nil {
+		t.Error("a second leader is taken in")
+	}
+	if _, err := group.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+	for range 2 {
+		if err := group.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if group.Tracking().Guarantee {
+		t.Error("a session group guarantees nothing")
+	}
+}
+
+func TestSessionMembers_LeavesOutZombies(t *testing.T) {
+	t.Parallel()
+	command := helper("wait")
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pid := startReady(command)[0]
+	if members, err := sessionMembers(pid); err != nil || len(members) != 1 || members[0] != pid {
+		t.Errorf("members are %v, %v", members, err)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	// It stays the zombie that this is about until it is waited for.
+	for deadline := time.Now().Add(patience); running(pid); {
+		if time.Now().After(deadline) {
+			t.Fatal("the process does not die")
+		}
+		runtime.Gosched()
+	}
+	if members, err := sessionMembers(pid); err != nil || len(members) > 0 {
+		t.Errorf("a zombie counts: %v, %v", members, err)
+	}
+	_ = command.Wait()
+}

@@ -1,0 +1,220 @@
+//go:build unix
+
+package platform_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+)
+
+// patience is far above what any stage needs.
+const patience = 30 * time.Second
+
+// takeOrder reads the whole order, which ends with no newline: it is written at once and so arrives by one read.
+const takeOrder = `dd bs=64k count=1 <&3 >/dev/null 2>&1; `
+
+func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
+	t.Parallel()
+	const confirm = takeOrder + `printf '{"enforcement":{"protections":{}}}' >&3; `
+	for name, test := range map[string]struct{ script, says string }{
+		"dies before the order":             {`exit 3`, "exit status 3"},
+		"is killed before the order":        {`kill -9 $$`, "signal: killed"},
+		"dies after the order":              {takeOrder, "exit status 0"},
+		"closes the stream and lives on":    {takeOrder + `exec 3<&-; read -r forever; kill -STOP $$`, "signal: killed"},
+		"says half a report":                {`printf '{"enforcement":{"prot' >&3`, "exit status 0"},
+		"says garbage":                      {`echo garbage >&3; cat <&3`, "talk to stage"},
+		"says a number":                     {`echo 7 >&3; cat <&3`, "talk to stage"},
+		"says nothing of substance":         {`echo '{}' >&3`, "exit status 0"},
+		"confirms, then says garbage":       {confirm + `echo garbage >&3; cat <&3`, "talk to stage"},
+		"confirms, then half a failure":     {confirm + `printf '{"failure":' >&3`, "exit status 0"},
+		"confirms, then says it has failed": {confirm + `echo '{"failure":{"step":"execute","path":"/p","cause":"c"}}' >&3`, "execute: /p: c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pid, err := launch(patient(t), t, &scripted{script: test.script}, nil)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error is %v, want one that says %q", err, test.says)
+			}
+			mustBeReaped(t, pid)
+		})
+	}
+}
+
+func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
+	t.Parallel()
+	// It would be readable in /proc as long as the stage lives.
+	script := takeOrder + `printf '{"failure":{"step":"execute","cause":"%s"}}' "$(env | cut -d= -f1 | tr '\n' ' ')" >&3`
+	_, err := launch(patient(t), t, &scripted{script: script}, nil)
+	if err == nil || strings.Contains(err.Error(), "PATH") || strings.Contains(err.Error(), "HOME") {
+		t.Errorf("the stage sees %v", err)
+	}
+	if os.Getenv("PATH") == "" {
+		t.Error("this test has no PATH that it could have handed down")
+	}
+}
+
+func TestLaunch_EndOfStreamAfterTheReportIsTheExecution(t *testing.T) {
+	t.Parallel()
+	pid, err := launch(patient(t), t, &scripted{script: takeOrder + `echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	mustBeReaped(t, pid)
+}
+
+func TestLaunch_StageThatSaysNothingIsKilledAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	pid, err := launch(ctx, t, &scripted{script: `exec cat <&3`}, nil)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+	mustBeReaped(t, pid)
+}
+
+func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
+	t.Parallel()
+	hold := platformtest.NewHold(t)
+	fake := &platformtest.Fake{Hold: hold}
+	order := platformtest.Confined(t, fake, platformtest.Policy(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := platform.Launch(ctx, fake, order, [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, nil, func(int) error { return nil })
+		ended <- err
+	}()
+	hold.Arrived(t)
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("error is %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the launch did not end with its context")
+	}
+}
+
+func TestLaunch_StageIsKilledWhereItCannotBeAdopted(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("no room")
+	pid, err := launch(patient(t), t, &platformtest.Fake{}, refused)
+	if !errors.Is(err, refused) {
+		t.Errorf("error is %v", err)
+	}
+	mustBeReaped(t, pid)
+}
+
+func TestLaunch_MissingStage(t *testing.T) {
+	t.Parallel()
+	pid, err := launch(patient(t), t, &missingStage{}, nil)
+	if !errors.Is(err, os.ErrNotExist) || pid != 0 {
+		t.Errorf("error is %v, pid %d", err, pid)
+	}
+}
+
+func TestLaunch_OrdersOfAMegabyteArriveWhole(t *testing.T) {
+	t.Parallel()
+	// One string may have up to 128 KiB, all together a quarter of the stack's limit (execve(2)).
+	order := platformtest.Order(t, platformtest.Act{Verb: platformtest.Environ})
+	for i := range 10 {
+		order.Env = append(order.Env, string(rune('A'+i))+"="+strings.Repeat("x", 100<<10))
+	}
+	results, _ := platformtest.Perform(t, &platformtest.Fake{}, order)
+	if got, want := string(results[0].Value), strings.Join(order.Env, "\x00")+"\x00"; got != want {
+		t.Errorf("%d bytes of environment arrived, want %d", len(got), len(want))
+	}
+}
+
+func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
+	t.Parallel()
+	// What the stage leaves unread turns the end of the stream into a reset. The lengths are around those at which the decoder's
+	// buffer is full.
+	for _, length := range []int{1535, 1536, 1537, 3583, 3584, 3585, 7679, 7680, 7681} {
+		order := orderOfLength(t, length)
+		if _, _, err := platformtest.Output(&platformtest.Fake{}, order); err != nil {
+			t.Errorf("an order of %d bytes: %v", length, err)
+		}
+	}
+}
+
+// orderOfLength makes a confined order that is so many bytes long as JSON.
+func orderOfLength(t *testing.T, length int) platform.Order {
+	t.Helper()
+	order := platformtest.Order(t)
+	for fill := 0; ; {
+		order.Confinement = platform.Confinement(`{"failure":""}`)
+		order.Confinement = append(order.Confinement[:len(order.Confinement)-1], (`,"x":"` + strings.Repeat("x", fill) + `"}`)...)
+		data, err := json.Marshal(order)
+		switch {
+		case err != nil || len(data) > length:
+			t.Fatalf("no order is %d bytes long: %d, %v", length, len(data), err)
+		case len(data) == length:
+			return order
+		}
+		fill += length - len(data)
+	}
+}
+
+func TestLaunch_OrdersThatTheKernelCannotTakeFail(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*platform.Order){
+		"environment": func(o *platform.Order) { o.Env = []string{"HUGE=" + strings.Repeat("x", 5<<20)} },
+		"arguments":   func(o *platform.Order) { o.Argv = append(o.Argv, strings.Repeat("x", 5<<20)) },
+	} {
+		order := platformtest.Order(t)
+		change(&order)
+		_, _, err := platformtest.Output(&platformtest.Fake{}, order)
+		var failure *platform.Failure
+		if !errors.As(err, &failure) || failure.Step != platform.StepProgram || failure.Cause != unix.E2BIG.Error() || failure.Denied {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
+}
+
+func TestLaunch_FindsTheProgramInThePathOfTheOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Symlink(platformtest.Self(t), dir+"/act"); err != nil {
+		t.Fatal(err)
+	}
+	order := platformtest.Order(t, platformtest.Act{Verb: platformtest.WorkDir})
+	order.Program, order.Env = "act", []string{"PATH=/no/such:" + dir}
+	if _, _, err := platformtest.Output(&platformtest.Fake{}, order); err != nil {
+		t.Error(err)
+	}
+	order.Env = []string{"PATH=/no/such"}
+	_, _, err := platformtest.Output(&platformtest.Fake{}, order)
+	var failure *platform.Failure
+	if !errors.As(err, &failure) || failure.Step != platform.StepProgram || failure.Path != "act" || failure.Denied {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestProbeStage_ReportsAndEnds(t *testing.T) {
+	t.Parallel()
+	fake := &platformtest.Fake{}
+	confinement, err := fake.Confine(platformtest.Policy(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := platform.ProbeStage(patient(t), fake, confinement)
+	if err != nil || got.Protections[platform.Filesystem].Status != platform.Enforced {
+		t.Errorf("probe: %+v, %v", got, err)
+	}
+	if _, err := platform.ProbeStage(patient(t), fake, platform.Confinement(`"nonsense"`)); err == nil {
+		t.Error("a probe that cannot be confined succeeds")
+	}
+}

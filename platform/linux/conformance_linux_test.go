@@ -1,0 +1,86 @@
+package linux
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { platformtest.Main(m, confineSelf) }
+
+// requireLandlock returns the kernel's ABI version; without one the test is skipped, or fails, by the rules of harness.Lack.
+func requireLandlock(t *testing.T) int {
+	t.Helper()
+	abi, err := abiVersionOf()
+	if err != nil {
+		harness.Lack(t, platform.Filesystem, err.Error())
+	}
+	return abi
+}
+
+// features are what a kernel with this version of the ABI can do.
+func features(abi int) platformtest.Features {
+	return platformtest.Features{Files: true, Truncate: abi >= 3, Signals: abi >= 6, UnixSockets: abi >= 9}
+}
+
+func TestBackend_Conforms(t *testing.T) {
+	t.Parallel()
+	abi := requireLandlock(t)
+	platformtest.Run(t, Backend{}, features(abi))
+}
+
+// older is the backend on a kernel with an older version of the ABI: every kernel takes the rulesets of its predecessors.
+type older struct {
+	Backend
+	abi int
+}
+
+func (o older) Confine(p *policy.Policy) (platform.Confinement, error) {
+	confinement, err := json.Marshal(Translate(p, o.abi))
+	return confinement, err
+}
+
+func TestBackend_ConformsOnOlderKernels(t *testing.T) {
+	t.Parallel()
+	abi := requireLandlock(t)
+	// The versions where a protection comes or goes; 1 also lacks moving files between directories, which all others have.
+	for _, version := range []int{2, 3, 5} {
+		if version >= abi {
+			continue
+		}
+		t.Run(fmt.Sprintf("abi %d", version), func(t *testing.T) {
+			t.Parallel()
+			backend := older{abi: version}
+			for _, verb := range []platformtest.Verb{platformtest.Kill, platformtest.Truncate} {
+				probeOlder(t, backend, verb)
+			}
+		})
+	}
+}
+
+// probeOlder holds what the report claims on an older kernel against one attack.
+func probeOlder(t *testing.T, backend older, verb platformtest.Verb) {
+	t.Helper()
+	victim := t.TempDir() + "/victim"
+	harness.Write(t, victim, "content")
+	bystander := platformtest.NewBystander(t)
+	act := platformtest.Act{Verb: verb, Path: victim, PID: bystander.PID()}
+	results, enforcement := platformtest.Perform(t, backend, platformtest.Confined(t, backend, platformtest.Policy(t), act))
+	holds := features(backend.abi).Truncate
+	status := enforcement.Protections[platform.Filesystem].Status
+	if verb == platformtest.Kill {
+		holds = features(backend.abi).Signals
+		status = enforcement.Protections[platform.Signals].Status
+	}
+	if results[0].OK() == holds || results[0].Refused() != holds {
+		t.Errorf("%s: %+v", act, results[0])
+	}
+	if status == platform.Enforced && !holds {
+		t.Errorf("%s succeeds although the report says %s", act, status)
+	}
+}

@@ -1,0 +1,121 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// strict asks for every protection.
+var strict = &policy.Policy{
+	Restricted: true, Protected: []policy.Protected{{Path: "/p"}}, OnDenied: policy.Report, Network: policy.Network{Allowed: false},
+}
+
+func TestReport_PerVersion(t *testing.T) {
+	t.Parallel()
+	const e, d, a = platform.Enforced, platform.Degraded, platform.Absent
+	for _, test := range []struct {
+		from, to                         int
+		filesystem, signals, unixSockets platform.Status
+	}{
+		{1, 4, d, a, a},
+		{5, 5, e, a, a},
+		{6, 8, e, e, d},
+		{9, 20, e, e, e},
+	} {
+		for abi := test.from; abi <= test.to; abi++ {
+			got := report(Translate(strict, abi))
+			for name, want := range map[string]platform.Status{
+				platform.Filesystem: test.filesystem, platform.Signals: test.signals, platform.UnixSockets: test.unixSockets,
+				platform.Execute: e, platform.Network: a, platform.ProtectedPaths: a, platform.Syscalls: d, platform.Denials: a,
+			} {
+				if got[name].Status != want {
+					t.Errorf("ABI %d: %s is %s, want %s", abi, name, got[name].Status, want)
+				}
+			}
+			if want := fmt.Sprintf("landlock (ABI %d)", abi); got[platform.Execute].Mechanism != want {
+				t.Errorf("mechanism is %q, want %q", got[platform.Execute].Mechanism, want)
+			}
+		}
+	}
+}
+
+func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*policy.Policy{strict, samples["everything"], samples["terminal"]} {
+		for _, abi := range abis {
+			for name, protection := range report(Translate(p, abi)) {
+				if protection.Detail == "" {
+					t.Errorf("ABI %d: %s is %s without a word why", abi, name, protection.Status)
+				}
+				// A newer kernel, or another setting, helps with these; what this version lacks for everybody the user cannot mend.
+				mendable := name == platform.Filesystem || name == platform.Signals || name == platform.UnixSockets
+				if mendable && (protection.Status != platform.Enforced) != (protection.Fix != "") {
+					t.Errorf("ABI %d: %s is %s, and the fix is %q", abi, name, protection.Status, protection.Fix)
+				}
+				if (protection.Status == platform.Absent) != (protection.Mechanism == "") {
+					t.Errorf("ABI %d: %s is %s by %q", abi, name, protection.Status, protection.Mechanism)
+				}
+			}
+		}
+	}
+}
+
+func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
+	t.Parallel()
+	for abi, kernel := range map[int]string{1: "6.10", 2: "6.10", 3: "6.10", 4: "6.10"} {
+		filesystem := report(Translate(strict, abi))[platform.Filesystem]
+		if !strings.Contains(filesystem.Fix, kernel) {
+			t.Errorf("ABI %d: fix is %q, want one that names %s", abi, filesystem.Fix, kernel)
+		}
+		if lacksTruncate := strings.Contains(filesystem.Detail, "truncate"); lacksTruncate != (abi < 3) {
+			t.Errorf("ABI %d: detail is %q", abi, filesystem.Detail)
+		}
+	}
+	if fix := report(Translate(strict, 5))[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
+		t.Errorf("fix of signals is %q", fix)
+	}
+	if fix := report(Translate(strict, 8))[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
+		t.Errorf("fix of unix sockets is %q", fix)
+	}
+}
+
+func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
+	t.Parallel()
+	asked, not := report(Translate(strict, 9)), report(Translate(samples["everything"], 9))
+	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
+		if asked[name].NotAsked || !not[name].NotAsked {
+			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotAsked, not[name].NotAsked)
+		}
+	}
+	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals, platform.Syscalls} {
+		if asked[name].NotAsked || not[name].NotAsked {
+			t.Errorf("%s is not a policy's to leave out", name)
+		}
+	}
+}
+
+func TestReport_AllOfTheFilesystemIsDegraded(t *testing.T) {
+	t.Parallel()
+	if got := report(Translate(samples["everything"], 20))[platform.Filesystem]; got.Status != platform.Degraded {
+		t.Errorf("filesystem is %s although everything is granted", got.Status)
+	}
+}
+
+func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
+	t.Parallel()
+	got := absent(errors.New("switched off"))
+	for _, name := range platform.Protections {
+		p, ok := got[name]
+		if ok == (name == platform.ProcessTracking) {
+			t.Errorf("%s: reported is %t", name, ok)
+		}
+		if ok && (p.Status != platform.Absent || p.Detail != "switched off" || p.Fix == "" || p.Mechanism != "") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package linux
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// abis are all versions that exist, and one that does not yet.
+var abis = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20}
+
+func rule(path string, access policy.Access, file string) policy.Rule {
+	return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: file, Key: "test"}}
+}
+
+// samples are the policies of the golden files.
+var samples = map[string]*policy.Policy{
+	"nothing": {Restricted: true},
+	"terminal": {
+		Restricted: true, Project: "/home/u/p", Network: policy.Network{Allowed: true}, OnDenied: policy.Report,
+		Rules: []policy.Rule{
+			rule("/dev/null", policy.Read|policy.Write|policy.Device, policy.OriginBuiltIn),
+			rule("/dev/ptmx", policy.Read|policy.Write|policy.Device, policy.OriginBuiltIn),
+			rule("/etc", policy.Read, policy.OriginBuiltIn),
+			rule("/home/u/.cache/go", policy.ReadWrite, "/home/u/.config/sandbox-sidecar/settings.json"),
+			rule("/home/u/p", policy.ReadWrite, policy.OriginSession),
+			rule("/run/user/1000/sandbox-sidecar/s", policy.ReadWrite, policy.OriginSession),
+			rule("/usr", policy.Read|policy.Execute, policy.OriginBuiltIn),
+		},
+		Protected: []policy.Protected{{Path: "/home/u/p/.git/hooks"}},
+	},
+	"sockets": {
+		Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+		Rules:       []policy.Rule{rule("/tmp", policy.ReadWrite, policy.OriginBuiltIn)},
+		UnixSockets: []policy.UnixSocket{{Path: "/run/docker.sock"}, {Abstract: "/tmp/.X11-unix/X0"}},
+	},
+	"single-accesses": {
+		Restricted: true, Network: policy.Network{}, OnDenied: policy.Ask,
+		Rules: []policy.Rule{
+			rule("/d", policy.Device, "f"), rule("/n", 0, "f"), rule("/r", policy.Read, "f"), rule("/w", policy.Write, "f"),
+			rule("/x", policy.Execute, "f"),
+		},
+	},
+	"odd-names": {
+		Restricted: true, Network: policy.Network{Allowed: true},
+		Rules: []policy.Rule{
+			rule("/a\nallow \"/\" read_file", policy.Read, "f"), rule("/b\"c\\", policy.Read, "f"), rule("/\xff", policy.ReadWrite, policy.OriginSession),
+		},
+	},
+	"everything": {
+		Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+		Rules: []policy.Rule{rule("/", policy.ReadWrite|policy.Device, "f")},
+	},
+	"root-hidden-canaries": {
+		Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+		Rules: []policy.Rule{rule("/", policy.Write, "f"), rule("/boot", policy.Read, "f"), rule("/sys", policy.Read, "f")},
+	},
+}
+
+func TestTranslate_Golden(t *testing.T) {
+	t.Parallel()
+	for name, p := range samples {
+		var got strings.Builder
+		for _, abi := range abis {
+			r := Translate(p, abi)
+			fmt.Fprintf(&got, "%sasked network=%t protected_paths=%t denials=%t whole_filesystem=%t\n\n",
+				r, r.Asked.Network, r.Asked.ProtectedPaths, r.Asked.Denials, r.Asked.WholeFilesystem)
+		}
+		path := filepath.Join("testdata", name+".golden")
+		if *update {
+			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != string(want) {
+			t.Errorf("%s differs (go test -update rewrites it); got:\n%s", path, &got)
+		}
+	}
+}
+
+func TestTranslate_NeverGrantsMoreThanThePolicy(t *testing.T) {
+	t.Parallel()
+	for _, p := range samples {
+		for abi := range 21 {
+			check(t, p, abi)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		data := make([]byte, random.IntN(64))
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		check(t, decode(data), random.IntN(25))
+	}
+}
+
+func TestHandled_GrowsWithTheVersion(t *testing.T) {
+	t.Parallel()
+	fs, scoped := handled(0)
+	if fs != 0 || scoped != 0 {
+		t.Errorf("without landlock %s and %s are handled", fs, scoped)
+	}
+	for abi := 1; abi <= 25; abi++ {
+		nextFS, nextScoped := handled(abi)
+		if nextFS&fs != fs || nextScoped&scoped != scoped {
+			t.Errorf("ABI %d handles less than %d: %s, %s", abi, abi-1, nextFS, nextScoped)
+		}
+		if abi > 1 && abiVersions[len(abiVersions)-1].version < abi && (nextFS != fs || nextScoped != scoped) {
+			t.Errorf("ABI %d, which is not in the table, handles what ABI %d does not", abi, abi-1)
+		}
+		fs, scoped = nextFS, nextScoped
+	}
+	if known := FSAccess(1)<<len(fsNames) - 1; fs != known {
+		t.Errorf("the last version handles %s, but %s have names", fs, known)
+	}
+	for i := 1; i < len(abiVersions); i++ {
+		if abiVersions[i-1].version >= abiVersions[i].version {
+			t.Errorf("the table is not in order at version %d", abiVersions[i].version)
+		}
+	}
+}
+
+func TestString_NamesUnknownBits(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		FSAccess(0).String(): "none", FSAccess(1 | 1<<40).String(): "execute 1<<40", Scope(3).String(): "abstract_unix_socket signal",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func FuzzTranslate(f *testing.F) {
+	f.Add([]byte{}, 7)
+	f.Add([]byte("\x0f/a\x00\x81/b\x00\x42sock\x00"), 9)
+	f.Add([]byte("\x0f\n\"\\\xff\x00\x00\x00"), 1)
+	f.Fuzz(func(t *testing.T, data []byte, abi int) { check(t, decode(data), abi) })
+}
+
+// decode makes a policy of bytes: each piece up to a zero byte is a rule, or a socket where the first byte's highest bit is set.
+func decode(data []byte) *policy.Policy {
+	p := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: len(data)%2 == 0}, OnDenied: policy.Report}
+	for piece := range strings.SplitSeq(string(data), "\x00") {
+		if piece == "" {
+			continue
+		}
+		head, path := piece[0], "/"+piece[1:]
+		switch {
+		case head&0x80 == 0:
+			file := "f"
+			if head&0x10 != 0 {
+				file = policy.OriginSession
+			}
+			p.Rules = append(p.Rules, rule(path, policy.Access(head&0x0f), file))
+		case head&0x40 == 0:
+			p.UnixSockets = append(p.UnixSockets, policy.UnixSocket{Path: path})
+		default:
+			p.UnixSockets = append(p.UnixSockets, policy.UnixSocket{Abstract: path})
+		}
+	}
+	return p
+}
+
+// check holds a translation to what must be true of each.
+func check(t *testing.T, p *policy.Policy, abi int) {
+	t.Helper()
+	r := Translate(p, abi)
+	fs, scoped := handled(abi)
+	if r.FS != fs || r.Scoped != scoped || r.ABI != abi {
+		t.Errorf("ABI %d: not everything that the kernel can is handled: %s, %s", abi, r.FS, r.Scoped)
+	}
+	for _, granted := range r.Rules {
+		if granted.Access == 0 || granted.Access&^r.FS != 0 {
+			t.Errorf("ABI %d: %q grants %s of the handled %s", abi, granted.Path, granted.Access, r.FS)
+		}
+		if names := granted.Access.String(); strings.Contains(names, "make_char") || strings.Contains(names, "make_block") {
+			t.Errorf("%q may make device nodes", granted.Path)
+		}
+		if !covered(p, granted) {
+			t.Errorf("ABI %d: %q grants %s, which no rule of the policy does", abi, granted.Path, granted.Access)
+		}
+	}
+	for _, asked := range p.Rules {
+		if asked.Origin.File == policy.OriginSession && translateAccess(asked.Access)&fs != 0 && !required(r, asked.Path) {
+			t.Errorf("%q is the session's own, but not required", asked.Path)
+		}
+	}
+	if r.Canary != nil {
+		if _, granted := p.Find(policy.Read, r.Canary.Path); granted {
+			t.Errorf("the canary %q is granted", r.Canary.Path)
+		}
+	}
+	if r.Asked.WholeFilesystem != (r.Canary == nil) {
+		t.Error("the lack of a canary is not said")
+	}
+	if lines := strings.Count(r.String(), "\nallow "); lines != len(r.Rules) {
+		t.Errorf("%d rules are printed as %d:\n%s", len(r.Rules), lines, r)
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Ruleset
+	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, r) {
+		t.Errorf("the stage would read %v as %v, %v", r, back, err)
+	}
+}
+
+// covered reports whether one rule, or one socket, of the policy grants all of it.
+func covered(p *policy.Policy, granted Rule) bool {
+	for _, asked := range p.Rules {
+		have := translateAccess(asked.Access)
+		if asked.Path != granted.Path || granted.Access&^have != 0 {
+			continue
+		}
+		if granted.Access&fsDevice == 0 || asked.Access.Has(policy.Device) {
+			return true
+		}
+	}
+	for _, socket := range p.UnixSockets {
+		if socket.Path == granted.Path && granted.Access == fsConnect {
+			return true
+		}
+	}
+	return false
+}
+
+func required(r Ruleset, path string) bool {
+	for _, granted := range r.Rules {
+		if granted.Path == path && granted.Required {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+//go:build unix
+
+package platform_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+)
+
+// modes are what the test binary can be started for beside the tests, by its first argument.
+var modes = map[string]func(args []string) int{}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		if run, ok := modes[os.Args[1]]; ok {
+			os.Exit(run(os.Args[2:]))
+		}
+	}
+	platformtest.Main(m, platformtest.ConfineFake)
+}
+
+// scripted is a backend whose stage is a shell script. It speaks to the sidecar on descriptor 3.
+type scripted struct {
+	platformtest.Fake
+	script string
+}
+
+func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
+
+// missingStage is a backend without a stage.
+type missingStage struct{ platformtest.Fake }
+
+func (*missingStage) Stage() (string, []string) { return "/no/such/stage", []string{"stage"} }
+
+// launch runs the handshake with an order for /bin/true. It returns the pid that adopt saw, 0 where it was not called.
+func launch(ctx context.Context, t *testing.T, backend platform.Backend, adopted error) (pid int, err error) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	order := platform.Order{Program: "true", Argv: []string{"true"}, Env: []string{}, Dir: "/"}
+	process, _, err := platform.Launch(ctx, backend, order, [3]*os.File{null, null, null}, &syscall.SysProcAttr{Setsid: true},
+		func(started int) error {
+			pid = started
+			return adopted
+		})
+	if err == nil {
+		if _, err := process.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	return pid, err
+}
+
+// mustBeReaped fails the test where a child with this pid is left, alive or as a zombie.
+func mustBeReaped(t *testing.T, pid int) {
+	t.Helper()
+	if pid == 0 {
+		t.Error("no stage was started")
+		return
+	}
+	if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("the stage %d was not reaped: %v", pid, err)
+	}
+}
+
+// patient is a context that ends long after any test that passes.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}

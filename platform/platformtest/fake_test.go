@@ -1,0 +1,92 @@
+//go:build unix
+
+package platformtest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestMain(m *testing.M) { platformtest.Main(m, platformtest.ConfineFake) }
+
+func TestFake_Conforms(t *testing.T) {
+	t.Parallel()
+	platformtest.Run(t, &platformtest.Fake{}, platformtest.Features{})
+}
+
+func TestFake_ReportsWhatItIsTold(t *testing.T) {
+	t.Parallel()
+	told := platform.Enforcement{
+		Protections: map[string]platform.Protection{platform.Signals: {Status: platform.Degraded, Mechanism: "m", Detail: "d", Fix: "f"}},
+		Missing:     []platform.Missing{{Path: "/gone", Reason: "no such file or directory"}},
+		Warnings:    []string{"beware"},
+	}
+	fake := &platformtest.Fake{Enforcement: told}
+	p := platformtest.Policy(t)
+	_, got := platformtest.Perform(t, fake, platformtest.Confined(t, fake, p))
+	if got.Protections[platform.Signals] != told.Protections[platform.Signals] || got.Missing[0] != told.Missing[0] || got.Warnings[0] != "beware" {
+		t.Errorf("report is %+v", got)
+	}
+	if confined := fake.Confined(); len(confined) != 1 || confined[0] != p {
+		t.Errorf("policies seen: %v", confined)
+	}
+}
+
+func TestFake_Unavailable(t *testing.T) {
+	t.Parallel()
+	fake := &platformtest.Fake{Unavailable: platform.ErrUnavailable}
+	if _, err := fake.Confine(&policy.Policy{}); !errors.Is(err, platform.ErrUnavailable) {
+		t.Errorf("error is %v", err)
+	}
+	for name, protection := range fake.Probe(context.Background()) {
+		if protection.Status != platform.Absent {
+			t.Errorf("%s is %s", name, protection.Status)
+		}
+	}
+	if _, _, err := platformtest.Output(fake, platformtest.Order(t)); err != nil {
+		t.Errorf("an unconfined order fails: %v", err)
+	}
+}
+
+func TestFake_FailsInTheStage(t *testing.T) {
+	t.Parallel()
+	fake := &platformtest.Fake{Failure: "as told"}
+	_, _, err := platformtest.Output(fake, platformtest.Confined(t, fake, platformtest.Policy(t)))
+	var failure *platform.Failure
+	if !errors.As(err, &failure) || failure.Step != platform.StepConfine || failure.Cause != "as told" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestFake_HoldsUntilReleased(t *testing.T) {
+	t.Parallel()
+	hold := platformtest.NewHold(t)
+	fake := &platformtest.Fake{Hold: hold}
+	order := platformtest.Confined(t, fake, platformtest.Policy(t))
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := platformtest.Output(fake, order)
+		done <- err
+	}()
+	hold.Arrived(t)
+	select {
+	case err := <-done:
+		t.Fatalf("the launch ended while it was held: %v", err)
+	default:
+	}
+	hold.Release(t)
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the launch did not go on")
+	}
+}

@@ -1,0 +1,163 @@
+//go:build unix
+
+package platformtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// patience bounds every wait. It only matters where a test fails.
+const patience = 30 * time.Second
+
+// Self is the real path of the test binary.
+func Self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Policy is a policy that lets an actor run and grants the given rules beside. The network is allowed.
+func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
+	t.Helper()
+	runnable := policy.Read | policy.Execute
+	all := []policy.Rule{{Path: Self(t), Access: runnable, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "actor"}}}
+	// A test binary with the race detector is linked dynamically.
+	for _, dir := range []string{"/lib", "/lib64", "/usr/lib"} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			all = append(all, policy.Rule{Path: real, Access: runnable, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"}})
+		}
+	}
+	return &policy.Policy{Restricted: true, Rules: append(all, rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore}
+}
+
+// Order is the order to run an actor in the root directory with an empty environment, unconfined.
+func Order(t testing.TB, acts ...Act) platform.Order {
+	t.Helper()
+	script, err := json.Marshal(append([]Act{}, acts...)) // never null, which would be silent
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := Self(t)
+	return platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{}, Dir: "/"}
+}
+
+// Confined is the order of Order under a policy. A backend that cannot confine fails the test.
+func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...Act) platform.Order {
+	t.Helper()
+	order := Order(t, acts...)
+	var err error
+	if order.Confinement, err = backend.Confine(p); err != nil {
+		t.Fatalf("confine: %v", err)
+	}
+	return order
+}
+
+// Perform carries out an order whose program is an actor, waits for its end, and returns a result for each act, with what the stage
+// reported. The test fails where the actor did not run.
+func Perform(t testing.TB, backend platform.Backend, order platform.Order) ([]Result, platform.Enforcement) {
+	t.Helper()
+	output, enforcement, err := Output(backend, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := decode(output)
+	if results == nil {
+		t.Fatalf("the actor of %s left no results: %q", order.Program, output)
+	}
+	return results, enforcement
+}
+
+// decode reads what an actor printed; nil where that is not a list of results.
+func decode(output []byte) []Result {
+	var results []Result
+	if json.Unmarshal(output, &results) != nil {
+		return nil
+	}
+	return results
+}
+
+// Output carries out an order, with the null device as stdin, waits for the program's end, and returns what it wrote to its stdout. An
+// exit status other than 0 is an error.
+func Output(backend platform.Backend, order platform.Order) ([]byte, platform.Enforcement, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, platform.Enforcement{}, err
+	}
+	defer null.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, platform.Enforcement{}, err
+	}
+	defer read.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	process, enforcement, err := platform.Launch(ctx, backend, order, [3]*os.File{null, write, os.Stderr},
+		&syscall.SysProcAttr{Setsid: true}, func(int) error { return nil })
+	write.Close() // or the end of the output would never be seen
+	if err != nil {
+		return nil, platform.Enforcement{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = process.Kill() })
+	defer stop()
+	output, readErr := io.ReadAll(read)
+	state, err := process.Wait()
+	switch {
+	case err != nil:
+		return output, enforcement, err
+	case readErr != nil:
+		return output, enforcement, readErr
+	case !state.Success():
+		return output, enforcement, fmt.Errorf("run %s: %s", order.Program, state)
+	}
+	return output, enforcement, nil
+}
+
+// Bystander is an unconfined process outside every sandbox, which waits until the test is over.
+type Bystander struct {
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// NewBystander starts one.
+func NewBystander(t testing.TB) *Bystander {
+	t.Helper()
+	order := Order(t, Act{Verb: Await})
+	command := exec.Command(order.Program, order.Argv[1:]...)
+	stdin, err := command.StdinPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bystander{command: command, stdin: stdin}
+	t.Cleanup(func() { _ = b.End() })
+	return b
+}
+
+// PID is its process id.
+func (b *Bystander) PID() int { return b.command.Process.Pid }
+
+// End lets it end, and returns an error unless it ended of its own accord.
+func (b *Bystander) End() error {
+	_ = b.stdin.Close()
+	return b.command.Wait()
+}

@@ -1,0 +1,99 @@
+package platform_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
+	t.Parallel()
+	for _, order := range []platform.Order{
+		{Argv: []string{}, Env: []string{}},
+		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9", Confinement: platform.Confinement(`{"a":1}`)},
+	} {
+		data, err := json.Marshal(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsRune(data, '\n') {
+			t.Errorf("an order is not one line: %s", data)
+		}
+		var back platform.Order
+		if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, order) {
+			t.Errorf("%+v became %+v, %v", order, back, err)
+		}
+	}
+}
+
+func TestConfinement_NullIsUnconfined(t *testing.T) {
+	t.Parallel()
+	var c platform.Confinement
+	data, err := json.Marshal(c)
+	if err != nil || string(data) != "null" {
+		t.Errorf("nil is %s, %v", data, err)
+	}
+	if err := json.Unmarshal([]byte(`{"a":1}`), &c); err != nil || string(c) != `{"a":1}` {
+		t.Errorf("confinement is %s, %v", c, err)
+	}
+	if err := json.Unmarshal([]byte("null"), &c); err != nil || c != nil {
+		t.Errorf("null is %q, %v", c, err)
+	}
+}
+
+func TestFailure_SaysWhatWasAttemptedOnWhatAndWhy(t *testing.T) {
+	t.Parallel()
+	if got := (&platform.Failure{Step: platform.StepProgram, Path: "/p", Cause: "no"}).Error(); got != "execute: /p: no" {
+		t.Error(got)
+	}
+	if got := (&platform.Failure{Step: platform.StepConfine, Cause: "no"}).Error(); got != "confine: no" {
+		t.Error(got)
+	}
+}
+
+func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
+	t.Parallel()
+	enforced := platform.Protection{Status: platform.Enforced}
+	for name, test := range map[string]struct {
+		other platform.Protection
+		want  bool
+	}{
+		"enforced":            {enforced, true},
+		"degraded":            {platform.Protection{Status: platform.Degraded}, false},
+		"absent":              {platform.Protection{Status: platform.Absent}, false},
+		"absent, not asked":   {platform.Protection{Status: platform.Absent, NotAsked: true}, true},
+		"degraded, not asked": {platform.Protection{Status: platform.Degraded, NotAsked: true}, true},
+		"without a status":    {platform.Protection{}, false},
+	} {
+		e := platform.Enforcement{Protections: map[string]platform.Protection{platform.Execute: enforced, platform.Network: test.other}}
+		if e.Full() != test.want {
+			t.Errorf("%s: full is %t", name, !test.want)
+		}
+	}
+}
+
+func TestUnsupported_NeverPretends(t *testing.T) {
+	t.Parallel()
+	u := platform.Unsupported{System: "plan9", Executable: "/bin/sidecar"}
+	if c, err := u.Confine(&policy.Policy{Restricted: true}); !errors.Is(err, platform.ErrUnavailable) || c != nil {
+		t.Errorf("confine: %s, %v", c, err)
+	}
+	if _, err := platform.RefuseToConfine(nil); !errors.Is(err, platform.ErrUnavailable) {
+		t.Errorf("the stage confines: %v", err)
+	}
+	protections := u.Probe(context.Background())
+	for _, name := range platform.Protections {
+		if p, ok := protections[name]; name != platform.ProcessTracking && (!ok || p.Status != platform.Absent || p.Detail == "") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if path, argv := u.Stage(); path != u.Executable || len(argv) != 2 || argv[1] != "stage" || u.Name() != "plan9" {
+		t.Errorf("stage is %s %v of %s", path, argv, u.Name())
+	}
+}

@@ -1,0 +1,145 @@
+package tests
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The road is rpc → spawn → platform → lifecycle. This table is the whole of it: what each package may import of ours. A package that
+// is not in it may not exist.
+var mayImport = map[string][]string{
+	"platform/policy":       {},
+	"rpc/protocol":          {},
+	"lifecycle":             {},
+	"platform":              {"platform/policy", "lifecycle"},
+	"platform/linux":        {"platform", "platform/policy", "lifecycle"},
+	"platform/darwin":       {"platform", "platform/policy", "lifecycle"},
+	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
+	"settings":              {"platform/policy"},
+	"spawn":                 {"platform", "platform/policy", "lifecycle"},
+	"rpc":                   {"rpc/protocol", "settings", "spawn"},
+	"rpc/client":            {"rpc/protocol"},
+	"cmd/sandbox-sidecar": {
+		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
+	},
+	"cmd/gen":       {"rpc/protocol", "settings"},
+	"clients/tty":   {"rpc/client", "rpc/protocol"},
+	"tests":         {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/harness": {"rpc/client", "rpc/protocol"},
+	"tests/attack":  {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/victim":  {},
+}
+
+// testsMayImport is open to every package's tests beside: what starts a real stage, and the harness.
+var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness"}
+
+// testsOfMayImport is open to the tests of one package beside: what they stand in for.
+var testsOfMayImport = map[string][]string{
+	"rpc": {"rpc/client", "platform", "platform/policy", "lifecycle"},
+}
+
+const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
+
+// root is read by this process itself, file by file, so that the test cache notices every change; a subprocess such as "go list"
+// would leave a stale "ok".
+var root = os.DirFS("..")
+
+// goFiles calls visit with each Go file of the repository, whatever system it is built for.
+func goFiles(t *testing.T, visit func(file string)) {
+	t.Helper()
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (entry.Name()[0] == '.' || entry.Name() == "testdata" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case !entry.IsDir() && strings.HasSuffix(name, ".go"):
+			visit(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImports_FollowTheRoad(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	goFiles(t, func(file string) {
+		dir := path.Dir(file)
+		allowed, known := mayImport[dir]
+		if !known {
+			t.Errorf("%s: package %s is not in the table of imports", file, dir)
+			return
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			allowed = slices.Concat(allowed, []string{dir}, testsMayImport, testsOfMayImport[dir])
+		} else {
+			seen[dir] = true
+		}
+		for _, imported := range importsOf(t, file) {
+			if !slices.Contains(allowed, imported) {
+				t.Errorf("%s imports %s, which the table does not allow", file, imported)
+			}
+		}
+	})
+	for _, dir := range []string{"lifecycle", "platform", "platform/linux", "spawn", "rpc", "settings"} {
+		if !seen[dir] {
+			t.Errorf("package %s was not found: this test looks in the wrong place", dir)
+		}
+	}
+}
+
+// importsOf lists the packages of this module that a file imports.
+func importsOf(t *testing.T, file string) []string {
+	t.Helper()
+	source, err := fs.ReadFile(root, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if imported == "C" {
+			t.Errorf("%s uses cgo", file)
+		}
+		if name, ok := strings.CutPrefix(imported, module); ok {
+			ours = append(ours, name)
+		}
+	}
+	return ours
+}
+
+func TestImports_TableHasNoCycle(t *testing.T) {
+	t.Parallel()
+	var walk func(dir string, road []string)
+	walk = func(dir string, road []string) {
+		if slices.Contains(road, dir) {
+			t.Fatalf("the table goes in a circle: %s", strings.Join(append(road, dir), " → "))
+		}
+		for _, next := range mayImport[dir] {
+			if _, known := mayImport[next]; !known {
+				t.Errorf("%s may import %s, which is not in the table", dir, next)
+			}
+			walk(next, append(slices.Clone(road), dir))
+		}
+	}
+	for dir := range mayImport {
+		walk(dir, nil)
+	}
+}
