@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// built is the directory of what build has built; "" until then. It is read when no test runs any more.
+var built string
+
 var build = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
 		return given, nil
@@ -19,6 +22,7 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // tests may run it as another user
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "sandbox-sidecar")
 	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,10 +47,8 @@ func Main(m *testing.M, cleanups ...func()) {
 	for _, cleanup := range cleanups {
 		cleanup()
 	}
-	if os.Getenv("SIDECAR_BINARY") == "" {
-		if path, err := build(); err == nil {
-			os.RemoveAll(filepath.Dir(path))
-		}
+	if built != "" {
+		os.RemoveAll(built)
 	}
 	os.Exit(status)
 }

@@ -1,0 +1,62 @@
+//go:build linux
+
+package attack
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Uses what the editor leaks into the sidecar: a file with a secret, and a directory outside that is open. The stage marks everything
+// above stderr close-on-exec, so none of it arrives. The control is a program that the same parent starts the same way.
+func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	secretOutside(s)
+	leak := func(command *exec.Cmd) {
+		for _, path := range []string{s.outside("secret"), s.Outside} {
+			file, err := os.Open(path)
+			must(t, err)
+			t.Cleanup(func() { file.Close() })
+			command.ExtraFiles = append(command.ExtraFiles, file)
+		}
+	}
+	plain := exec.Command(s.victim, "descriptors", "then", "read-fd", "3")
+	leak(plain)
+	output, err := plain.Output()
+	if err != nil || bytes.Count(output, []byte("descriptor ")) < 2 || !bytes.Contains(output, []byte(secretText)) {
+		t.Fatalf("control: a program that is started plainly must get the descriptors: %v\n%s", err, output)
+	}
+	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "not sandboxed": harness.Off()} {
+		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: leak})
+		result := s.strike(e, "descriptors")
+		if !result.done() || strings.Contains(result.output, "descriptor ") {
+			t.Errorf("%s: the session has descriptors above stderr: status %d\n%s", name, result.status, result.output)
+		}
+	}
+}
+
+// Looks for descriptors of the sidecar itself (its pipes to the editor, the handshake, the master of the terminal) in a terminal and
+// in a tool, while other sessions run. A session has three.
+func TestASessionHasThreeDescriptors(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start("")
+	for range 3 {
+		e.Shell().Await(`[#$] `)
+	}
+	if result := s.strike(e, "descriptors"); !result.done() || strings.Contains(result.output, "descriptor ") {
+		t.Errorf("a tool has more: status %d\n%s", result.status, result.output)
+	}
+	shell := e.Shell()
+	shell.Type("'" + s.victim + "' descriptors; echo stat''us $?\n")
+	shell.Await(`status 0`)
+	if strings.Contains(shell.Output(), "descriptor ") {
+		t.Errorf("a terminal has more:\n%s", shell.Output())
+	}
+}

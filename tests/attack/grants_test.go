@@ -1,0 +1,214 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Writes to directories whose names begin like that of a granted one, or that a granted one's name begins like. A grant ends at a
+// component of the path, not at a character.
+func TestAGrantDoesNotCoverNamesThatBeginAlike(t *testing.T) {
+	t.Parallel()
+	for granted, denied := range map[string]string{"cache": "cache2", "cache3": "cache"} {
+		t.Run(granted, func(t *testing.T) {
+			t.Parallel()
+			attack{
+				grants: func(s *scene) harness.Sandbox {
+					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(granted)}}
+				},
+				prepare: func(s *scene) { makeDir(s.t, s.outside(granted)); makeDir(s.t, s.outside(denied)) },
+				acts: func(s *scene) []string {
+					return []string{"write", s.outside(granted + "/fine"), "x", "then", "write", s.outside(denied + "/planted"), "x"}
+				},
+				refusal: "EACCES", harm: appeared(denied + "/planted"),
+			}.mustFail(t)
+		})
+	}
+}
+
+// Uses a grant of a directory that does not exist, to make it, and to reach its parent. Such a grant opens nothing.
+func TestAGrantOfAMissingPathDoesNotWiden(t *testing.T) {
+	t.Parallel()
+	for name, acts := range map[string]func(s *scene) []string{
+		"make it": func(s *scene) []string { return []string{"mkdir", s.outside("missing")} },
+		"parent":  func(s *scene) []string { return []string{"write", s.outside("planted"), "x"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attack{
+				grants: func(s *scene) harness.Sandbox {
+					return harness.Sandbox{"additional_read_write_paths": []string{s.outside("missing/deeper"), s.outside("missing")}}
+				},
+				acts: acts, refusal: "EACCES",
+				harm: func(s *scene, _ string) bool { return exists(s.outside("missing")) || exists(s.outside("planted")) },
+			}.mustFail(t)
+		})
+	}
+}
+
+// Writes beside a granted directory whose name is full of characters that end strings, rules and lines elsewhere. A path is bytes in a
+// message, never part of a language: the grant holds for exactly that name.
+func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`, "$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			// A dollar sign that starts a name would be a variable; this one does not.
+			attack{
+				grants: func(s *scene) harness.Sandbox {
+					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(name)}}
+				},
+				prepare: func(s *scene) { makeDir(s.t, s.outside(name)) },
+				acts: func(s *scene) []string {
+					return []string{"write", s.outside(name + "/fine"), "x", "then", "write", s.outside("planted"), "x"}
+				},
+				refusal: "EACCES",
+				harm: func(s *scene, _ string) bool {
+					if !exists(s.outside(name + "/fine")) {
+						s.t.Errorf("%q is granted and cannot be written", name)
+					}
+					return exists(s.outside("planted"))
+				},
+			}.mustFail(t)
+		})
+	}
+}
+
+// Grants paths that mean something else than they seem to: with "..", with NUL, with another user's home, relative, empty. They count for
+// nothing or for exactly what they lead to, and the user is told.
+func TestMisleadingGrantsDoNotCount(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for name, text := range map[string]func(s *scene) string{
+		"NUL":        func(s *scene) string { return s.Outside + "\x00/x" },
+		"other home": func(s *scene) string { return "~root" + s.Outside },
+		"relative":   func(*scene) string { return "../outside" },
+		"empty":      func(*scene) string { return "" },
+		"proc":       func(s *scene) string { return "/proc/self/root" + s.Outside },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			secretOutside(s)
+			e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{text(s)}}))
+			result := s.strike(e, "write", s.outside("secret"), "overwritten")
+			if !result.refused("EACCES") || changed(s, "") {
+				t.Errorf("the entry counts: status %d\n%s", result.status, result.output)
+			}
+			if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings, "additional_read_write_paths") {
+				t.Errorf("no warning names the setting: %q", warnings)
+			}
+			// Control: the plain path, in the same place, is granted.
+			s = newScene(t)
+			secretOutside(s)
+			e = s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}))
+			if result := s.strike(e, "write", s.outside("secret"), "overwritten"); !result.done() || !changed(s, "") {
+				t.Errorf("control: a plain grant must work: status %d\n%s", result.status, result.output)
+			}
+		})
+	}
+}
+
+// Lets the policy grant a FIFO and a socket. Opening one for reading would wait for a writer for ever; the rule is made without.
+func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	must(t, unix.Mkfifo(s.outside("fifo"), 0o600))
+	secretOutside(s)
+	e := s.start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.outside("fifo"), s.outside("secret")}}))
+	if result := s.strike(e, "read", s.outside("secret")); !result.done() || !leaked(s, result.output) {
+		t.Errorf("the grant beside the FIFO must hold: status %d\n%s", result.status, result.output)
+	}
+}
+
+// Runs a copied program from a directory that is granted for reading only. Reading does not include executing; a copy in the project runs.
+func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
+	t.Parallel()
+	attack{
+		grants:  readOnlyOutside,
+		prepare: func(s *scene) { secretOutside(s); s.copyVictim(s.outside("program")) },
+		acts: func(s *scene) []string {
+			return []string{"exec", s.outside("program"), "read", s.outside("secret")}
+		},
+		refusal: "EACCES", harm: leaked,
+	}.mustFail(t)
+}
+
+// Saves files as editors do, by writing a new one and renaming it over the old. In a granted directory that works for ever; a grant of a
+// single file is a grant of that inode, and whoever replaces it from outside takes it away from a session that runs.
+func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("dir/file"), "old")
+	harness.Write(t, s.outside("single"), "old")
+	e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.outside("dir"), s.outside("single")}}))
+	shell := e.Shell()
+	ask := func(mark, path string) string {
+		shell.Type("cat '" + path + "'; echo; echo " + mark + "''-end\n")
+		shell.Await(mark + "-end")
+		_, answer, _ := strings.Cut(shell.Output(), mark+"''-end\n")
+		return answer
+	}
+	for _, path := range []string{s.outside("dir/file"), s.outside("single")} {
+		if answer := ask("before-"+filepath.Base(path), path); !strings.Contains(answer, "old") {
+			t.Fatalf("%s is granted and cannot be read:\n%s", path, answer)
+		}
+		harness.Write(t, s.outside("new"), "fresh")
+		must(t, os.Rename(s.outside("new"), path))
+	}
+	if answer := ask("after-dir", s.outside("dir/file")); !strings.Contains(answer, "fresh") {
+		t.Errorf("a file replaced in a granted directory cannot be read:\n%s", answer)
+	}
+	if answer := ask("after-single", s.outside("single")); strings.Contains(answer, "fresh") {
+		t.Errorf("a file that replaced a singly granted one can be read, which is documented otherwise:\n%s", answer)
+	}
+	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"), s.outside("dir/file")); !result.done() {
+		t.Errorf("a save into a granted directory fails: status %d\n%s", result.status, result.output)
+	}
+	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"), s.outside("single")); !result.refused("EACCES") {
+		t.Errorf("a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
+	}
+	if result := s.strike(e, "read", s.outside("single")); !result.done() {
+		t.Errorf("a new session must get the new file: status %d\n%s", result.status, result.output)
+	}
+}
+
+// Opens places as projects that hold much more than a project: the root, the home directory by its name and by a symlink, /tmp. The
+// user asked for it, so it is granted; but the reply says so.
+func TestDangerousProjectsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	must(t, os.Symlink(s.Home, s.outside("link")))
+	e := s.start("")
+	warnings := func(project string) string {
+		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project, ProjectDir: project})
+		session.Exit()
+		return strings.Join(session.Sandbox.Warnings, "\n")
+	}
+	if got := warnings(s.Project); strings.Contains(got, "project directory") {
+		t.Errorf("control: an ordinary project is announced: %q", got)
+	}
+	shared := "/tmp"
+	if strings.HasPrefix(s.Home, "/tmp/") {
+		shared = "/var/tmp" // the other holds the home of this test
+	}
+	for project, want := range map[string]string{
+		"/": "the project directory is /", s.Home: "is your home directory", s.outside("link"): "is your home directory",
+		filepath.Dir(s.Home): "holds your home directory", shared: "shared by all programs",
+	} {
+		if got := warnings(project); !strings.Contains(got, want) {
+			t.Errorf("project %s: want a warning with %q, got %q", project, want, got)
+		}
+	}
+}

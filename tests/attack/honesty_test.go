@@ -1,0 +1,217 @@
+//go:build linux
+
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// claim is what a status of one protection says, as an attack: must it be refused, or must it work.
+type claim func(t *testing.T, status protocol.ProtectionStatus)
+
+// claims has an entry for every protection of a reply. A protection without one would be words that nobody has tried.
+var claims = map[string]claim{
+	"filesystem": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		secretOutside(s)
+		result := s.strike(s.start(""), "read", s.outside("secret"))
+		mustAgree(t, status, result, leaked(s, result.output))
+	},
+	"execute": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		s.copyVictim(s.outside("program"))
+		result := s.strike(s.start(harness.Settings(readOnlyOutside(s))), "exec", s.outside("program"), "privileges")
+		mustAgree(t, status, result, result.done())
+	},
+	"network": func(t *testing.T, status protocol.ProtectionStatus) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer listener.Close()
+		s := newScene(t)
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		result := s.strike(s.start(""), "connect-tcp", port)
+		mustAgree(t, status, result, result.done())
+	},
+	"unix_sockets": unixSocketsClaim,
+	"signals": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		p := newPrey(t, s)
+		result := s.strike(s.start(""), "kill", strconv.Itoa(p.pid))
+		mustAgree(t, status, result, result.done())
+	},
+	"protected_paths": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		makeDir(t, s.inside(".git/hooks"))
+		result := s.strike(s.start(""), "write", s.inside(".git/hooks/pre-commit"), "x")
+		mustAgree(t, status, result, exists(s.inside(".git/hooks/pre-commit")))
+	},
+	"syscalls": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		result := s.strike(s.start(""), "privileges")
+		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
+			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
+		}
+		// The tests themselves may run under filters, in a container; those are not the sidecar's.
+		own := field(t, harness.Read(t, "/proc/self/status"), "Seccomp_filters")
+		if filtered := field(t, result.output, "Seccomp_filters") > own; filtered != (status == protocol.Enforced) {
+			t.Errorf("status %s, yet filtered: %v\n%s", status, filtered, result.output)
+		}
+	},
+	"process_tracking": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		session := s.start("").Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: s.victim, Args: []string{"detach", s.inside("pid"), "then", "wait", s.inside("leave")},
+		})
+		if guarantee := status == protocol.Enforced; session.Tracking.Guarantee != guarantee {
+			t.Errorf("status %s with tracking %+v", status, session.Tracking)
+		}
+		pid := announced(t, s)
+		session.Close(0)
+		switch alive := harness.Alive(pid); {
+		case alive && status == protocol.Enforced:
+			t.Errorf("status %s, yet process %d is alive", status, pid)
+		case !alive && status == protocol.Absent:
+			t.Errorf("status %s, yet process %d is dead", status, pid)
+		}
+	},
+	"denials": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		secretOutside(s)
+		e := s.start("")
+		told := make(chan json.RawMessage, 64)
+		client.On(e.Client, protocol.Notification[json.RawMessage]{Method: "sandbox/denied"}, func(raw json.RawMessage) { told <- raw })
+		if result := s.strike(e, "read", s.outside("secret")); !result.refused("EACCES") {
+			t.Errorf("status %d\n%s", result.status, result.output)
+		}
+		// The answer of a request comes behind every notification that was sent before it.
+		harness.Call(e, protocol.List, protocol.Empty{})
+		if got := len(told) > 0; got != (status == protocol.Enforced) {
+			t.Errorf("status %s, yet denials are told: %v", status, got)
+		}
+	},
+}
+
+// mustAgree makes sure that an attack was refused where the status says enforced, and works where it says that nothing is refused.
+func mustAgree(t *testing.T, status protocol.ProtectionStatus, result strike, works bool) {
+	t.Helper()
+	if status == protocol.Degraded {
+		t.Skipf("degraded by what this kernel lacks: what is left of it has no attack here: %s", result.output)
+	}
+	if enforced := status == protocol.Enforced; works == enforced || !works && result.status != 1 {
+		t.Errorf("the reply says %s, and the attack works: %v; status %d\n%s", status, works, result.status, result.output)
+	}
+}
+
+// unixSocketsClaim connects to a socket with a path outside and to an abstract one. Enforced: neither answers; degraded: the path does;
+// absent: both do.
+func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
+	s := newScene(t)
+	// Short, because a socket's path is limited to 107 bytes.
+	dir, err := os.MkdirTemp("", "s")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path, err := filepath.EvalSymlinks(dir)
+	must(t, err)
+	name := fmt.Sprintf("sidecar-test-honesty-%d-%d", os.Getpid(), sockets.Add(1))
+	for _, address := range []string{path + "/daemon", "@" + name} {
+		listener, err := net.Listen("unix", address)
+		must(t, err)
+		t.Cleanup(func() { listener.Close() })
+	}
+	e := s.start("")
+	byPath, abstract := s.strike(e, "connect", path+"/daemon"), s.strike(e, "connect-abstract", name)
+	if byPath.done() == (status == protocol.Enforced) || abstract.done() != (status == protocol.Absent) {
+		t.Errorf("the reply says %s; by path: status %d %s; abstract: status %d %s",
+			status, byPath.status, byPath.output, abstract.status, abstract.output)
+	}
+	if !byPath.done() && !byPath.refused("EACCES") || !abstract.done() && !abstract.refused("EPERM") {
+		t.Errorf("not a refusal of the sandbox: %s; %s", byPath.output, abstract.output)
+	}
+}
+
+// Tries each line of a reply: what it calls enforced is attacked and must be refused, what it admits to be open must be open. The rule is
+// the reply itself; each attack on what is enforced has its control in the test of its own.
+func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	e := s.start("")
+	reply := s.strike(e, "privileges").reply.Sandbox
+	if !reply.Applied {
+		t.Fatalf("not applied: %+v", reply)
+	}
+	for name := range claims {
+		if _, told := reply.Protections[name]; !told {
+			t.Errorf("the reply says nothing of %s", name)
+		}
+	}
+	for name, protection := range reply.Protections {
+		if before := e.Hello.Capabilities.Enforcement[name].Status; before != protection.Status {
+			t.Errorf("%s: initialize says %s, the reply says %s", name, before, protection.Status)
+		}
+		if protection.Detail == "" || protection.Status != protocol.Absent && protection.Mechanism == "" {
+			t.Errorf("%s: no detail or no mechanism: %+v", name, protection)
+		}
+		try, known := claims[name]
+		if !known {
+			t.Errorf("%s is %s, and no attack tries it", name, protection.Status)
+			continue
+		}
+		t.Run(name+" "+string(protection.Status), func(t *testing.T) {
+			t.Parallel()
+			try(t, protection.Status)
+		})
+	}
+}
+
+// Compares the sum with its parts: "full" only where every protection that the settings ask for is enforced.
+func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	reply := s.strike(s.start(""), "privileges").reply.Sandbox
+	var weak []string
+	for name, protection := range reply.Protections {
+		if name != "network" && protection.Status != protocol.Enforced { // the network is not asked to be off
+			weak = append(weak, name)
+		}
+	}
+	if full := reply.Status == protocol.SandboxFull; full != (len(weak) == 0) {
+		t.Errorf("status %q with weak parts %v", reply.Status, weak)
+	}
+	off := newScene(t)
+	if reply := off.strike(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied || reply.Status != protocol.SandboxOff ||
+		len(reply.Protections) > 0 {
+		t.Errorf("control: without a sandbox: %+v", reply)
+	}
+}
+
+// Grants the whole file system, so that nothing is left that could be refused. The reply does not call that enforced.
+func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	secretOutside(s)
+	e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{"/"}}))
+	result := s.strike(e, "write", s.outside("secret"), "overwritten")
+	if !result.done() || !changed(s, "") {
+		t.Errorf("the grant of / does not hold: status %d\n%s", result.status, result.output)
+	}
+	if status := result.reply.Sandbox.Protections["filesystem"].Status; status == protocol.Enforced {
+		t.Errorf("the reply says %s", status)
+	}
+	if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings, s.UserSettings()) {
+		t.Errorf("no warning says that the settings can be written from inside: %q", warnings)
+	}
+}

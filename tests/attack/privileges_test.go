@@ -1,0 +1,215 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// requireRoot skips what only root can prepare, or is a danger from root alone.
+func requireRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the tests run as an ordinary user")
+	}
+}
+
+// Makes device nodes in the project as root. Rules grant neither make_char nor make_block, because a device is a way around every file.
+func TestRootCannotMakeDevices(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	for _, kind := range []string{"char", "block"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			attack{
+				acts:    func(s *scene) []string { return []string{"mknod", s.inside("device"), kind} },
+				refusal: "EACCES", // Landlock's; it is asked before CAP_MKNOD, which is gone too
+				harm:    func(s *scene, _ string) bool { return exists(s.inside("device")) },
+			}.mustFail(t)
+		})
+	}
+}
+
+// Mounts as root: a tmpfs, and the outside onto a directory of the project. CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides.
+// The acts are done in mounts of their own, so that the control leaves the machine's alone.
+func TestRootCannotMount(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	harness.Require(t, "filesystem")
+	for name, acts := range map[string]func(s *scene) []string{
+		"tmpfs": func(s *scene) []string { return []string{"mount-tmpfs", s.inside("mount")} },
+		"bind":  func(s *scene) []string { return []string{"bind", s.Outside, s.inside("mount")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try := func(settings string) strike {
+				s := newScene(t)
+				makeDir(t, s.inside("mount"))
+				private := func(command *exec.Cmd) {
+					command.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+				}
+				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: private})
+				return s.strike(e, acts(s)...)
+			}
+			if control := try(harness.Off()); !control.done() {
+				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
+			}
+			if result := try(""); !result.refused("EPERM") {
+				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
+			}
+		})
+	}
+}
+
+// Makes a user namespace, in which anybody has every capability, and binds the outside onto a directory of the project there. Landlock
+// refuses mounts whatever the capabilities.
+func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	try := func(settings string) strike {
+		s := newScene(t)
+		secretOutside(s)
+		makeDir(t, s.inside("mount"))
+		// In the namespace nobody is mapped, and nobody is who may not enter a directory of mode 0700.
+		for _, dir := range []string{s.Project, s.Outside, s.inside("mount"), s.victim} {
+			must(t, os.Chmod(dir, 0o755))
+		}
+		must(t, os.Chmod(s.outside("secret"), 0o644))
+		return s.strike(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read", s.inside("mount/secret"))
+	}
+	if control := try(harness.Off()); !control.done() || !leaked(nil, control.output) {
+		harness.Lack(t, "user_namespaces", strings.TrimSpace(control.output))
+	}
+	if result := try(""); !result.refused("EPERM") || leaked(nil, result.output) {
+		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
+	}
+}
+
+// Changes its root to the outside as root, and reads from there. chroot(2) itself is not what is refused: rules hold for files, under
+// whatever name.
+func TestChangingTheRootDoesNotLeadOut(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	attack{
+		prepare: secretOutside,
+		acts:    func(s *scene) []string { return []string{"chroot", s.Outside, "then", "read", "/secret"} },
+		refusal: "EACCES", harm: leaked,
+	}.mustFail(t)
+}
+
+// Takes back, as root, a capability that the stage has dropped. It is not in the bounding set either, so that no execve(2) gives it.
+func TestRootCannotRaiseDroppedCapabilities(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	attack{
+		acts:    func(s *scene) []string { return []string{"raise", "then", "exec", s.victim, "privileges"} },
+		refusal: "EPERM",
+		harm:    func(_ *scene, output string) bool { return strings.Contains(output, "CapEff") },
+	}.mustFail(t)
+}
+
+// Looks at the capabilities of root inside, after another execve(2): mounting, tracing, modules, raw disks, device nodes, opening by
+// handle, BPF are out of the permitted and the bounding set, and no_new_privs is set.
+func TestRootInsideHasNoDangerousCapability(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	harness.Require(t, "filesystem")
+	dangerous := []uint{
+		unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_MKNOD, unix.CAP_DAC_READ_SEARCH,
+		unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_BOOT, unix.CAP_MAC_ADMIN, unix.CAP_SYSLOG,
+	}
+	s := newScene(t)
+	result := s.strike(s.start(""), "exec", s.victim, "privileges")
+	if field(t, result.output, "NoNewPrivs") != 1 {
+		t.Errorf("no_new_privs is not set:\n%s", result.output)
+	}
+	control := newScene(t)
+	before := control.strike(control.start(harness.Off()), "exec", control.victim, "privileges")
+	for _, set := range []string{"CapEff", "CapPrm", "CapBnd"} {
+		for _, capability := range dangerous {
+			if field(t, result.output, set)&(1<<capability) != 0 {
+				t.Errorf("%s holds capability %d", set, capability)
+			}
+		}
+		if field(t, before.output, set)&(1<<unix.CAP_SYS_ADMIN) == 0 {
+			t.Errorf("control: without a sandbox root must have CAP_SYS_ADMIN in %s:\n%s", set, before.output)
+		}
+	}
+}
+
+// Runs programs that gain privileges when they are executed, as an ordinary user: one with the setuid bit of root, and one with
+// CAP_SYS_ADMIN as a file capability. no_new_privs takes the gain away; the programs run as the user.
+func TestSetuidProgramsGainNothing(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	harness.Require(t, "filesystem")
+	const nobody = 65534
+	try := func(settings, program string) strike {
+		s := newScene(t)
+		for _, name := range []string{"setuid", "capable"} {
+			s.copyVictim(s.inside(name))
+		}
+		// A test's own directory is closed to other users.
+		must(t, os.Chmod(filepath.Dir(s.Home), 0o755))
+		must(t, os.Chmod(filepath.Dir(filepath.Dir(s.Home)), 0o755))
+		asNobody := func(command *exec.Cmd) {
+			must(t, filepath.WalkDir(filepath.Dir(s.Home), func(path string, _ os.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				return os.Lchown(path, nobody, nobody)
+			}))
+			// chown(2) clears what follows.
+			must(t, os.Chown(s.inside("setuid"), 0, 0))
+			must(t, os.Chmod(s.inside("setuid"), 0o755|os.ModeSetuid))
+			must(t, exec.Command(s.victim, "file-capability", s.inside("capable")).Run())
+			command.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: asNobody})
+		return s.strike(e, "exec", s.inside(program), "privileges")
+	}
+	for program, gained := range map[string]func(output string) bool{
+		"setuid": func(output string) bool {
+			return strings.Contains(strings.Join(strings.Fields(output), " "), "Uid: 65534 0 0 0")
+		},
+		"capable": func(output string) bool { return field(t, output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) != 0 },
+	} {
+		if control := try(harness.Off(), program); !control.done() || !gained(control.output) {
+			t.Fatalf("control: %s: without a sandbox the program must gain: status %d\n%s", program, control.status, control.output)
+		}
+		if result := try("", program); !result.done() || gained(result.output) || field(t, result.output, "CapEff") != 0 {
+			t.Errorf("%s: the program must run and gain nothing: status %d\n%s", program, result.status, result.output)
+		}
+	}
+}
+
+// Gives, as root, a copy of a program a file capability that was dropped, and runs it. The bounding set and no_new_privs keep it out.
+func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	harness.Require(t, "filesystem")
+	try := func(settings string) strike {
+		s := newScene(t)
+		s.copyVictim(s.inside("capable"))
+		return s.strike(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"), "privileges")
+	}
+	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {
+		t.Fatalf("control: without a sandbox root must have it: status %d\n%s", control.status, control.output)
+	}
+	result := try("")
+	if result.done() && field(t, result.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		t.Errorf("THE ATTACK WORKS:\n%s", result.output)
+	}
+	if !result.done() && !result.refused("EPERM") {
+		t.Errorf("want the program without the capability, or EPERM; got status %d\n%s", result.status, result.output)
+	}
+}

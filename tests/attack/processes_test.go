@@ -1,0 +1,219 @@
+//go:build linux
+
+package attack
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// prey is a process outside of any session, a child of the test, with a secret in its memory and in an open file.
+type prey struct {
+	pid   int
+	place string // of the secret in memory
+	file  string // the descriptor's number
+	ended chan struct{}
+}
+
+func newPrey(t testing.TB, s *scene) *prey {
+	t.Helper()
+	command := exec.Command(s.victim, "prey", secretText)
+	stdin, err := command.StdinPipe()
+	must(t, err)
+	stdout, err := command.StdoutPipe()
+	must(t, err)
+	must(t, command.Start())
+	p := &prey{pid: command.Process.Pid, ended: make(chan struct{})}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	must(t, err)
+	if _, err := fmt.Sscan(line, &p.place, &p.file); err != nil {
+		t.Fatalf("prey said %q: %v", line, err)
+	}
+	go func() {
+		defer close(p.ended)
+		_, _ = io.Copy(io.Discard, stdout)
+		_ = command.Wait() // it may have been killed
+	}()
+	t.Cleanup(func() {
+		stdin.Close()
+		<-p.ended
+	})
+	return p
+}
+
+// killed waits as long as the effect of a signal that was sent may take where want is true; else it looks whether the process is
+// there.
+func (p *prey) killed(want bool) bool {
+	if want {
+		select {
+		case <-p.ended:
+			return true
+		case <-time.After(harness.Patience):
+			return false
+		}
+	}
+	return !harness.Alive(p.pid)
+}
+
+// Sends SIGKILL to a process outside by every call that sends signals, and lets the kernel send it for a pipe. The scope of the ruleset
+// ends at the session (LANDLOCK_SCOPE_SIGNAL).
+func TestAProcessOutsideCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "signals")
+	for _, act := range []string{"kill", "kill-thread", "kill-pidfd", "kill-sigio"} {
+		t.Run(act, func(t *testing.T) {
+			t.Parallel()
+			try := func(settings string, want bool) (strike, bool) {
+				s := newScene(t)
+				p := newPrey(t, s)
+				result := s.strike(s.start(settings), act, strconv.Itoa(p.pid))
+				return result, p.killed(want)
+			}
+			if result, killed := try(harness.Off(), true); !result.done() || !killed {
+				t.Fatalf("control: without a sandbox it must work: status %d, killed %v\n%s", result.status, killed, result.output)
+			}
+			result, killed := try("", false)
+			if killed {
+				t.Errorf("THE ATTACK WORKS: status %d\n%s", result.status, result.output)
+			}
+			// A signal for a pipe is sent by the kernel later; the refusal is silent.
+			if !result.refused("EPERM") && act != "kill-sigio" {
+				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
+			}
+		})
+	}
+}
+
+// Ends the sidecar itself. It is outside of every session's scope. The signal is SIGTERM, because a sidecar that the control kills by
+// SIGKILL could not clean up after itself.
+func TestTheSidecarCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "signals")
+	s := newScene(t)
+	e := s.start("")
+	if result := s.strike(e, "terminate", strconv.Itoa(e.Process())); !result.refused("EPERM") {
+		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
+	}
+	if output, status := e.Tool("echo served"); status != 0 {
+		t.Errorf("THE ATTACK WORKS: the sidecar serves no more: status %d\n%s", status, output)
+	}
+	s = newScene(t)
+	e = s.start(harness.Off())
+	// The answer to a spawn might not outrun what it spawns.
+	e.Shell().Type("'" + s.victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
+	select {
+	case <-e.Gone():
+	case <-time.After(harness.Patience):
+		t.Error("control: without a sandbox the sidecar must end")
+	}
+}
+
+// Kills a process of another session of the same sidecar. Each session is a domain of its own.
+func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "signals")
+	try := func(settings string) (strike, bool) {
+		s := newScene(t)
+		e := s.start(settings)
+		shell := e.Shell()
+		shell.Await(`[#$] `)
+		result := s.strike(e, "kill", strconv.Itoa(shell.PID))
+		if result.done() {
+			shell.Exit()
+		}
+		return result, !harness.Alive(shell.PID)
+	}
+	if result, killed := try(harness.Off()); !result.done() || !killed {
+		t.Fatalf("control: without a sandbox it must work: status %d\n%s", result.status, result.output)
+	}
+	if result, killed := try(""); killed || !result.refused("EPERM") {
+		t.Errorf("want a refusal with EPERM, got status %d, killed %v\n%s", result.status, killed, result.output)
+	}
+}
+
+// Kills its own children. The scope ends at the session, not at the process.
+func TestAProcessInsideCanBeKilled(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{"", harness.Off()} {
+		output, status := newScene(t).start(settings).Tool("sleep 60 & kill -9 $!; wait $!; echo status $?")
+		if status != 0 || !strings.Contains(output, "status 137") {
+			t.Errorf("status %d:\n%s", status, output)
+		}
+	}
+}
+
+// Traces a process outside, reads its memory by /proc and by process_vm_readv(2), takes over one of its descriptors, and reads its
+// environment. A process may only look into those of its own domain.
+func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for name, attempt := range map[string]struct {
+		acts    func(p *prey) []string
+		refusal string
+		leaks   bool
+	}{
+		"ptrace":      {func(p *prey) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
+		"memory file": {func(p *prey) []string { return []string{"peek", strconv.Itoa(p.pid), p.place} }, "EACCES", true},
+		"vm read":     {func(p *prey) []string { return []string{"vm-read", strconv.Itoa(p.pid), p.place} }, "EPERM", true},
+		"descriptor":  {func(p *prey) []string { return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file} }, "EPERM", true},
+		"environment": {func(p *prey) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", p.pid)} }, "EACCES", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try := func(settings string) strike {
+				s := newScene(t)
+				return s.strike(s.start(settings), attempt.acts(newPrey(t, s))...)
+			}
+			if control := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
+				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
+			}
+			if result := try(""); !result.refused(attempt.refusal) || leaked(nil, result.output) {
+				t.Errorf("want a refusal with %s, got status %d\n%s", attempt.refusal, result.status, result.output)
+			}
+		})
+	}
+}
+
+// Connects to an abstract socket of a process outside, and sends a datagram to one. The scope of the ruleset ends at the session
+// (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET).
+func TestAnAbstractSocketOutsideCannotBeReached(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "signals") // the scope of sockets came with that of signals
+	for _, kind := range []string{"unix", "unixgram"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			try := func(settings string) strike {
+				s := newScene(t)
+				name := "sidecar-test-" + strconv.Itoa(int(sockets.Add(1))) + s.Home[max(0, len(s.Home)-60):]
+				var acts []string
+				if kind == "unix" {
+					listener, err := net.Listen(kind, "@"+name)
+					must(t, err)
+					t.Cleanup(func() { listener.Close() })
+					acts = []string{"connect-abstract", name}
+				} else {
+					listener, err := net.ListenUnixgram(kind, &net.UnixAddr{Name: "@" + name, Net: kind})
+					must(t, err)
+					t.Cleanup(func() { listener.Close() })
+					acts = []string{"send-abstract", name, "order"}
+				}
+				return s.strike(s.start(settings), acts...)
+			}
+			if control := try(harness.Off()); !control.done() {
+				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
+			}
+			if result := try(""); !result.refused("EPERM") {
+				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package attack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Reads a file outside by the names that /proc and /dev have for what a process has at hand. They are other ways to the same file, and
+// the rule is the file's.
+func TestMagicLinksDoNotLeadOut(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]func(s *scene) []string{
+		"root of self": func(s *scene) []string { return []string{"read", "/proc/self/root" + s.outside("secret")} },
+		"cwd of self":  func(s *scene) []string { return []string{"read", "/proc/self/cwd/../outside/secret"} },
+		"cwd moved":    func(s *scene) []string { return []string{"chdir", s.Outside, "then", "read", "/proc/self/cwd/secret"} },
+		"task":         func(s *scene) []string { return []string{"read", "/proc/thread-self/root" + s.outside("secret")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attack{prepare: secretOutside, acts: path, refusal: "EACCES", harm: leaked}.mustFail(t)
+		})
+	}
+}
+
+// Reads a file outside by descriptors of a directory that bash opened, through /dev/fd. The name of the directory is no grant.
+func TestDevFdDoesNotLeadOut(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	try := func(settings string) string {
+		s := newScene(t)
+		secretOutside(s)
+		output, _ := s.start(settings).Tool(fmt.Sprintf("exec 7<'%s'; cat /dev/fd/7/secret; cat /proc/self/fd/7/secret", s.Outside))
+		return output
+	}
+	if output := try(harness.Off()); !strings.Contains(output, secretText) {
+		t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
+	}
+	if output := try(""); strings.Contains(output, secretText) {
+		t.Errorf("THE ATTACK WORKS:\n%s", output)
+	}
+}
+
+// Looks into the sidecar by its files in /proc: the environment, which holds what the session must not get, the memory map, the working
+// directory, the root, the open files. A process outside of the session may not be looked into (ptrace_may_access).
+func TestTheSidecarCannotBeLookedInto(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	try := func(settings string, acts func(pid int, s *scene) []string) strike {
+		s := newScene(t)
+		secretOutside(s)
+		e := harness.Start(t, s.World, harness.Options{
+			Settings: settings, Env: []string{"TOKEN=" + secretText},
+			Wrap: func(command *exec.Cmd) {
+				file, err := os.Open(s.outside("secret"))
+				must(t, err)
+				t.Cleanup(func() { file.Close() })
+				command.ExtraFiles = []*os.File{file}
+			},
+		})
+		return s.strike(e, acts(e.Process(), s)...)
+	}
+	for name, acts := range map[string]func(pid int, s *scene) []string{
+		"environ": func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", pid)} },
+		"maps":    func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/maps", pid)} },
+		// The secret is open in descriptor 3. That there is a descriptor is metadata, and can be seen.
+		"fd":  func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/fd/3", pid)} },
+		"cwd": func(pid int, _ *scene) []string { return []string{"list", fmt.Sprintf("/proc/%d/cwd/", pid)} },
+		"root": func(pid int, s *scene) []string {
+			return []string{"read", fmt.Sprintf("/proc/%d/root%s", pid, s.outside("secret"))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			control := try(harness.Off(), acts)
+			if !control.done() || len(control.output) < 10 {
+				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
+			}
+			if result := try("", acts); !result.refused("EACCES") || strings.Contains(result.output, secretText) {
+				t.Errorf("want a refusal with EACCES, got status %d:\n%s", result.status, result.output)
+			}
+		})
+	}
+}
+
+// Writes to the cgroup tree to leave the session's group: into the cgroup that holds the sidecar, and into a new one. The tree is not
+// granted, so that no process of a sandboxed session can move itself or another.
+func TestASessionCannotLeaveItsCgroup(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "process_tracking")
+	tree := cgroupOfTest(t)
+	for name, acts := range map[string]func(own string) []string{
+		"to an existing one": func(string) []string { return []string{"append", tree + "/cgroup.procs", "0"} },
+		"to a new one": func(own string) []string {
+			return []string{"mkdir", own, "then", "append", own + "/cgroup.procs", "0"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attack{
+				acts: func(*scene) []string {
+					own := filepath.Join(tree, fmt.Sprintf("attack-%d-%d", os.Getpid(), cgroups.Add(1)))
+					t.Cleanup(func() { harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) }) })
+					// What is printed before is where the session has to be, what comes after where it got.
+					return append(append([]string{"cgroup", "then"}, acts(own)...), "then", "cgroup")
+				},
+				refusal: "EACCES",
+				harm: func(_ *scene, output string) bool {
+					lines := unified(output)
+					return len(lines) == 2 && lines[0] != lines[1]
+				},
+			}.mustFail(t)
+		})
+	}
+}
+
+// Kills the session's group from inside by its own file, and freezes it. The tree is not granted.
+func TestASessionCannotControlItsCgroup(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "process_tracking")
+	mount, _ := cgroupMount(t)
+	try := func(settings string) (string, bool) {
+		s := newScene(t)
+		e := s.start(settings)
+		session := e.Shell()
+		own := unified(harness.Read(t, fmt.Sprintf("/proc/%d/cgroup", session.PID)))[0]
+		file := filepath.Join(mount, own, "cgroup.max.descendants")
+		session.Type(fmt.Sprintf("echo 7 >'%s'; echo tried''it\n", file))
+		session.Await("triedit")
+		return session.Output(), strings.TrimSpace(harness.Read(t, file)) == "7"
+	}
+	if output, changed := try(harness.Off()); !changed {
+		t.Fatalf("control: without a sandbox it must work:\n%s", output)
+	}
+	if output, changed := try(""); changed {
+		t.Errorf("THE ATTACK WORKS:\n%s", output)
+	}
+}
+
+// cgroups and sockets number those that attacks make.
+var cgroups, sockets atomic.Int64
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// unified finds the v2 entries among lines of /proc/PID/cgroup.
+func unified(text string) []string {
+	var paths []string
+	for line := range strings.Lines(text) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// cgroupMount is where cgroup v2 is mounted, and the part of it that is seen there.
+func cgroupMount(t testing.TB) (point, root string) {
+	t.Helper()
+	for line := range strings.Lines(harness.Read(t, "/proc/self/mountinfo")) {
+		before, after, _ := strings.Cut(line, " - ")
+		if fields := strings.Fields(before); strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
+			return fields[4], fields[3]
+		}
+	}
+	harness.Lack(t, "process_tracking", "no cgroup2 mount")
+	return "", ""
+}
+
+// cgroupOfTest is the directory of this process's own cgroup, in which the sidecars make theirs.
+func cgroupOfTest(t testing.TB) string {
+	t.Helper()
+	mount, root := cgroupMount(t)
+	own := unified(harness.Read(t, "/proc/self/cgroup"))
+	if len(own) == 0 {
+		t.Fatal("this process is in no cgroup v2")
+	}
+	rel, err := filepath.Rel(root, own[0])
+	must(t, err)
+	return filepath.Join(mount, rel)
+}

@@ -1,0 +1,73 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// rogueScene is a scene outside of the temporary directories, which the default settings open, with what a home directory holds.
+func rogueScene(t testing.TB) *scene {
+	t.Helper()
+	root := harness.OutsideDefaults(t)
+	s := &scene{t: t, World: &harness.World{
+		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "home", "project"), Outside: filepath.Join(root, "another-home"),
+	}}
+	s.victim = s.inside("victim")
+	for path, content := range map[string]string{
+		s.inside("main.rs"): "fn main() {}\n", s.outside("secret"): secretText, s.home("Documents/letter"): secretText,
+		s.home(".ssh/id_ed25519"): secretText, s.home(".ssh/config"): secretText, s.home(".zshrc"): "alias visible=true\n",
+		s.home(".cargo/bin/cargo"): "#!/bin/sh\necho compiled \"$@\"\n",
+	} {
+		harness.Write(t, path, content)
+	}
+	must(t, os.Chmod(s.home(".cargo/bin/cargo"), 0o755))
+	s.copyVictim(s.victim)
+	return s
+}
+
+func (s *scene) home(name string) string { return filepath.Join(s.Home, name) }
+
+// row is a line of the table of what a rogue agent can and cannot do under the default settings.
+type row struct {
+	prepare func(s *scene)
+	// line is run by /bin/sh in the project.
+	line func(s *scene) string
+	// works reports whether the action had its effect.
+	works func(s *scene, output string) bool
+}
+
+// can makes sure that the action works with the defaults, and without a sandbox; cannot, that it works without only.
+func (r row) can(t *testing.T)    { r.check(t, true) }
+func (r row) cannot(t *testing.T) { r.check(t, false) }
+
+func (r row) check(t *testing.T, want bool) {
+	t.Helper()
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	if output, works := r.run(t, harness.Off()); !works {
+		t.Fatalf("control: without a sandbox it must work:\n%s", output)
+	}
+	if output, works := r.run(t, harness.Defaults(nil)); works != want {
+		t.Errorf("with default settings: works: %v, want %v:\n%s", works, want, output)
+	}
+}
+
+func (r row) run(t *testing.T, settings string) (string, bool) {
+	t.Helper()
+	s := rogueScene(t)
+	if r.prepare != nil {
+		r.prepare(s)
+	}
+	output, _ := s.start(settings).Tool(r.line(s))
+	return output, r.works(s, output)
+}
+
+func shows(text string) func(*scene, string) bool {
+	return func(_ *scene, output string) bool { return strings.Contains(output, text) }
+}

@@ -1,0 +1,212 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m, removeVictim) }
+
+var buildVictim = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "sidecar-victim-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "victim")
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/tests/victim")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command.Stderr = os.Stderr
+	return path, command.Run()
+})
+
+func removeVictim() {
+	if path, err := buildVictim(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// scene is a world with the victim in its project, where sessions may execute it.
+type scene struct {
+	*harness.World
+	t      testing.TB
+	victim string
+}
+
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	s := &scene{World: harness.NewWorld(t), t: t}
+	s.victim = filepath.Join(s.Project, "victim")
+	s.copyVictim(s.victim)
+	return s
+}
+
+// copyVictim puts a copy of the victim at a path.
+func (s *scene) copyVictim(path string) {
+	s.t.Helper()
+	built, err := buildVictim()
+	if err != nil {
+		s.t.Fatalf("build victim: %v", err)
+	}
+	program, err := os.ReadFile(built)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// A child that another test forks meanwhile would hold the file open for writing until it execs, and the kernel executes no such
+	// file (ETXTBSY). The lock keeps forks out.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// inside and outside name a file in the project, or in the directory that is not granted.
+func (s *scene) inside(name string) string  { return filepath.Join(s.Project, name) }
+func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }
+
+// start starts an editor in the scene.
+func (s *scene) start(settings string) *harness.Editor {
+	s.t.Helper()
+	return harness.Start(s.t, s.World, harness.Options{Settings: settings})
+}
+
+// strike lets the victim act in a session of its own to its end.
+func (s *scene) strike(e *harness.Editor, acts ...string) strike {
+	s.t.Helper()
+	return s.strikeFrom(e, protocol.SpawnParams{}, acts...)
+}
+
+// strikeFrom is strike with parameters of the session.
+func (s *scene) strikeFrom(e *harness.Editor, params protocol.SpawnParams, acts ...string) strike {
+	s.t.Helper()
+	params.Kind, params.Command, params.Args = protocol.Tool, s.victim, acts
+	session := e.Spawn(params)
+	exit := session.Exit()
+	result := strike{output: session.Output(), status: -1, reply: session.SpawnResult}
+	if exit.ExitCode != nil {
+		result.status = *exit.ExitCode
+	}
+	return result
+}
+
+// strike is what the victim could do.
+type strike struct {
+	output string
+	status int
+	reply  protocol.SpawnResult
+}
+
+// done reports whether every act was done.
+func (r strike) done() bool { return r.status == 0 }
+
+// refused reports whether the kernel refused an act with the given errno.
+func (r strike) refused(errno string) bool {
+	return r.status == 1 && strings.Contains(r.output, "refused: ") && strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
+}
+
+// attack is a sequence of acts of which the sandbox must refuse one.
+type attack struct {
+	// grants are settings beside those of harness.Settings; nil: none.
+	grants func(s *scene) harness.Sandbox
+	// prepare makes what the attack needs; nil: nothing.
+	prepare func(s *scene)
+	// from are parameters of the session; nil: none.
+	from func(s *scene) protocol.SpawnParams
+	// acts are the victim's arguments.
+	acts func(s *scene) []string
+	// refusal is the kernel's answer in the sandbox.
+	refusal string
+	// harm reports whether the attack has had its effect; output is what the victim printed.
+	harm func(s *scene, output string) bool
+}
+
+// mustFail makes sure that the attack works, in a scene without a sandbox, and then that the sandbox refuses it.
+func (a attack) mustFail(t *testing.T) {
+	t.Helper()
+	harness.Require(t, "filesystem")
+	if control, harm := a.carryOut(t, func(*scene) string { return harness.Off() }); !control.done() || !harm || control.reply.Sandbox.Applied {
+		t.Fatalf("control: without a sandbox the attack must work: status %d, harm done: %v, sandbox applied: %v, output:\n%s",
+			control.status, harm, control.reply.Sandbox.Applied, control.output)
+	}
+	result, harm := a.carryOut(t, func(s *scene) string {
+		if a.grants == nil {
+			return harness.Settings(nil)
+		}
+		return harness.Settings(a.grants(s))
+	})
+	if !result.reply.Sandbox.Applied {
+		t.Errorf("the reply says that no sandbox is applied: %+v", result.reply.Sandbox)
+	}
+	if harm {
+		t.Errorf("THE ATTACK WORKS: status %d, output:\n%s", result.status, result.output)
+	}
+	if !result.refused(a.refusal) {
+		t.Errorf("want a refusal with %s, got status %d, output:\n%s", a.refusal, result.status, result.output)
+	}
+}
+
+func (a attack) carryOut(t testing.TB, settings func(*scene) string) (strike, bool) {
+	t.Helper()
+	s := newScene(t)
+	if a.prepare != nil {
+		a.prepare(s)
+	}
+	e := s.start(settings(s))
+	var from protocol.SpawnParams
+	if a.from != nil {
+		from = a.from(s)
+	}
+	result := s.strikeFrom(e, from, a.acts(s)...)
+	return result, a.harm(s, result.output)
+}
+
+// secretText is what no session may learn.
+const secretText = "the-secret-of-the-outside"
+
+// secretOutside prepares a file that no session may read or change.
+func secretOutside(s *scene) { harness.Write(s.t, s.outside("secret"), secretText) }
+
+// leaked is the harm of reading the secret.
+func leaked(_ *scene, output string) bool { return strings.Contains(output, secretText) }
+
+// changed is the harm of changing what secretOutside made: its content, its name, or its being there.
+func changed(s *scene, _ string) bool { return harness.Read(s.t, s.outside("secret")) != secretText }
+
+// appeared is the harm of making a file outside.
+func appeared(name string) func(*scene, string) bool {
+	return func(s *scene, _ string) bool {
+		_, err := os.Lstat(s.outside(name))
+		return err == nil
+	}
+}
+
+// disappeared is the harm of removing a file outside.
+func disappeared(name string) func(*scene, string) bool {
+	return func(s *scene, output string) bool { return !appeared(name)(s, output) }
+}
+
+// makeDir makes a directory of the test's.
+func makeDir(t testing.TB, path string) {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must ends the test on an error of its own preparations.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var detachActs = map[string]act{
+	"detach": one(func(file string) error { return leave("detach-again", file) }),
+	// The second of two forks: what comes out has neither its parent nor its terminal nor its process group.
+	"detach-again": one(func(file string) error { return leave("linger", file) }),
+	"linger":       one(linger),
+	"stop":         one(stop),
+	"respawn":      two(respawn),
+	"wait":         one(wait),
+}
+
+// lingerTime ends what a failing test leaves behind.
+const lingerTime = 2 * time.Minute
+
+// leave starts this program again in a session of its own and does not wait for it.
+func leave(args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	command := exec.Command(self, args...)
+	command.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	return command.Start()
+}
+
+// linger ignores every signal that can be ignored, writes its process id to a file, and stays.
+func linger(file string) error {
+	signal.Ignore()
+	if err := announce(file); err != nil {
+		return err
+	}
+	<-time.After(lingerTime)
+	return nil
+}
+
+// announce writes the process id; a reader sees all of it or nothing.
+func announce(file string) error {
+	temporary := file + "." + strconv.Itoa(os.Getpid())
+	if err := os.WriteFile(temporary, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, file)
+}
+
+// stop lingers as a stopped process, which takes no signal but SIGKILL.
+func stop(file string) error {
+	if err := announce(file); err != nil {
+		return err
+	}
+	if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
+		return err
+	}
+	// Another thread may take the signal, a moment after kill(2) has returned.
+	<-time.After(lingerTime)
+	return nil
+}
+
+// respawn replaces itself by a new process over and over, each in a session of its own. The generation stands in the file.
+func respawn(file, until string) error {
+	end, err := strconv.ParseInt(until, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMisuse, err)
+	}
+	if end == 0 {
+		end = time.Now().Add(lingerTime).Unix()
+	}
+	if time.Now().Unix() > end {
+		return nil
+	}
+	if err := announce(file); err != nil {
+		return err
+	}
+	return leave("respawn", file, strconv.FormatInt(end, 10))
+}
+
+// wait stays until a file exists.
+func wait(file string) error {
+	for end := time.Now().Add(lingerTime); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s never came", errMisuse, file)
+}

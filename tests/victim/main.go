@@ -1,0 +1,88 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// act does one thing with its arguments.
+type act func(args []string) error
+
+// acts holds every act by name.
+var acts = map[string]act{}
+
+func register(more map[string]act) { maps.Copy(acts, more) }
+
+// errMisuse marks what no test may take for a refusal by the kernel.
+var errMisuse = errors.New("victim misused")
+
+func main() {
+	register(fileActs)
+	register(linkActs)
+	register(processActs)
+	register(detachActs)
+	register(privilegeActs)
+	register(socketActs)
+	register(selfActs)
+	for step := range steps(os.Args[1:]) {
+		do, known := acts[step[0]]
+		if !known {
+			fmt.Printf("misused: no act %q\n", step[0])
+			os.Exit(2)
+		}
+		err := do(step[1:])
+		var errno unix.Errno
+		switch {
+		case err == nil:
+		case errors.As(err, &errno) && errno != unix.ENOSYS && errno != unix.EINVAL && !errors.Is(err, errMisuse):
+			fmt.Printf("refused: %s: %s\n", step[0], unix.ErrnoName(errno))
+			os.Exit(1)
+		default:
+			fmt.Printf("misused: %s: %v\n", step[0], err)
+			os.Exit(2)
+		}
+	}
+}
+
+// steps splits the arguments at "then".
+func steps(args []string) func(yield func([]string) bool) {
+	return func(yield func([]string) bool) {
+		for len(args) > 0 {
+			end := slices.Index(args, "then")
+			if end < 0 {
+				end = len(args)
+			}
+			if end > 0 && !yield(args[:end]) {
+				return
+			}
+			args = args[min(end+1, len(args)):]
+		}
+	}
+}
+
+// one makes an act of a function of one argument.
+func one(do func(string) error) act {
+	return func(args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%w: 1 argument wanted, %d given", errMisuse, len(args))
+		}
+		return do(args[0])
+	}
+}
+
+// two makes an act of a function of two arguments.
+func two(do func(a, b string) error) act {
+	return func(args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("%w: 2 arguments wanted, %d given", errMisuse, len(args))
+		}
+		return do(args[0], args[1])
+	}
+}
