@@ -12,11 +12,8 @@ import (
 // doctor prints what this machine can enforce. The exit status is 1 where files cannot be protected, which is the least of a sandbox.
 func doctor(args []string) error {
 	flags := newFlags("doctor", "doctor")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return misuse(flags, "unexpected argument %q", flags.Arg(0))
 	}
 	tracker := lifecycle.Open()
 	defer tracker.Close()

@@ -39,6 +39,17 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
+// parseNone is parse for a command that takes flags only.
+func parseNone(flags *flag.FlagSet, args []string) error {
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return misuse(flags, "unexpected argument %q", flags.Arg(0))
+	}
+	return nil
+}
+
 type teller []byte
 
 func (t *teller) Write(p []byte) (int, error) {

@@ -16,11 +16,8 @@ func printPolicy(args []string) error {
 	flags := newFlags("policy", "policy [flags]")
 	project := addProjectFlags(flags, settings.KindTerminal)
 	asJSON := flags.Bool("json", false, "print it as policy/get answers it")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return misuse(flags, "unexpected argument %q", flags.Arg(0))
 	}
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 func schema(args []string) error {
 	flags := newFlags("schema", "schema")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
 	}
 	_, err := os.Stdout.Write(settings.Schema())
@@ -18,7 +18,7 @@ func schema(args []string) error {
 
 func printVersion(args []string) error {
 	flags := newFlags("version", "version")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
 	}
 	fmt.Printf("sandbox-sidecar %s\n", version)

@@ -22,11 +22,8 @@ func serve(args []string) error {
 	level := flags.String("log-level", "info", `least severe message to log: "debug", "info", "warn" or "error"`)
 	format := flags.String("log-format", "text", `form of the log on stderr: "text" or "json"`)
 	userSettings := flags.String("settings", "", "settings file to read instead of the user's own (absolute)")
-	if err := parse(flags, args); err != nil {
+	if err := parseNone(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return misuse(flags, "unexpected argument %q", flags.Arg(0))
 	}
 	if *userSettings != "" && !filepath.IsAbs(*userSettings) {
 		return misuse(flags, "--settings: expected an absolute path, found %q", *userSettings)
