@@ -16,6 +16,7 @@ import (
 // Foreground is a program that runs on the caller's own terminal.
 type Foreground struct {
 	running *running
+	signals chan os.Signal // those that came since before the start
 }
 
 // Foreground starts a program with the caller's own streams, session and process group. On an error, which is an *Error, nothing is
@@ -24,12 +25,20 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	if err := request.check(); err != nil {
 		return nil, err
 	}
+	// From before the start: a signal that came first would end us and leave the program.
+	//
+	// A key's signal reaches the whole foreground process group, so the program has it already; here it must only not kill us. It must
+	// not stop us either: that is await's to do once the program has stopped, and stopping on both accounts would take two
+	// continuations. What another process sends to us alone is passed on.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
 	streams := [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
 	running, err := s.start(ctx, request, streams, &syscall.SysProcAttr{})
 	if err != nil {
+		signal.Stop(signals)
 		return nil, err
 	}
-	return &Foreground{running: running}, nil
+	return &Foreground{running: running, signals: signals}, nil
 }
 
 // Outcome says what the program got.
@@ -38,19 +47,15 @@ func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 // Wait passes signals on, stops when the program stops, kills what the program leaves behind, and says how it ended. The error says
 // that something could not be killed.
 func (f *Foreground) Wait() (Exit, error) {
-	// A key's signal reaches the whole foreground process group, so the program has it already; here it must only not kill us. What
-	// another process sends to us alone is passed on.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-	defer signal.Stop(signals)
+	defer signal.Stop(f.signals)
 	ended := make(chan struct{})
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
 		for {
 			select {
-			case got := <-signals:
-				if got != os.Signal(unix.SIGINT) && got != os.Signal(unix.SIGQUIT) {
+			case got := <-f.signals:
+				if got != os.Signal(unix.SIGINT) && got != os.Signal(unix.SIGQUIT) && got != os.Signal(unix.SIGTSTP) {
 					_ = f.running.process.Signal(got)
 				}
 			case <-ended:

@@ -52,6 +52,8 @@ type Session struct {
 	killed      atomic.Int64
 	ending      atomic.Bool // nothing can add output any more; see readOutput
 	begin       sync.Once
+
+	groupMu sync.Mutex // held while the group is killed or given back: a cgroup must not vanish under whoever kills it
 }
 
 func newSession(request Request, running *running, master *os.File) *Session {
@@ -106,7 +108,7 @@ func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	<-outputDone
 	s.master.Close()
-	s.running.release()
+	s.releaseGroup()
 	sink.Exited(s.exit)
 }
 
@@ -126,9 +128,17 @@ func waitFor(process *os.Process) Exit {
 func (s *Session) killGroup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
+	s.groupMu.Lock()
+	defer s.groupMu.Unlock()
 	killed, err := s.running.group.Kill(ctx)
 	s.killed.Add(int64(killed))
 	return err
+}
+
+func (s *Session) releaseGroup() {
+	s.groupMu.Lock()
+	defer s.groupMu.Unlock()
+	s.running.release()
 }
 
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
@@ -179,7 +189,10 @@ func (s *Session) Signal(signal syscall.Signal) error {
 	if err != nil {
 		return fmt.Errorf("find foreground process group: %w", err)
 	}
-	if err := unix.Kill(-group, signal); err != nil {
+	switch err := unix.Kill(-group, signal); {
+	case errors.Is(err, unix.ESRCH):
+		return ErrEnded // between our question and the signal
+	case err != nil:
 		return fmt.Errorf("signal process group %d: %w", group, err)
 	}
 	return nil

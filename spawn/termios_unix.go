@@ -38,8 +38,8 @@ func control(file *os.File, use func(fd int) error) error {
 		return err
 	}
 	var inner error
-	if err := conn.Control(func(fd uintptr) { inner = use(int(fd)) }); err != nil {
-		return err
+	if conn.Control(func(fd uintptr) { inner = use(int(fd)) }) != nil {
+		return os.ErrClosed // the one reason; it is told by an error that nobody outside the standard library can name
 	}
 	return inner
 }

@@ -1,0 +1,66 @@
+package spawn
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+)
+
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	var q inputs
+	q.init()
+	for _, piece := range []string{"a", "", "bc"} {
+		if !q.put([]byte(piece)) {
+			t.Fatalf("%q was dropped", piece)
+		}
+	}
+	if data, ok := q.take(); !ok || string(data) != "abc" {
+		t.Errorf("take: got %q, %t", data, ok)
+	}
+	if !q.put(make([]byte, maxInput)) {
+		t.Error("as much as may wait was dropped")
+	}
+	if q.put([]byte("x")) {
+		t.Error("more than may wait was taken")
+	}
+	if data, ok := q.take(); !ok || len(data) != maxInput {
+		t.Errorf("take: got %d bytes, %t", len(data), ok)
+	}
+	if !q.put([]byte("x")) {
+		t.Error("there is room again, but input was dropped")
+	}
+	q.close()
+	if q.put([]byte("y")) {
+		t.Error("input was taken after the end")
+	}
+	if data, ok := q.take(); ok {
+		t.Errorf("take after the end: got %q", data)
+	}
+}
+
+func TestInputs_TakeWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var q inputs
+		q.init()
+		taken := make(chan []byte, 1)
+		ended := make(chan bool, 1)
+		go func() {
+			data, _ := q.take()
+			taken <- data
+			_, more := q.take()
+			ended <- more
+		}()
+		synctest.Wait()
+		q.put([]byte("late"))
+		if data := <-taken; !bytes.Equal(data, []byte("late")) {
+			t.Errorf("got %q", data)
+		}
+		synctest.Wait()
+		q.close()
+		if <-ended {
+			t.Error("take has not seen the end")
+		}
+	})
+}
