@@ -46,6 +46,11 @@ func toWire(err error) *jsonrpc2.Error {
 		if errors.Is(err, spawn.ErrUnavailable) {
 			wire.code = protocol.CodeSandboxUnavailable
 		}
+	case errors.Is(err, spawn.ErrEnded):
+		wire = &wireError{
+			code: protocol.CodeSessionNotFound, message: err.Error(),
+			data: &protocol.ErrorData{Reason: "its leader has ended; it can still be closed"},
+		}
 	default:
 		wire = &wireError{code: protocol.CodeInternalError, message: err.Error()}
 	}

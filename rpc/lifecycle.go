@@ -3,9 +3,12 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -42,7 +45,10 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	}
 	if params.ProcessID != nil {
 		gone, err := s.options.WatchProcess(s.ctx, *params.ProcessID)
-		if err != nil {
+		switch {
+		case errors.Is(err, unix.ESRCH): // it has died on the way here
+			s.goneOnce.Do(func() { close(s.editorGone) })
+		case err != nil:
 			return protocol.InitializeResult{}, nil, invalidParams("processId", "%v", err)
 		}
 		s.background.Go(func() { s.awaitEditor(gone) })

@@ -132,8 +132,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	s.phase = phaseShutdown
 	store := s.store
 	s.mu.Unlock()
-	if reason != nil && !errors.Is(reason, io.EOF) {
-		s.log.Error("connection ends", "reason", reason)
+	if orderly && reason != nil && !errors.Is(reason, io.EOF) {
+		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
 	// Sessions tell their ends, and wait until the editor takes that; one that has stopped reading must not keep the rest from ending.
 	impatience := time.AfterFunc(writePatience, frames.out.giveUp)

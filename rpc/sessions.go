@@ -138,6 +138,20 @@ func (e *entry) current() *spawn.Session {
 	return e.session
 }
 
+// running reports whether the session has started and its leader has not ended.
+func (e *entry) running() bool {
+	session := e.current()
+	if session == nil {
+		return false
+	}
+	select {
+	case <-session.LeaderEnded():
+		return false
+	default:
+		return true
+	}
+}
+
 // do applies an operation to the session, or keeps it in order until the session has started. The operation must not block.
 func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
 	e.mu.Lock()

@@ -162,7 +162,7 @@ func (s *Server) settingsChanged(change settings.Change) {
 	current := s.currentPolicies()
 	for _, e := range s.sessions.all() {
 		projects[e.projectDir] = true
-		if id := current(e); id != e.policyID {
+		if id := current(e); e.running() && id != e.policyID {
 			params.StaleSessions = append(params.StaleSessions, protocol.StaleSession{SessionID: e.id, PolicyID: e.policyID, CurrentPolicyID: id})
 		}
 	}

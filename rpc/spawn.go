@@ -128,7 +128,8 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	} else if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return err
 	}
-	if info, err := os.Stat(params.ProjectDir); err != nil || !info.IsDir() {
+	// A project directory that is the working directory is checked as that: nobody has named a project.
+	if info, err := os.Stat(params.ProjectDir); params.ProjectDir != params.Cwd && (err != nil || !info.IsDir()) {
 		reason := "not a directory"
 		if err != nil {
 			reason = errors.Unwrap(err).Error()

@@ -122,15 +122,9 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 	current := s.currentPolicies()
 	for _, e := range s.sessions.all() {
 		session := e.current()
-		running := true
-		select {
-		case <-session.LeaderEnded():
-			running = false
-		default:
-		}
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
-			Stale: current(e) != e.policyID, Running: running, StartedAt: session.StartedAt().Format(time.RFC3339Nano),
+			Stale: current(e) != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(time.RFC3339Nano),
 			Tracking: wireTracking(session.Outcome()),
 		})
 	}

@@ -1,0 +1,79 @@
+package rpc
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stuck is an editor that does not read: writes wait until it is closed.
+type stuck struct{ closed chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) {
+	<-s.closed
+	return 0, io.ErrClosedPipe
+}
+
+func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		editor := stuck{make(chan struct{})}
+		w := newWriter(editor)
+		sent := make(chan int)
+		go func() {
+			defer close(sent)
+			for i := range 100 * queueLength {
+				if w.send([]byte("{}")) != nil {
+					return
+				}
+				sent <- i
+			}
+		}()
+		count := 0
+		for waiting := true; waiting; {
+			select {
+			case <-sent:
+				count++
+			case <-time.After(time.Minute): // comes when everybody waits
+				waiting = false
+			}
+		}
+		if count != queueLength+1 { // one is being written
+			t.Errorf("%d frames were taken, want %d", count, queueLength+1)
+		}
+
+		// Who waits is freed, and close does not wait for ever.
+		w.giveUp()
+		if _, more := <-sent; more {
+			t.Error("a frame was taken after giving up")
+		}
+		begun := time.Now()
+		w.close(3 * time.Second)
+		if elapsed := time.Since(begun); elapsed != 3*time.Second {
+			t.Errorf("close took %v, want its patience", elapsed)
+		}
+		close(editor.closed)
+		<-w.broken
+		if err := w.send([]byte("{}")); !errors.Is(err, errClosed) {
+			t.Errorf("send after the end: got %v, want %v", err, errClosed)
+		}
+	})
+}
+
+func TestWriter_CloseWritesWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	var out written
+	w := newWriter(&out)
+	for range queueLength {
+		if err := w.send([]byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.close(time.Minute)
+	w.close(time.Minute) // a second time is no harm
+	if got, want := out.Len(), queueLength*len("Content-Length: 2\r\n\r\n{}"); got != want {
+		t.Errorf("wrote %d bytes, want %d", got, want)
+	}
+}
