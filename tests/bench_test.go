@@ -1,0 +1,81 @@
+package tests
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Each benchmark measures its baseline in the same run and reports a ratio: figures of one machine, or of one moment, mean nothing.
+
+// BenchmarkSpawn measures the time from the request to the first byte of output, over a bare fork and exec on a PTY.
+func BenchmarkSpawn(b *testing.B) {
+	for _, variant := range []struct{ name, settings string }{{"unsandboxed", harness.Off()}, {"sandboxed", harness.Defaults(nil)}} {
+		b.Run(variant.name, func(b *testing.B) {
+			e := harness.Start(b, harness.NewWorld(b), harness.Options{Settings: variant.settings})
+			var bare, ours time.Duration
+			for b.Loop() {
+				bare += bareFirstByte(b)
+				begun := time.Now()
+				session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/echo", Args: []string{"x"}})
+				session.Await("x")
+				ours += time.Since(begun)
+				session.Close(0)
+			}
+			b.ReportMetric(float64(ours)/float64(bare), "×bare")
+			b.ReportMetric(float64(ours.Microseconds())/float64(b.N), "µs/first-byte")
+		})
+	}
+}
+
+func bareFirstByte(b *testing.B) time.Duration {
+	begun := time.Now()
+	command := exec.Command("/bin/echo", "x")
+	master, err := pty.Start(command)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := master.Read(make([]byte, 1)); err != nil {
+		b.Fatal(err)
+	}
+	elapsed := time.Since(begun)
+	_ = command.Wait()
+	master.Close()
+	return elapsed
+}
+
+// BenchmarkOutput measures bytes per second from a program to the client, over a bare read of a PTY.
+func BenchmarkOutput(b *testing.B) {
+	const size = 16 << 20
+	line := "head -c 16777216 /dev/zero | tr '\\0' x"
+	e := harness.Start(b, harness.NewWorld(b), harness.Options{})
+	var bare, ours time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		command := exec.Command("/bin/sh", "-c", line)
+		master, err := pty.Start(command)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, _ := io.Copy(io.Discard, master) // ends with EIO
+		bare += time.Since(begun)
+		_ = command.Wait()
+		master.Close()
+		begun = time.Now()
+		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
+		session.Exit()
+		ours += time.Since(begun)
+		if got := bytes.Count(session.Raw(), []byte("x")); n != size || got != size {
+			b.Fatalf("read %d bytes bare and %d through the sidecar, expected %d", n, got, size)
+		}
+	}
+	b.ReportMetric(float64(bare)/float64(ours), "×bare-throughput")
+	b.ReportMetric(size*float64(b.N)/ours.Seconds()/1e6, "MB/s")
+}

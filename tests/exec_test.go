@@ -1,0 +1,250 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// The subcommand exec in a person's own terminal. What needs no terminal is in script/command_line.txtar.
+
+// person runs a command on a terminal of a person's.
+type person struct {
+	t       *testing.T
+	command *exec.Cmd
+	tty     *os.File
+	screen  harness.Buffer
+	ended   chan error
+}
+
+// sit starts the command in a world with settings that sandbox everything. "sandbox-sidecar" is in its PATH.
+func sit(t *testing.T, name string, args ...string) *person {
+	t.Helper()
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	binary := harness.Binary(t)
+	p := &person{t: t, command: exec.Command(name, args...), ended: make(chan error, 1)}
+	if name == "sandbox-sidecar" {
+		p.command = exec.Command(binary, args...)
+	}
+	p.command.Dir = w.Project
+	p.command.Env = append(harness.Environ(w), "TERM=xterm", "PS1=$ ", "SIDECAR="+binary)
+	tty, err := pty.Start(p.command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.tty = tty
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&p.screen, tty) // ends with EIO when nobody holds the terminal any more
+	}()
+	go func() { p.ended <- p.command.Wait() }()
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		tty.Close()
+		<-read
+	})
+	return p
+}
+
+func (p *person) types(text string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.tty, text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *person) sees(pattern string) {
+	p.t.Helper()
+	p.screen.Await(p.t, pattern)
+}
+
+// status waits for the end and returns the exit status.
+func (p *person) status() int {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		var failed *exec.ExitError
+		if err != nil && !errors.As(err, &failed) {
+			p.t.Fatal(err)
+		}
+		return p.command.ProcessState.ExitCode()
+	case <-time.After(harness.Patience):
+		p.t.Fatalf("it does not end; on the screen:\n%s", p.screen.String())
+		return -1
+	}
+}
+
+func TestExec_InterruptReachesTheProgram(t *testing.T) {
+	t.Parallel()
+	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+	p.sees("ready")
+	p.types("\x03")
+	p.sees("got it")
+	if status := p.status(); status != 5 {
+		t.Errorf("exit status %d, want the program's 5", status)
+	}
+
+	p = sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.sees("ready")
+	p.types("\x03")
+	if status := p.status(); status != 130 {
+		t.Errorf("exit status %d of a program that the interrupt ended, want 130", status)
+	}
+}
+
+func TestExec_IsOnTheCallersTerminal(t *testing.T) {
+	t.Parallel()
+	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && read x </dev/tty && echo "read $x"; stty size`)
+	if err := pty.Setsize(p.tty, &pty.Winsize{Cols: 77, Rows: 22}); err != nil {
+		t.Fatal(err)
+	}
+	p.types("this\n")
+	p.sees("read this\r\n22 77")
+	if status := p.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestExec_SuspendAndResume(t *testing.T) {
+	t.Parallel()
+	p := sit(t, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	p.types(`"$SIDECAR" exec -- sh -c 'echo run''ning; exec cat'` + "\n")
+	p.sees("running")
+	p.types("\x1a")
+	p.sees("Stopped")
+	p.types("echo in bet''ween\n")
+	p.sees("in between")
+	p.types("fg\n")
+	p.types("again\n")
+	p.sees(`(?s)again\r\n.*again\r\n`)
+	p.types("\x04")
+	p.types("echo stat''us $?\n")
+	p.sees("status 0")
+
+	// A shell inside stops its own jobs, and itself when it is told to; exec stops and goes on with it.
+	p.types(`"$SIDECAR" exec -- bash --norc --noprofile --noediting -i` + "\n")
+	p.types("echo ins''ide\n")
+	p.sees("inside")
+	p.types("sh -c 'echo run''ning job; exec sleep 1000'\n")
+	p.sees("running job")
+	p.types("\x1a")
+	p.sees(`(?s)Stopped.*Stopped.*sleep 1000`)
+	p.types("kill %1; suspend -f\n")
+	p.sees(`(?s)Stopped.*Stopped.*Stopped.*SIDECAR`)
+	p.types("fg\n")
+	p.types("echo ins''ide again\n")
+	p.sees("inside again")
+	p.types("exit 4\n")
+	p.types("echo las''t $?\n")
+	p.sees("last 4")
+	p.types("exit 0\n")
+	p.status()
+}
+
+func TestExec_PassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	for signal, name := range map[unix.Signal]string{unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1", unix.SIGUSR2: "USR2"} {
+		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "trap 'echo got "+name+"; exit 6' "+name+"; echo ready; while test -d \"$PWD\"; do sleep 0.01; done")
+		command.Dir, command.Env = w.Project, harness.Environ(w)
+		var out harness.Buffer
+		command.Stdout = &out
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			// Where the test has gone wrong the program still runs. Without its parent it ends when its directory is removed.
+			_ = command.Process.Kill()
+		})
+		out.Await(t, "ready")
+		if err := command.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		if status := command.ProcessState.ExitCode(); status != 6 || !strings.Contains(out.String(), "got "+name) {
+			t.Errorf("%s: exit status %d, output %q", name, status, out.String())
+		}
+	}
+}
+
+func TestExec_LeavesStreamsAlone(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	run := func(stdin []byte, args ...string) (stdout, stderr string, status int) {
+		command := exec.Command(harness.Binary(t), append([]string{"exec", "--"}, args...)...)
+		command.Dir, command.Env, command.Stdin = w.Project, harness.Environ(w), bytes.NewReader(stdin)
+		var out, failures bytes.Buffer
+		command.Stdout, command.Stderr = &out, &failures
+		_ = command.Run()
+		return out.String(), failures.String(), command.ProcessState.ExitCode()
+	}
+	data := bytes.Repeat([]byte{0, 255, '\n', 'x'}, 300_000)
+	if out, failures, status := run(data, "cat"); out != string(data) || failures != "" || status != 0 {
+		t.Errorf("%d bytes of %d through a pipe, stderr %q, status %d", len(out), len(data), failures, status)
+	}
+	if out, failures, status := run(nil, "sh", "-c", "echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" || status != 9 {
+		t.Errorf("got %q, %q, %d", out, failures, status)
+	}
+}
+
+// TestPolicyCommand_IsWhatTheProtocolSays: both come from the same settings and must not drift apart.
+func TestPolicyCommand_IsWhatTheProtocolSays(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	e := harness.Start(t, w, harness.Options{Settings: harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}, "toolchains": []string{}})})
+	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
+		command := exec.Command(harness.Binary(t), "policy", "--json", "--project", w.Project, "--kind", string(kind))
+		command.Env = harness.Environ(w)
+		out, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(out))
+		decoder.DisallowUnknownFields()
+		var printed protocol.PolicyGetResult
+		if err := decoder.Decode(&printed); err != nil {
+			t.Fatalf("%s: %v in %s", kind, err, out)
+		}
+		answered := harness.Call(e, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: w.Project, Kind: kind})
+		got, _ := json.Marshal(printed)
+		want, _ := json.Marshal(answered)
+		if !bytes.Equal(got, want) || printed.PolicyID == "" || len(printed.Policy.Rules) == 0 {
+			t.Errorf("%s:\nprinted  %s\nanswered %s", kind, got, want)
+		}
+		human, err := exec.Command(command.Path, append([]string{"policy"}, command.Args[3:]...)...).Output()
+		if err != nil || !bytes.Contains(human, []byte("policy id")) {
+			t.Errorf("%s: for people: %v, %q", kind, err, human)
+		}
+	}
+}
+
+func TestSchemaCommand_PrintsASchema(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(harness.Binary(t), "schema").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Schema     string                     `json:"$schema"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(out, &schema); err != nil || schema.Schema == "" || schema.Properties["terminal"] == nil {
+		t.Errorf("%v in %.300s", err, out)
+	}
+}
