@@ -100,7 +100,12 @@ func (f *Foreground) await() Exit {
 // process group of its own; it gets the terminal back, which our caller has given to our group.
 func (f *Foreground) stopWithProgram() {
 	pid := f.running.process.Pid
+	// kill(2) may come back before the stop does, on another thread: what follows must wait for the continuation itself.
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	<-continued
 	if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
 		// Giving the terminal away is done from the foreground, so it raises no SIGTTOU; without a terminal it fails, which is right.
 		_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, group)
