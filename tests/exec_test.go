@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,24 @@ func TestExec_PassesSignalsOn(t *testing.T) {
 		if status := command.ProcessState.ExitCode(); status != 6 || !strings.Contains(out.String(), "got "+name) {
 			t.Errorf("%s: exit status %d, output %q", name, status, out.String())
 		}
+	}
+}
+
+func TestExec_NothingOutlivesTheCommand(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "process_tracking")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!; exit 7")
+	command.Dir, command.Env = w.Project, harness.Environ(w)
+	out, _ := command.Output()
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if status := command.ProcessState.ExitCode(); err != nil || status != 7 {
+		t.Fatalf("exit status %d, output %q", status, out)
+	}
+	mustBeDead(t, "after exec", []int{pid})
+	if left := cgroups(t, command.Process.Pid); len(left) != 0 {
+		t.Errorf("cgroups are left: %s", left)
 	}
 }
 

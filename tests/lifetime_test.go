@@ -115,43 +115,51 @@ func exitStatus(t *testing.T, e *harness.Editor) int {
 func TestLifetime_NothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "process_tracking")
-	for _, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
-		e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: settings})
-
-		s, pids := hatch(t, e)
-		closed := s.Close(0)
-		mustBeDead(t, "closed", pids)
-		if closed.Remaining != 0 || closed.Killed < len(pids) || closed.ExitCode != nil || closed.Signal == nil || *closed.Signal != "SIGKILL" {
-			t.Errorf("closed: got %+v for %d processes", closed, len(pids))
-		}
-
-		s, pids = hatch(t, e)
-		s.Type("\n")
-		if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 8 {
-			t.Errorf("the leader's exit: got %+v", exit)
-		}
-		mustBeDead(t, "after the leader's exit was told", pids)
-
-		s, pids = hatch(t, e)
-		if err := unix.Kill(s.PID, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		s.Exit()
-		mustBeDead(t, "after the leader was killed", pids)
-
-		// One session's end is none of another's.
-		_, kept := hatch(t, e)
-		s, pids = hatch(t, e)
-		s.Close(0)
-		mustBeDead(t, "closed", pids)
-		for _, pid := range kept {
-			if !harness.Alive(pid) {
-				t.Errorf("process %d of another session has died too", pid)
-			}
-		}
-		harness.Call(e, protocol.Shutdown, protocol.Empty{})
-		mustBeDead(t, "when shutdown was answered", kept)
+	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mustEndWithItsSession(t, settings)
+		})
 	}
+}
+
+func mustEndWithItsSession(t *testing.T, settings string) {
+	t.Helper()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: settings})
+
+	s, pids := hatch(t, e)
+	closed := s.Close(0)
+	mustBeDead(t, "closed", pids)
+	if closed.Remaining != 0 || closed.Killed < len(pids) || closed.ExitCode != nil || closed.Signal == nil || *closed.Signal != "SIGKILL" {
+		t.Errorf("closed: got %+v for %d processes", closed, len(pids))
+	}
+
+	s, pids = hatch(t, e)
+	s.Type("\n")
+	if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 8 {
+		t.Errorf("the leader's exit: got %+v", exit)
+	}
+	mustBeDead(t, "after the leader's exit was told", pids)
+
+	s, pids = hatch(t, e)
+	if err := unix.Kill(s.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.Exit()
+	mustBeDead(t, "after the leader was killed", pids)
+
+	// One session's end is none of another's.
+	_, kept := hatch(t, e)
+	s, pids = hatch(t, e)
+	s.Close(0)
+	mustBeDead(t, "closed", pids)
+	for _, pid := range kept {
+		if !harness.Alive(pid) {
+			t.Errorf("process %d of another session has died too", pid)
+		}
+	}
+	harness.Call(e, protocol.Shutdown, protocol.Empty{})
+	mustBeDead(t, "when shutdown was answered", kept)
 }
 
 func TestLifetime_NothingOutlivesTheSidecar(t *testing.T) {

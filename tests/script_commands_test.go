@@ -48,7 +48,6 @@ import (
 //	close NAME -> …                terminal/close
 //	policy NAME KIND               set $NAME to the policyId of policy/get for $PROJECT
 //	[!] equal A B                  compare two words
-//	dead FILE                      the process whose id stands in the file does not run
 //	status CODE PROGRAM ARG…       run a program and expect an exit status; stdout and stderr work after it
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"settings": positive((*scene).settings),
@@ -70,7 +69,6 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"close":    positive((*scene).close),
 	"policy":   positive((*scene).policy),
 	"equal":    either((*scene).equal),
-	"dead":     positive((*scene).dead),
 	"status":   positive((*scene).status),
 }
 
@@ -446,15 +444,6 @@ func (s *scene) equal(neg bool, args []string) {
 	s.need(args, 2, "equal A B")
 	if (args[0] == args[1]) == neg {
 		s.ts.Fatalf("%q and %q", args[0], args[1])
-	}
-}
-
-func (s *scene) dead(args []string) {
-	s.need(args, 1, "dead FILE")
-	pid, err := strconv.Atoi(strings.TrimSpace(s.ts.ReadFile(args[0])))
-	s.ts.Check(err)
-	if harness.Alive(pid) {
-		s.ts.Fatalf("process %d is alive", pid)
 	}
 }
 

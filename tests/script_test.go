@@ -28,7 +28,6 @@ func TestScript(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// The work directory of testscript carries no rights for others; a script may run the sidecar as another user.
 			world := &harness.World{
 				Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside"),
 			}
