@@ -12,7 +12,7 @@ func init() { helpers["track"] = track }
 
 // track is the sidecar of the next test: it tracks one process and prints what came of it.
 func track([]string) {
-	tracker := Open()
+	tracker := Open(Options{})
 	if tracker.tree == nil {
 		fmt.Println("ready 0 0 0 0")
 		return

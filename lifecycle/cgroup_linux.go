@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,18 +31,18 @@ func openCgroupTree() (*cgroupTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, err := startTime()
+	start, err := startTime(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	tree := &cgroupTree{dir: filepath.Join(own, fmt.Sprintf("sandbox-sidecar-%d-%s", os.Getpid(), start))}
+	tree := &cgroupTree{dir: filepath.Join(own, fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start))}
 	// A second tracker in this process (a test's, say) gets a directory of its own.
 	for i := 1; ; i++ {
 		err = os.Mkdir(tree.dir, 0o755)
 		if !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		tree.dir = filepath.Join(own, fmt.Sprintf("sandbox-sidecar-%d-%s-%d", os.Getpid(), start, i))
+		tree.dir = filepath.Join(own, fmt.Sprintf(treePrefix+"%d-%s-%d", os.Getpid(), start, i))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -53,18 +54,38 @@ func openCgroupTree() (*cgroupTree, error) {
 	return tree, nil
 }
 
-// startTime is field 22 of /proc/self/stat, in clock ticks since boot.
-func startTime() (string, error) {
-	stat, err := os.ReadFile("/proc/self/stat")
+// startTime is field 22 of /proc/PID/stat, in clock ticks since boot.
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "", fmt.Errorf("read own start time: %w", err)
+		return "", fmt.Errorf("read start time: %w", err)
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
-		return "", errors.New("read own start time: /proc/self/stat is too short")
+		return "", fmt.Errorf("read start time: /proc/%d/stat is too short", pid)
 	}
 	return string(fields[19]), nil
 }
+
+// endCgroup kills and removes a dead sidecar's subtree. The name comes from a file, so it must be one of ours, in a cgroup v2.
+func endCgroup(ctx context.Context, dir string) error {
+	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
+		return fmt.Errorf("end cgroup %q: not one of ours", dir)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); errors.Is(err, unix.ENOENT) {
+		return nil
+	} else if err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return fmt.Errorf("end cgroup %q: not in a cgroup v2 (%w)", dir, err)
+	}
+	if _, err := killCgroup(ctx, dir); err != nil {
+		return err
+	}
+	return removeCgroup(dir)
+}
+
+// treePrefix begins the names of subtrees.
+const treePrefix = "sandbox-sidecar-"
 
 // selfTest finds out whether a child can be born in a fresh cgroup and live. Kernels from 5.14 up to stable releases of 2026 kill it
 // at birth where the parent's own cgroup was once killed by cgroup.kill; no version number tells which. The child's program does not
@@ -130,6 +151,7 @@ func (t *cgroupTree) close() error {
 
 // cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not filled again (see selfTest).
 type cgroupGroup struct {
+	*belongings
 	tree *cgroupTree
 	dir  string
 
@@ -163,7 +185,7 @@ func (g *cgroupGroup) Close() error {
 	}
 	_ = g.handle.Close()
 	g.handle = nil
-	return removeCgroup(g.dir)
+	return errors.Join(removeCgroup(g.dir), g.giveBack())
 }
 
 func (g *cgroupGroup) Tracking() Tracking { return g.tree.tracking() }

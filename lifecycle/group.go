@@ -37,7 +37,10 @@ type Group interface {
 	// Kill ends every process of the group and returns how many it had to kill, once the group is empty. When ctx ends first, the
 	// error wraps ErrSurvivors.
 	Kill(ctx context.Context) (killed int, err error)
-	// Close gives back what the group holds in the kernel. The group must be empty.
+	// MakeDir makes a private directory that goes with the group, also where this process dies first. Its path is real, and short,
+	// because a socket's path is limited to 107 bytes (unix(7)).
+	MakeDir() (string, error)
+	// Close gives back what the group holds: its directories, and what it has in the kernel. The group must be empty.
 	Close() error
 	// Tracking describes the mechanism.
 	Tracking() Tracking

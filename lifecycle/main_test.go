@@ -29,6 +29,12 @@ var helpers = map[string]func(args []string){
 	"tree":    tree,
 	"daemon":  daemon,
 	"respawn": respawn,
+	"watchdog": func(args []string) {
+		// What RunWatchdog does itself, but before the signals are sent.
+		signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+		ready()
+		os.Exit(RunWatchdog(args[0]))
+	},
 }
 
 func TestMain(m *testing.M) {

@@ -15,6 +15,7 @@ import (
 // sessionGroup is the group of last resort: every process whose session id is the leader's. Job control puts each job into a process
 // group of its own, so the leader's process group alone would miss them; the session id holds them all until one calls setsid(2).
 type sessionGroup struct {
+	*belongings
 	tracking Tracking
 
 	mu  sync.Mutex // guards sid
@@ -28,6 +29,13 @@ func (g *sessionGroup) Add(pid int) error {
 	defer g.mu.Unlock()
 	if g.sid != 0 {
 		return fmt.Errorf("add process %d: group has leader %d already", pid, g.sid)
+	}
+	start, err := startTime(pid)
+	if err != nil {
+		return err
+	}
+	if err := g.note(record{Session: pid, Start: start}); err != nil {
+		return err
 	}
 	g.sid = pid
 	return nil
@@ -67,5 +75,16 @@ func (g *sessionGroup) Kill(ctx context.Context) (int, error) {
 	}
 }
 
-func (g *sessionGroup) Close() error       { return nil }
 func (g *sessionGroup) Tracking() Tracking { return g.tracking }
+
+func (g *sessionGroup) Close() error {
+	g.mu.Lock()
+	sid := g.sid
+	g.mu.Unlock()
+	if sid != 0 {
+		if err := g.note(record{Ended: sid}); err != nil {
+			return err
+		}
+	}
+	return g.giveBack()
+}

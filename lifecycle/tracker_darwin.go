@@ -1,10 +1,20 @@
 package lifecycle
 
-// Tracker makes groups by the best mechanism this machine has.
-type Tracker struct{}
+import "context"
 
-// Open finds the best mechanism by trying it. It never fails: the mechanism of last resort needs nothing.
-func Open() *Tracker { return &Tracker{} }
+// Tracker makes groups by the best mechanism this machine has.
+type Tracker struct{ estate estate }
+
+// Open finds the best mechanism by trying it, and sweeps up what dead sidecars of this user have left. It never fails: the mechanism of
+// last resort needs nothing.
+func Open(options Options) *Tracker {
+	if options.StateDir != "" {
+		if err := Sweep(context.Background(), options.StateDir); err != nil {
+			options.logger().Warn("sweep of what dead sidecars left", "error", err)
+		}
+	}
+	return &Tracker{estate: estate{options: options}}
+}
 
 // Tracking describes the mechanism that groups get.
 func (t *Tracker) Tracking() Tracking {
@@ -16,8 +26,11 @@ func (t *Tracker) Tracking() Tracking {
 
 // NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
 func (t *Tracker) NewGroup(string) (Group, error) {
-	return &sessionGroup{tracking: t.Tracking()}, nil
+	if err := t.estate.open(record{}); err != nil {
+		return nil, err
+	}
+	return &sessionGroup{belongings: &belongings{estate: &t.estate}, tracking: t.Tracking()}, nil
 }
 
-// Close kills whatever is left in any group and gives back what the tracker holds in the kernel.
-func (t *Tracker) Close() error { return nil }
+// Close gives back what the tracker holds in the file system.
+func (t *Tracker) Close() error { return t.estate.close() }

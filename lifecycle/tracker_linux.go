@@ -1,20 +1,36 @@
 package lifecycle
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
 	tree   *cgroupTree // nil where no cgroup can be made
 	reason error       // why tree is nil
+	estate estate
+
+	background sync.WaitGroup // the sweep
+	stop       context.CancelFunc
 }
 
-// Open finds the best mechanism by trying it. It never fails: the mechanism of last resort needs nothing.
-func Open() *Tracker {
-	tree, err := openCgroupTree()
-	if err != nil {
-		return &Tracker{reason: err}
+// Open finds the best mechanism by trying it, and starts to sweep up what dead sidecars of this user have left. It never fails: the
+// mechanism of last resort needs nothing.
+func Open(options Options) *Tracker {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Tracker{estate: estate{options: options}, stop: cancel}
+	t.tree, t.reason = openCgroupTree()
+	if options.StateDir != "" {
+		t.background.Go(func() {
+			if err := Sweep(ctx, options.StateDir); err != nil {
+				options.logger().Warn("sweep of what dead sidecars left", "error", err)
+			}
+		})
 	}
-	return &Tracker{tree: tree}
+	return t
 }
 
 // Tracking describes the mechanism that groups get.
@@ -31,16 +47,38 @@ func (t *Tracker) Tracking() Tracking {
 
 // NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
 func (t *Tracker) NewGroup(name string) (Group, error) {
-	if t.tree == nil {
-		return &sessionGroup{tracking: t.Tracking()}, nil
+	first := record{}
+	if t.tree != nil {
+		first.Cgroup = t.tree.dir
 	}
-	return t.tree.newGroup(name)
+	if err := t.estate.open(first); err != nil {
+		return nil, err
+	}
+	share := &belongings{estate: &t.estate}
+	if t.tree == nil {
+		return &sessionGroup{belongings: share, tracking: t.Tracking()}, nil
+	}
+	group, err := t.tree.newGroup(name)
+	if err != nil {
+		t.estate.release()
+		return nil, err
+	}
+	group.belongings = share
+	return group, nil
 }
 
-// Close kills whatever is left in any group and gives back what the tracker holds in the kernel.
+// Close kills whatever is left in any group and gives back what the tracker holds in the kernel and the file system.
 func (t *Tracker) Close() error {
-	if t.tree == nil {
-		return nil
+	if t.stop != nil { // a tracker that Open did not make has nothing in the background
+		t.stop()
 	}
-	return t.tree.close()
+	t.background.Wait()
+	var err error
+	if t.tree != nil {
+		err = t.tree.close()
+	}
+	if err != nil {
+		return err // the journal stays, for the next sweep
+	}
+	return errors.Join(err, t.estate.close())
 }

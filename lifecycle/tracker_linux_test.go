@@ -8,7 +8,7 @@ import (
 
 func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 	t.Parallel()
-	tracker := Open()
+	tracker := Open(Options{})
 	if tracker.tree == nil {
 		lack(t, tracker.reason)
 	}
@@ -49,7 +49,7 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 
 func TestOpen_SeveralInOneProcess(t *testing.T) {
 	t.Parallel()
-	first, second := Open(), Open()
+	first, second := Open(Options{}), Open(Options{})
 	if first.tree == nil || second.tree == nil {
 		lack(t, errors.Join(first.reason, second.reason))
 	}

@@ -56,9 +56,13 @@ func start(t *testing.T, backend platform.Backend, block string) *fixture {
 		t.Fatal(err)
 	}
 	env := []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "SHELL=/bin/sh"}
-	tracker := lifecycle.Open()
+	state, err := lifecycle.StateDir(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := lifecycle.Open(lifecycle.Options{StateDir: state})
 	server := New(Options{
-		Version: "test", Spawner: &spawn.Spawner{Backend: backend, Tracker: tracker, Env: env, Logger: slog.New(slog.DiscardHandler)}, Env: env,
+		Version: "test", Spawner: &spawn.Spawner{Backend: backend, Tracker: tracker, Logger: slog.New(slog.DiscardHandler)}, Env: env,
 		UserSettingsPath: f.settings, Logger: slog.New(slog.DiscardHandler),
 		WatchProcess: func(context.Context, int) (<-chan struct{}, error) { return f.editor, nil },
 	})

@@ -90,17 +90,21 @@ type stand struct {
 
 func newStand(t *testing.T, backend platform.Backend) *stand {
 	t.Helper()
-	tracker := lifecycle.Open()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := lifecycle.StateDir([]string{"HOME=" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := lifecycle.Open(lifecycle.Options{StateDir: state})
 	t.Cleanup(func() {
 		if err := tracker.Close(); err != nil {
 			t.Errorf("close tracker: %v", err)
 		}
 	})
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &stand{&Spawner{Backend: backend, Tracker: tracker, Env: []string{"HOME=" + dir}}, dir}
+	return &stand{&Spawner{Backend: backend, Tracker: tracker}, dir}
 }
 
 func (s *stand) line(line string) Request {
@@ -368,7 +372,7 @@ func TestStart_Failures(t *testing.T) {
 			if errors.Is(err, ErrUnavailable) != test.unavailable || (failed.Hint != "") != test.hint {
 				t.Errorf("got %#v", failed)
 			}
-			if left, _ := filepath.Glob(filepath.Join(s.dir, ".local/state/sandbox-sidecar/run/*")); len(left) != 0 {
+			if left, _ := filepath.Glob(filepath.Join(s.dir, ".local/state/sandbox-sidecar/run/s*")); len(left) != 0 {
 				t.Errorf("left behind: %s", left)
 			}
 			if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {

@@ -24,8 +24,6 @@ type Spawner struct {
 	Backend platform.Backend
 	// Tracker holds the processes of a session together.
 	Tracker *lifecycle.Tracker
-	// Env is the sidecar's own environment; it only says where state may be kept.
-	Env []string
 	// Logger takes what went wrong after a session's end; nil discards it.
 	Logger *slog.Logger
 }
@@ -115,12 +113,11 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 
 // running is a started leader with what belongs to it.
 type running struct {
-	process    *os.Process
-	group      lifecycle.Group
-	runtimeDir string // empty where there is none
-	outcome    Outcome
-	startedAt  time.Time
-	log        *slog.Logger
+	process   *os.Process
+	group     lifecycle.Group
+	outcome   Outcome
+	startedAt time.Time
+	log       *slog.Logger
 }
 
 // release gives back what the leader's processes no longer need. The group must be empty. What cannot be given back is logged: it is no
@@ -128,11 +125,6 @@ type running struct {
 func (r *running) release() {
 	if err := r.group.Close(); err != nil {
 		r.log.Warn("group of processes not given back", "error", err)
-	}
-	if r.runtimeDir != "" {
-		if err := removeTree(r.runtimeDir); err != nil {
-			r.log.Warn("private runtime directory not removed", "error", err)
-		}
 	}
 }
 
@@ -154,15 +146,16 @@ func (s *Spawner) start(ctx context.Context, request Request, streams [3]*os.Fil
 	}()
 	order := platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir}
 	p := &request.Policy
+	runtimeDir := ""
 	if p.Restricted {
 		if p.PrivateRuntimeDir {
-			if run.runtimeDir, err = makeRuntimeDir(s.Env); err != nil {
+			if runtimeDir, err = group.MakeDir(); err != nil {
 				return nil, &Error{
 					Attempt: "prepare session", Cause: err,
 					Hint: "point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory of your own",
 				}
 			}
-			p = withRuntimeDir(p, run.runtimeDir)
+			p = withRuntimeDir(p, runtimeDir)
 		}
 		if order.Confinement, err = s.Backend.Confine(p); err != nil {
 			if refusal := unavailable(p, err); refusal != nil {
@@ -171,7 +164,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams [3]*os.Fil
 			run.outcome.Unconfinable, err = err, nil
 		}
 	}
-	order.Env, run.outcome.Dropped = request.environment(run.runtimeDir)
+	order.Env, run.outcome.Dropped = request.environment(runtimeDir)
 	group.Attach(attr)
 	process, enforcement, err := platform.Launch(ctx, s.Backend, order, streams, attr, group.Add)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -15,9 +16,9 @@ func doctor(args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	tracker := lifecycle.Open()
+	tracker := lifecycle.Open(lifecycle.Options{})
 	defer tracker.Close()
-	protections := newSpawner(tracker).Probe(context.Background())
+	protections := newSpawner(tracker, slog.New(slog.DiscardHandler)).Probe(context.Background())
 	for _, name := range platform.Protections {
 		p := protections[name]
 		fmt.Printf("%-9s %-17s %s\n", p.Status, name, p.Mechanism)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -38,10 +37,14 @@ func execute(args []string) error {
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	tracker := lifecycle.Open()
+	logger, err := newLogger("warn", "text")
+	if err != nil {
+		return err
+	}
+	tracker := openTracker(logger)
 	defer tracker.Close()
 	command := flags.Args()
-	running, err := newSpawner(tracker).Foreground(context.Background(), spawn.Request{
+	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
 		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
 	})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
 // version is set by the linker.
@@ -32,7 +34,6 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// commands do not include the stage, which is nobody's to call.
 var commands = map[string]func(args []string) error{
 	"serve":   serve,
 	"exec":    execute,
@@ -43,8 +44,12 @@ var commands = map[string]func(args []string) error{
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "stage" {
+	// The other processes that this binary is, which are nobody's to call.
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "stage":
 		os.Exit(runStage())
+	case len(os.Args) == 3 && os.Args[1] == "watchdog":
+		os.Exit(lifecycle.RunWatchdog(os.Args[2]))
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }

@@ -38,9 +38,9 @@ func serve(args []string) error {
 	// The handler keeps a write to an editor that is gone from ending us by SIGPIPE before the sessions have been killed.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
-	tracker := lifecycle.Open()
+	tracker := openTracker(logger)
 	server := rpc.New(rpc.Options{
-		Version: version, Spawner: newSpawner(tracker), Env: os.Environ(), UserSettingsPath: *userSettings,
+		Version: version, Spawner: newSpawner(tracker, logger), Env: os.Environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
@@ -97,8 +97,23 @@ func newLogger(level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
-func newSpawner(tracker *lifecycle.Tracker) *spawn.Spawner {
-	return &spawn.Spawner{Backend: newBackend(), Tracker: tracker, Env: os.Environ(), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+// openTracker opens a tracker that ends its sessions even when this process is killed. Without a state directory it cannot, and says so.
+func openTracker(logger *slog.Logger) *lifecycle.Tracker {
+	stateDir, err := lifecycle.StateDir(os.Environ())
+	if err != nil {
+		logger.Warn("sessions would outlive a crash of the sidecar, and get no private runtime directory", "error", err)
+	}
+	return lifecycle.Open(lifecycle.Options{StateDir: stateDir, Watchdog: watchdogCommand, Logger: logger})
+}
+
+// watchdogCommand runs this very binary again, as the stage's does.
+func watchdogCommand() (string, []string) {
+	path, argv := newBackend().Stage()
+	return path, []string{argv[0], "watchdog"}
+}
+
+func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
+	return &spawn.Spawner{Backend: newBackend(), Tracker: tracker, Logger: logger}
 }
 
 // guarded are the paths beside settings files that no session may write: this program and its state.
@@ -110,7 +125,7 @@ func guarded() []string {
 		}
 		paths = append(paths, path)
 	}
-	if dir, err := spawn.StateDir(os.Environ()); err == nil {
+	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
 		paths = append(paths, dir)
 	}
 	return paths

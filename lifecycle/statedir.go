@@ -1,23 +1,35 @@
-package spawn
+//go:build unix
+
+package lifecycle
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
-// runtimeBase is the directory that holds the private runtime directories of this user's sessions. It must not lie in a place that
-// sessions may write, or one session could reach another's sockets: /tmp is out. The first that can be made counts.
-func runtimeBase(env []string) (string, error) {
+// StateDir makes and returns the directory where this user's sidecars keep what belongs to their sessions: journals, private runtime
+// directories. It must not lie in a place that sessions may write, or one session could reach another's sockets: /tmp is out. The first
+// that can be made counts. Its path is real.
+func StateDir(env []string) (string, error) {
+	value := func(name string) string {
+		for _, entry := range env {
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
 	var candidates []string
-	if dir := lookUp(env, "XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && private(dir) {
+	if dir := value("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && private(dir) {
 		candidates = append(candidates, filepath.Join(dir, "sandbox-sidecar"))
 	}
-	if dir := lookUp(env, "XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := value("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		candidates = append(candidates, filepath.Join(dir, "sandbox-sidecar", "run"))
-	} else if home := lookUp(env, "HOME"); filepath.IsAbs(home) {
+	} else if home := value("HOME"); filepath.IsAbs(home) {
 		candidates = append(candidates, filepath.Join(home, ".local", "state", "sandbox-sidecar", "run"))
 	}
 	var problems []error
@@ -27,14 +39,14 @@ func runtimeBase(env []string) (string, error) {
 			err = fmt.Errorf("%s: not a directory of ours that is closed to others", dir)
 		}
 		if err == nil {
-			return filepath.EvalSymlinks(dir) // rules are for real paths
+			return filepath.EvalSymlinks(dir)
 		}
 		problems = append(problems, err)
 	}
 	if len(problems) == 0 {
-		return "", errors.New("neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names a directory")
+		return "", errors.New("make state directory: neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names a directory")
 	}
-	return "", errors.Join(problems...)
+	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
 }
 
 // private reports whether a directory is the user's own and closed to everybody else.
@@ -78,20 +90,4 @@ func unlock(root *os.Root, dir string) {
 			unlock(root, filepath.Join(dir, entry.Name()))
 		}
 	}
-}
-
-// StateDir is where this user's sidecars keep what outlives a session's start; sessions must not be able to write it.
-func StateDir(env []string) (string, error) { return runtimeBase(env) }
-
-// makeRuntimeDir makes one session's directory. Names are short because a socket's path is limited to 107 bytes (unix(7)).
-func makeRuntimeDir(env []string) (string, error) {
-	base, err := runtimeBase(env)
-	if err != nil {
-		return "", fmt.Errorf("make private runtime directory: %w", err)
-	}
-	dir, err := os.MkdirTemp(base, "s")
-	if err != nil {
-		return "", fmt.Errorf("make private runtime directory: %w", err)
-	}
-	return dir, nil
 }

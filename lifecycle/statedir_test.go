@@ -1,6 +1,6 @@
 //go:build unix
 
-package spawn
+package lifecycle
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestRuntimeBase(t *testing.T) {
+func TestStateDir(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestRuntimeBase(t *testing.T) {
 		for entry := range strings.FieldsSeq(test.env) {
 			env = append(env, strings.Replace(entry, "=", "="+root, 1))
 		}
-		got, err := runtimeBase(env)
+		got, err := StateDir(env)
 		want := test.want
 		if want != "" {
 			want = root + want

@@ -1,0 +1,183 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// journal lists what must not outlive this process. Each thing is written down before it comes to be, so that whoever reads the journal
+// after our death misses nothing. The lock on the file is held as long as we live: a journal whose lock is free belongs to a dead
+// sidecar, which no process id could tell for sure.
+type journal struct {
+	path string
+
+	mu   sync.Mutex // guards file
+	file *os.File   // nil once closed
+}
+
+// record is one line of a journal; one field is set, or Session with Start.
+type record struct {
+	// Cgroup is a directory below which everything is to be killed and removed.
+	Cgroup string `json:"cgroup,omitempty"`
+	// Session is a leader's process id: processes of that session are to be killed. Start is the leader's start time.
+	Session int    `json:"session,omitempty"`
+	Start   string `json:"start,omitempty"`
+	// Ended is a session that needs no care any more.
+	Ended int `json:"ended,omitempty"`
+	// Remove is a directory below the state directory.
+	Remove string `json:"remove,omitempty"`
+}
+
+const journalSuffix = ".journal"
+
+// newJournal makes this process's journal in the state directory. Until it is locked it has a name that no sweep looks at.
+func newJournal(stateDir string) (*journal, error) {
+	file, err := os.CreateTemp(stateDir, "new-journal-")
+	if err != nil {
+		return nil, fmt.Errorf("make journal: %w", err)
+	}
+	j := &journal{path: file.Name() + journalSuffix, file: file}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+	if err == nil {
+		err = os.Rename(file.Name(), j.path)
+	}
+	if err != nil {
+		file.Close()
+		_ = os.Remove(file.Name())
+		return nil, fmt.Errorf("make journal: %w", err)
+	}
+	return j, nil
+}
+
+// write adds a record. It reaches the file system before it returns; whether it reaches the disk does not matter, because nothing that
+// is listed survives a power cut.
+func (j *journal) write(r record) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return fmt.Errorf("write journal: %w", os.ErrClosed)
+	}
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+// close removes the journal. Nothing that it lists may be left.
+func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	err := os.Remove(j.path) // before the lock is given up, or a sweep could take it for a dead sidecar's
+	j.file.Close()
+	j.file = nil
+	return err
+}
+
+// Sweep ends and removes whatever dead sidecars of this user have left. It touches nothing of a living one's.
+func Sweep(ctx context.Context, stateDir string) error {
+	entries, err := os.ReadDir(stateDir)
+	if err != nil {
+		return fmt.Errorf("sweep leftovers: %w", err)
+	}
+	var failures []error
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), journalSuffix) {
+			failures = append(failures, clean(ctx, filepath.Join(stateDir, entry.Name()), unix.LOCK_NB))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// clean carries out a dead sidecar's journal and removes it. With unix.LOCK_NB as flag a journal in use is left alone; with 0 the end of
+// its owner is awaited.
+func clean(ctx context.Context, path string, flag int) error {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another was faster
+	}
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	defer file.Close()
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|flag)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("lock journal: %w", err)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // whoever held the lock before us has done the work
+	}
+	// What cannot be ended now is left to the next sweep.
+	if err := carryOut(ctx, file, filepath.Dir(path)); err != nil {
+		return fmt.Errorf("clean up after a dead sidecar: %w", err)
+	}
+	return os.Remove(path)
+}
+
+func carryOut(ctx context.Context, file *os.File, stateDir string) error {
+	var cgroups, dirs []string
+	sessions := map[int]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var r record
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue // the last line of a sidecar that died while writing it: what it would have listed never came to be
+		}
+		switch {
+		case r.Cgroup != "":
+			cgroups = append(cgroups, r.Cgroup)
+		case r.Session > 0:
+			sessions[r.Session] = r.Start
+		case r.Ended > 0:
+			delete(sessions, r.Ended)
+		case r.Remove != "":
+			dirs = append(dirs, r.Remove)
+		}
+	}
+	failures := []error{lines.Err()}
+	for _, dir := range cgroups {
+		failures = append(failures, endCgroup(ctx, dir))
+	}
+	for sid, start := range sessions {
+		// A session id is not given away while a process of the session lives. If the leader's start time is another, all of them were gone,
+		// and a stranger has the number.
+		if now, err := startTime(sid); err == nil && now != start {
+			continue
+		}
+		group := &sessionGroup{sid: sid}
+		_, err := group.Kill(ctx)
+		failures = append(failures, err)
+	}
+	for _, dir := range dirs {
+		if filepath.Dir(dir) == stateDir { // nothing else is ever written here; better a directory too many than one of the user's too few
+			failures = append(failures, removeTree(dir))
+		}
+	}
+	return errors.Join(failures...)
+}

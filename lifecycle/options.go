@@ -1,0 +1,20 @@
+package lifecycle
+
+import "log/slog"
+
+// Options of a tracker. The zero value tracks, but nothing is ended when this process is killed, and groups have no directories.
+type Options struct {
+	// StateDir is where journals and directories of groups are kept; see StateDir. It must be a real path.
+	StateDir string
+	// Watchdog is the command line that leads to RunWatchdog; the journal's path is added to it. nil: no watchdog.
+	Watchdog func() (path string, argv []string)
+	// Logger takes what nobody waits for. nil discards it.
+	Logger *slog.Logger
+}
+
+func (o Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}

@@ -1,0 +1,175 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchdog is a second process that ends every session when this one dies without having done so: by SIGKILL, by a crash, for want
+// of memory. It holds the reading end of a pipe of which only we hold the other; the kernel closes that one whatever happens. It runs only
+// while there are sessions.
+type watchdog struct {
+	command func() (path string, argv []string)
+	journal string
+	log     *slog.Logger
+
+	mu      sync.Mutex // guards the fields below
+	users   int
+	pipe    *os.File      // nil while none is running
+	retired chan struct{} // closed once the running one has been told to go
+	idle    *time.Timer
+	running sync.WaitGroup
+}
+
+const (
+	// watchdogFD is the pipe's descriptor in the watchdog.
+	watchdogFD = 3
+	// lingering is how long a watchdog without sessions waits for the next: an agent runs one tool after another.
+	lingering = 5 * time.Second
+	// restartPause keeps a watchdog that cannot live from being started over and over.
+	restartPause = time.Second
+	// farewell tells the watchdog to go without doing anything.
+	farewell = "q"
+)
+
+// use makes sure that a watchdog runs until release is called as often. It is there before use returns.
+func (w *watchdog) use() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.idle != nil {
+		w.idle.Stop()
+		w.idle = nil
+	}
+	if w.pipe == nil {
+		if err := w.start(); err != nil {
+			return err
+		}
+	}
+	w.users++
+	return nil
+}
+
+func (w *watchdog) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users--; w.users == 0 {
+		w.idle = time.AfterFunc(lingering, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.users == 0 {
+				w.retire()
+			}
+		})
+	}
+}
+
+// close lets the watchdog go at once and waits for its end.
+func (w *watchdog) close() {
+	w.mu.Lock()
+	if w.idle != nil {
+		w.idle.Stop()
+	}
+	w.retire()
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
+// retire says farewell. The lock is held.
+func (w *watchdog) retire() {
+	if w.pipe == nil {
+		return
+	}
+	close(w.retired)
+	_, _ = io.WriteString(w.pipe, farewell)
+	w.pipe.Close()
+	w.pipe = nil
+}
+
+// start runs a watchdog. The lock is held.
+func (w *watchdog) start() error {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start watchdog: %w", err)
+	}
+	path, argv := w.command()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		ours.Close()
+		theirs.Close()
+		return fmt.Errorf("start watchdog: %w", err)
+	}
+	process, err := os.StartProcess(path, append(argv, w.journal), &os.ProcAttr{
+		Files: []*os.File{null, null, os.Stderr, theirs},
+		Env:   []string{},
+		// A session of its own keeps signals to our process group, and the hang-up of a terminal, away.
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	null.Close()
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return fmt.Errorf("start watchdog: %w", err)
+	}
+	w.pipe, w.retired = ours, make(chan struct{})
+	retired := w.retired
+	w.running.Go(func() { w.mind(process, retired) })
+	return nil
+}
+
+// mind notices the watchdog's own death and puts another in its place.
+func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
+	state, err := process.Wait()
+	select {
+	case <-retired:
+		return
+	default:
+	}
+	w.log.Error("the watchdog has died; until the next one runs, sessions would outlive a crash of the sidecar", "state", state, "error", err)
+	select {
+	case <-retired:
+		return
+	case <-time.After(restartPause):
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pipe == nil || w.retired != retired {
+		return
+	}
+	w.pipe.Close()
+	w.pipe = nil
+	if err := w.start(); err != nil {
+		w.log.Error("no watchdog: sessions would outlive a crash of the sidecar", "error", err)
+	}
+}
+
+// watchdogPatience bounds the clean-up. What an uninterruptible system call keeps alive is left to the next sidecar's sweep.
+const watchdogPatience = time.Minute
+
+// RunWatchdog is the watchdog's whole life; it returns the exit status. The journal's path is its argument.
+func RunWatchdog(journal string) int {
+	// It is to outlast everything but SIGKILL. Sessions cannot reach it where they are confined (Landlock ABI 6).
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	pipe := os.NewFile(watchdogFD, "pipe")
+	if told, err := io.ReadAll(pipe); err != nil || string(told) == farewell {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), watchdogPatience)
+	defer cancel()
+	// The lock is free once the sidecar is gone for good.
+	if err := clean(ctx, journal, 0); err != nil {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
+		return 1
+	}
+	return 0
+}
