@@ -9,7 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Backend confines by Landlock. It holds no state; the zero value is ready.
+// Backend confines by Landlock and a filter of system calls. It holds no state; the zero value is ready.
 type Backend struct{}
 
 // Name is "linux".
@@ -20,15 +20,14 @@ func (Backend) Stage() (string, []string) {
 	return "/proc/self/exe", []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine translates the policy for this kernel. Switching the network off needs a filter of system calls that this version does not
-// have: such a policy is refused.
+// Confine translates the policy for this kernel, which must have both Landlock and filters of system calls.
 func (Backend) Confine(p *policy.Policy) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
-	if !p.Network.Allowed {
-		return nil, fmt.Errorf("%w: allow_network is false, and this version cannot switch the network off", platform.ErrUnavailable)
+	if err := seccompAvailable(); err != nil {
+		return nil, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	confinement, err := json.Marshal(Translate(p, abi))
 	if err != nil {
@@ -37,11 +36,11 @@ func (Backend) Confine(p *policy.Policy) (platform.Confinement, error) {
 	return confinement, nil
 }
 
-// Probe confines a process that is thrown away, with a policy that grants nothing, and reports what it saw from inside.
+// Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
+// inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	strictest := &policy.Policy{
 		Restricted: true,
-		Network:    policy.Network{Allowed: true},
 		Protected:  []policy.Protected{{Path: "/"}},
 		OnDenied:   policy.Report,
 	}
@@ -53,8 +52,5 @@ func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	if err != nil {
 		return absent(fmt.Errorf("confine a process for a test: %w", err))
 	}
-	network := enforcement.Protections[platform.Network]
-	network.NotAsked = false
-	enforcement.Protections[platform.Network] = network
 	return enforcement.Protections
 }

@@ -26,12 +26,19 @@ func realTempDir(t *testing.T) string {
 	return dir
 }
 
-func TestConfine_RefusesToSwitchTheNetworkOff(t *testing.T) {
+func TestConfine_CanSwitchTheNetworkOff(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
-	_, err := Backend{}.Confine(&policy.Policy{Restricted: true})
-	if !errors.Is(err, platform.ErrUnavailable) || !strings.Contains(err.Error(), "allow_network") {
-		t.Errorf("error is %v", err)
+	confinement, err := Backend{}.Confine(&policy.Policy{Restricted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	enforcement, err := platform.ProbeStage(t.Context(), Backend{}, confinement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := enforcement.Protections[platform.Network]; got.Status != platform.Enforced || got.NotAsked {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// report says what a ruleset protects once it is in force and its canary was refused.
+// report says what a ruleset protects once it and the filter of system calls are in force and their canaries were refused.
 func report(r Ruleset) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
@@ -20,10 +20,7 @@ func report(r Ruleset) map[string]platform.Protection {
 			Status: platform.Enforced, Mechanism: mechanism,
 			Detail: "programs run only from where executing is granted; an interpreter or the loader can still run what it can read",
 		},
-		platform.Network: {
-			Status: platform.Absent, NotAsked: !r.Asked.Network,
-			Detail: "the network is not restricted", Fix: fixNetwork(r.Asked.Network),
-		},
+		platform.Network:     network(r.Asked.Network),
 		platform.UnixSockets: unixSockets(r, mechanism),
 		platform.Signals: layered(platform.Signals, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
@@ -33,8 +30,9 @@ func report(r Ruleset) map[string]platform.Protection {
 			Detail: "protected paths inside the project can be written; this version does not enforce them",
 		},
 		platform.Syscalls: {
-			Status: platform.Degraded, Mechanism: "no_new_privs, capability bounding set",
-			Detail: "setuid programs gain nothing and dangerous capabilities are gone; system calls are not filtered in this version",
+			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
+			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
+				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone",
 		},
 		platform.Denials: {
 			Status: platform.Absent, NotAsked: !r.Asked.Denials,
@@ -93,22 +91,26 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	}
 }
 
-func fixNetwork(asked bool) string {
-	if asked {
-		return "set allow_network to true; this version cannot switch the network off"
+func network(off bool) platform.Protection {
+	if !off {
+		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}
 	}
-	return ""
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "seccomp",
+		Detail: "nothing but Unix sockets can be created; localhost is off too",
+	}
 }
 
-// absent is the report of a machine without Landlock.
+// absent is the report of a machine without Landlock, or without filters of system calls.
 func absent(cause error) map[string]platform.Protection {
 	protections := map[string]platform.Protection{}
 	for _, name := range platform.Protections {
 		if name != platform.ProcessTracking {
-			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixLandlock}
+			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixKernel}
 		}
 	}
 	return protections
 }
 
-const fixLandlock = `use Linux 5.13 or newer with Landlock enabled ("landlock" in /sys/kernel/security/lsm; boot parameter lsm=landlock,…)`
+const fixKernel = `use Linux 5.13 or newer on amd64 or arm64, with Landlock enabled ("landlock" in /sys/kernel/security/lsm; boot parameter ` +
+	`lsm=landlock,…) and CONFIG_SECCOMP_FILTER`

@@ -8,8 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Ruleset is a policy in Landlock's terms: what the kernel governs, and what is granted of it. It is what the sidecar sends to the
-// stage.
+// Ruleset is a policy in the kernel's terms: what Landlock governs, and what is granted of it. It is what the sidecar sends to the
+// stage. The filter of system calls is the same for every policy, but for the network (see [Filter]).
 type Ruleset struct {
 	ABI    int      `json:"abi"`
 	FS     FSAccess `json:"fs"`
@@ -59,6 +59,7 @@ type Canary struct {
 
 // Asked are the protections that a policy may leave out.
 type Asked struct {
+	// Network is true where the network is to be off.
 	Network        bool `json:"network"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`

@@ -13,12 +13,18 @@ import (
 func RunStage() int { return platform.RunStage(confineSelf) }
 
 // confineSelf confines the calling thread in an order that matters: the canary is tried while everything is still allowed,
-// capabilities go before no_new_privs (both are this thread's and are kept by execve), and Landlock, which needs no_new_privs, comes
-// last, because afterwards even opening the granted paths could fail.
+// capabilities go before no_new_privs (both are this thread's and are kept by execve), then Landlock, which needs no_new_privs and after
+// which even opening the granted paths could fail, and last the filter of system calls, so that it need not allow what comes before it.
 func confineSelf(confinement platform.Confinement) (platform.Enforcement, error) {
 	var ruleset Ruleset
 	if err := json.Unmarshal(confinement, &ruleset); err != nil {
 		return platform.Enforcement{}, fmt.Errorf("read ruleset: %w", err)
+	}
+	network := !ruleset.Asked.Network
+	if !network {
+		if err := refuseNetworkStreams(); err != nil {
+			return platform.Enforcement{}, err
+		}
 	}
 	if ruleset.Canary != nil {
 		if err := proveBefore(ruleset.Canary); err != nil {
@@ -39,6 +45,12 @@ func confineSelf(confinement platform.Confinement) (platform.Enforcement, error)
 		if err := proveAfter(ruleset.Canary); err != nil {
 			return platform.Enforcement{}, err
 		}
+	}
+	if err := installFilter(network); err != nil {
+		return platform.Enforcement{}, err
+	}
+	if err := proveFilter(network); err != nil {
+		return platform.Enforcement{}, err
 	}
 	return platform.Enforcement{Protections: report(ruleset), Missing: missing}, nil
 }

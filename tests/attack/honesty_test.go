@@ -40,7 +40,7 @@ var claims = map[string]claim{
 		defer listener.Close()
 		s := newScene(t)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		result := s.strike(s.start(""), "connect-tcp", port)
+		result := s.strike(s.start(offline()), "connect-tcp", port)
 		mustAgree(t, status, result, result.done())
 	},
 	"unix_sockets": unixSocketsClaim,
@@ -146,7 +146,7 @@ func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	e := s.start("")
+	e := s.start(offline())
 	reply := s.strike(e, "privileges").reply.Sandbox
 	if !reply.Applied {
 		t.Fatalf("not applied: %+v", reply)
@@ -215,3 +215,6 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 		t.Errorf("no warning says that the settings can be written from inside: %q", warnings)
 	}
 }
+
+// offline are settings that ask for everything, the network to be off included: what is not asked for is not promised.
+func offline() string { return harness.Settings(harness.Sandbox{"allow_network": false}) }

@@ -1,0 +1,38 @@
+package linux
+
+import "fmt"
+
+// arch is one architecture's way to make system calls, as struct seccomp_data tells it (AUDIT_ARCH_*, linux/audit.h).
+type arch struct {
+	audit  uint32
+	number func(numbers) int
+}
+
+var (
+	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }}
+	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }}
+	i386  = &arch{0x40000003, func(n numbers) int { return n.i386 }}
+	arm   = &arch{0x40000028, func(n numbers) int { return n.arm }}
+)
+
+// machine is what a kernel runs: programs of its own architecture and of an older, 32-bit one. Any program may make the calls of both:
+// on amd64 the instruction int 0x80 is enough.
+type machine struct {
+	native, compat *arch
+	// x32 is true where the numbers of a third kind of call, those of 32-bit pointers on amd64, are the native ones with a bit set.
+	x32 bool
+}
+
+// x32Bit marks the number of an x32 call (asm/unistd.h, __X32_SYSCALL_BIT).
+const x32Bit = 0x40000000
+
+// machineOf knows machines by Go's names of architectures.
+func machineOf(goarch string) (machine, error) {
+	switch goarch {
+	case "amd64":
+		return machine{native: amd64, compat: i386, x32: true}, nil
+	case "arm64":
+		return machine{native: arm64, compat: arm}, nil
+	}
+	return machine{}, fmt.Errorf("filter system calls: the numbers of architecture %s are not known", goarch)
+}

@@ -1,0 +1,252 @@
+package linux
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Instruction is one of classic BPF, in the layout of struct sock_filter (linux/filter.h).
+type Instruction struct {
+	Code   uint16
+	JT, JF uint8
+	K      uint32
+}
+
+// Program is a filter of system calls: it reads struct seccomp_data and returns what the kernel does with the call.
+type Program []Instruction
+
+// The few operations that a filter needs (linux/bpf_common.h).
+const (
+	bpfLoad     = 0x20 // LD|W|ABS: load the word at offset K
+	bpfAnd      = 0x54 // ALU|AND|K
+	bpfJump     = 0x05 // JMP|JA
+	bpfJumpEq   = 0x15 // JMP|JEQ|K
+	bpfJumpSome = 0x45 // JMP|JSET|K: some bit of K is set
+	bpfReturn   = 0x06 // RET|K
+)
+
+// Offsets in struct seccomp_data (linux/seccomp.h). The words of an argument lie low before high on the little-endian machines that
+// this program is built for.
+const (
+	offsetNr   = 0
+	offsetArch = 4
+	offsetArgs = 16
+)
+
+// maxProgram is the kernel's BPF_MAXINSNS.
+const maxProgram = 4096
+
+// label is a place in a program that jumps lead to. next is the place right after the jump.
+type label int
+
+const next label = 0
+
+// piece is an instruction whose jumps are not yet resolved, or the mark of a label.
+type piece struct {
+	Instruction
+	yes, no label // of a conditional jump; yes of an unconditional one
+	mark    label // a label stands here, and no instruction
+}
+
+// builder puts a program together. Jumps only lead forward, as the kernel wants them.
+type builder struct {
+	pieces []piece
+	labels label
+}
+
+// label makes one that is not placed yet.
+func (b *builder) label() label {
+	b.labels++
+	return b.labels
+}
+
+// place puts a label here.
+func (b *builder) place(l label) { b.pieces = append(b.pieces, piece{mark: l}) }
+
+func (b *builder) emit(code uint16, k uint32) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: code, K: k}})
+}
+
+func (b *builder) loadNr()   { b.emit(bpfLoad, offsetNr) }
+func (b *builder) loadArch() { b.emit(bpfLoad, offsetArch) }
+
+// loadLow and loadHigh load half of an argument, which is counted from 0.
+func (b *builder) loadLow(arg int)  { b.emit(bpfLoad, offsetArgs+8*uint32(arg)) }
+func (b *builder) loadHigh(arg int) { b.emit(bpfLoad, offsetArgs+8*uint32(arg)+4) }
+
+func (b *builder) and(mask uint32)      { b.emit(bpfAnd, mask) }
+func (b *builder) answer(action uint32) { b.emit(bpfReturn, action) }
+
+func (b *builder) jump(to label) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJump}, yes: to})
+}
+
+func (b *builder) ifEqual(k uint32, yes, no label) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpEq, K: k}, yes: yes, no: no})
+}
+
+func (b *builder) ifSome(mask uint32, yes, no label) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpSome, K: mask}, yes: yes, no: no})
+}
+
+// ifSome64 asks whether some bit of the mask is set in the argument. A word in which the mask has no bits is not looked at. Both labels
+// are placed ones: the question takes several jumps, and there is no one place next to them.
+func (b *builder) ifSome64(arg int, mask uint64, yes, no label) {
+	low, high := uint32(mask), uint32(mask>>32)
+	if low != 0 {
+		b.loadLow(arg)
+		b.ifSome(low, yes, next)
+	}
+	if high != 0 {
+		b.loadHigh(arg)
+		b.ifSome(high, yes, next)
+	}
+	b.jump(no)
+}
+
+// ifEqual64 asks whether the masked argument is the value, which has no bits beside the mask's; see ifSome64.
+func (b *builder) ifEqual64(arg int, mask, value uint64, yes, no label) {
+	for _, word := range []struct {
+		load        func(int)
+		mask, value uint32
+	}{{b.loadLow, uint32(mask), uint32(value)}, {b.loadHigh, uint32(mask >> 32), uint32(value >> 32)}} {
+		if word.mask == 0 {
+			continue
+		}
+		word.load(arg)
+		if word.mask != 1<<32-1 {
+			b.and(word.mask)
+		}
+		b.ifEqual(word.value, next, no)
+	}
+	b.jump(yes)
+}
+
+// build resolves the jumps. A conditional jump reaches 255 instructions; one that leads further jumps to a jump behind it, which reaches
+// everywhere. An error is a fault of this package: a label without place, a jump backward, a program that is too long.
+func (b *builder) build() (Program, error) {
+	long := make([][2]bool, len(b.pieces)) // which sides of a conditional jump need one
+	for {
+		at, places := b.layout(long)
+		program, grown, err := b.resolve(at, places, long)
+		if err != nil {
+			return nil, err
+		}
+		if !grown {
+			if len(program) > maxProgram {
+				return nil, fmt.Errorf("build filter of %d instructions: the kernel takes %d", len(program), maxProgram)
+			}
+			return program, nil
+		}
+	}
+}
+
+// layout numbers the instructions: where each piece begins, and each label stands.
+func (b *builder) layout(long [][2]bool) (at []int, places map[label]int) {
+	at, places = make([]int, len(b.pieces)), map[label]int{}
+	position := 0
+	for i, p := range b.pieces {
+		at[i] = position
+		if p.mark != next {
+			places[p.mark] = position
+			continue
+		}
+		position++
+		for _, side := range long[i] {
+			if side {
+				position++
+			}
+		}
+	}
+	return at, places
+}
+
+// resolve writes the instructions down for a layout. Where a jump turns out to lead too far it marks it as long and says that the
+// layout has grown.
+func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (program Program, grown bool, err error) {
+	for i, p := range b.pieces {
+		if p.mark != next {
+			continue
+		}
+		after := at[i] + 1 // offsets count from the instruction behind
+		behind := after
+		for _, side := range long[i] {
+			if side {
+				behind++
+			}
+		}
+		distance := func(to label) int {
+			if to == next {
+				return behind - after
+			}
+			place, placed := places[to]
+			if !placed || place < behind {
+				err = fmt.Errorf("build filter: instruction %d jumps to label %d, which is not ahead of it", at[i], to)
+			}
+			return place - after
+		}
+		switch p.Code {
+		case bpfJump:
+			program = append(program, Instruction{Code: bpfJump, K: uint32(distance(p.yes))})
+		case bpfJumpEq, bpfJumpSome:
+			sides := [2]int{distance(p.yes), distance(p.no)}
+			var jumps []Instruction
+			for side, length := range sides {
+				if long[i][side] {
+					sides[side] = len(jumps)
+					jumps = append(jumps, Instruction{Code: bpfJump, K: uint32(length - len(jumps) - 1)})
+				} else if length > 255 {
+					long[i][side], grown = true, true
+				}
+			}
+			program = append(program, Instruction{Code: p.Code, K: p.K, JT: uint8(sides[0]), JF: uint8(sides[1])})
+			program = append(program, jumps...)
+		default:
+			program = append(program, p.Instruction)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return program, grown, nil
+}
+
+// String lists the program for people and golden files; jumps are written with the number of the instruction they lead to.
+func (p Program) String() string {
+	var b strings.Builder
+	for i, in := range p {
+		fmt.Fprintf(&b, "%03d ", i)
+		switch in.Code {
+		case bpfLoad:
+			fmt.Fprintf(&b, "load %s", word(in.K))
+		case bpfAnd:
+			fmt.Fprintf(&b, "and %#x", in.K)
+		case bpfJump:
+			fmt.Fprintf(&b, "jump %03d", i+1+int(in.K))
+		case bpfJumpEq:
+			fmt.Fprintf(&b, "if = %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
+		case bpfJumpSome:
+			fmt.Fprintf(&b, "if & %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
+		case bpfReturn:
+			fmt.Fprintf(&b, "return %s", Action(in.K))
+		default:
+			fmt.Fprintf(&b, "%#x %d %d %#x", in.Code, in.JT, in.JF, in.K)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func word(offset uint32) string {
+	switch {
+	case offset == offsetNr:
+		return "nr"
+	case offset == offsetArch:
+		return "arch"
+	case offset >= offsetArgs && offset%8 == 0:
+		return fmt.Sprintf("arg%d.low", (offset-offsetArgs)/8)
+	case offset >= offsetArgs && offset%8 == 4:
+		return fmt.Sprintf("arg%d.high", (offset-offsetArgs)/8)
+	}
+	return fmt.Sprintf("[%d]", offset)
+}

@@ -1,0 +1,185 @@
+package linux
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// seccompData is struct seccomp_data.
+type seccompData struct {
+	nr   int32
+	arch uint32
+	ip   uint64
+	args [6]uint64
+}
+
+func (d seccompData) bytes() []byte {
+	out := binary.LittleEndian.AppendUint32(nil, uint32(d.nr))
+	out = binary.LittleEndian.AppendUint32(out, d.arch)
+	out = binary.LittleEndian.AppendUint64(out, d.ip)
+	for _, arg := range d.args {
+		out = binary.LittleEndian.AppendUint64(out, arg)
+	}
+	return out
+}
+
+// run interprets a program as the kernel does, and fails the test where the kernel would not have taken it: a jump out of the program,
+// a load that is not of an aligned word, an end without an answer.
+func run(t testing.TB, p Program, d seccompData) Action {
+	t.Helper()
+	data := d.bytes()
+	var a uint32
+	for pc := 0; pc < len(p); pc++ {
+		in := p[pc]
+		jump := func(yes bool) {
+			if yes {
+				pc += int(in.JT)
+			} else {
+				pc += int(in.JF)
+			}
+		}
+		switch in.Code {
+		case bpfLoad:
+			if in.K%4 != 0 || int(in.K)+4 > len(data) {
+				t.Fatalf("instruction %d loads at %d", pc, in.K)
+			}
+			a = binary.LittleEndian.Uint32(data[in.K:])
+		case bpfAnd:
+			a &= in.K
+		case bpfJump:
+			pc += int(in.K)
+		case bpfJumpEq:
+			jump(a == in.K)
+		case bpfJumpSome:
+			jump(a&in.K != 0)
+		case bpfReturn:
+			return Action(in.K)
+		default:
+			t.Fatalf("instruction %d has the code %#x", pc, in.Code)
+		}
+	}
+	t.Fatalf("the program ends without an answer for %+v:\n%s", d, p)
+	return 0
+}
+
+// interesting are values that masks, halves and signs get wrong.
+var interesting = []uint64{
+	0, 1, 2, 3, 10, 16, 17, 40, 0x5412, 0x541c, 0x7fffffff, 0x80000000, 0xffffffff, 1 << 32, 1<<32 | 1, 1<<32 | 0x5412, 1<<63 | 2, 1<<63 | 0x541c,
+	0x10000000, 0x00010f00, 0x80, 0x1200011, 0xfffffffffffffefe, 1<<32 | 0x10000000, 1<<64 - 1,
+}
+
+func value(random *rand.Rand) uint64 {
+	switch random.IntN(4) {
+	case 0:
+		return random.Uint64()
+	case 1:
+		return uint64(random.IntN(64))
+	case 2:
+		return 1 << random.IntN(64)
+	}
+	return interesting[random.IntN(len(interesting))]
+}
+
+func TestBuilder_AsksAboutWholeArguments(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 20000 {
+		mask, want, arg := value(random), value(random), random.IntN(6)
+		want &= mask
+		var d seccompData
+		for i := range d.args {
+			d.args[i] = value(random)
+		}
+		if random.IntN(2) == 0 {
+			d.args[arg] = want | value(random)&^mask
+		}
+		for name, question := range map[string]struct {
+			ask  func(b *builder, yes, no label)
+			want bool
+		}{
+			"equal": {func(b *builder, yes, no label) { b.ifEqual64(arg, mask, want, yes, no) }, d.args[arg]&mask == want},
+			"some":  {func(b *builder, yes, no label) { b.ifSome64(arg, mask, yes, no) }, d.args[arg]&mask != 0},
+		} {
+			b := &builder{}
+			yes, no := b.label(), b.label()
+			question.ask(b, yes, no)
+			b.place(yes)
+			b.answer(1)
+			b.place(no)
+			b.answer(2)
+			program, err := b.build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := run(t, program, d) == 1; got != question.want {
+				t.Fatalf("%s: argument %#x, mask %#x, value %#x: got %t\n%s", name, d.args[arg], mask, want, got, program)
+			}
+		}
+	}
+}
+
+// A chain of comparisons of any length, with all answers at its end, tests every distance around the limit of a conditional jump.
+func TestBuilder_JumpsAreAsLongAsNeeded(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{1, 2, 84, 85, 126, 127, 128, 129, 253, 254, 255, 256, 257, 258, 300, 600, 900} {
+		b := &builder{}
+		answers := make([]label, length)
+		b.loadNr()
+		for i := range answers {
+			answers[i] = b.label()
+			if i%2 == 0 {
+				b.ifEqual(uint32(i), answers[i], next)
+				continue
+			}
+			other := b.label()
+			b.ifSome(^uint32(i), other, answers[i]) // bits beside those of i; what is left of them is decided by the next
+			b.place(other)
+			b.ifEqual(uint32(i), answers[i], next)
+		}
+		b.answer(9999)
+		for i, l := range answers {
+			b.place(l)
+			b.answer(uint32(i))
+		}
+		program, err := b.build()
+		if err != nil {
+			t.Fatalf("length %d: %v", length, err)
+		}
+		for nr := range length + 2 {
+			want := Action(9999)
+			for i := range length { // the model: the first comparison that jumps
+				if nr == i || i%2 == 1 && nr&^i == 0 {
+					want = Action(i)
+					break
+				}
+			}
+			if got := run(t, program, seccompData{nr: int32(nr)}); got != want {
+				t.Fatalf("length %d: %d is answered by %d, want %d", length, nr, got, want)
+			}
+		}
+	}
+}
+
+func TestBuilder_RefusesWhatTheKernelWould(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(b *builder){
+		"no such place": func(b *builder) { b.jump(b.label()) },
+		"backward": func(b *builder) {
+			l := b.label()
+			b.place(l)
+			b.ifEqual(1, l, next)
+		},
+		"too long": func(b *builder) {
+			for range maxProgram + 1 {
+				b.answer(0)
+			}
+		},
+	} {
+		b := &builder{}
+		write(b)
+		if program, err := b.build(); err == nil {
+			t.Errorf("%s: was built:\n%s", name, program)
+		}
+	}
+}

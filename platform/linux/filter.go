@@ -1,0 +1,124 @@
+package linux
+
+import "fmt"
+
+// rulesFor are all rules of a session with or without network.
+func rulesFor(network bool) []syscallRule {
+	sockets := socketRules
+	if !network {
+		sockets = offlineRules
+	}
+	return append(append([]syscallRule{}, syscallRules...), sockets...)
+}
+
+// Filter makes the program for an architecture by Go's name for it. It is pure; the error says that the architecture is not known.
+// A call of any architecture but this one and its 32-bit predecessor ends the process: its numbers would mean other calls.
+func Filter(goarch string, network bool) (Program, error) {
+	m, err := machineOf(goarch)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{}
+	native, compat := b.label(), b.label()
+	b.loadArch()
+	b.ifEqual(m.native.audit, native, next)
+	b.ifEqual(m.compat.audit, compat, next)
+	b.answer(uint32(actionKill))
+	b.place(native)
+	b.loadNr()
+	if m.x32 {
+		// No kernel of a current distribution has x32 left; without this its calls would have numbers that no rule knows.
+		known := b.label()
+		b.ifSome(x32Bit, next, known)
+		b.answer(uint32(refuse(enosys)))
+		b.place(known)
+	}
+	rules := rulesFor(network)
+	if err := b.dispatch(m.native, rules); err != nil {
+		return nil, err
+	}
+	b.place(compat)
+	b.loadNr()
+	if err := b.dispatch(m.compat, rules); err != nil {
+		return nil, err
+	}
+	return b.build()
+}
+
+// dispatch writes the rules for one architecture; the number of the call is loaded. Every path ends in an answer.
+func (b *builder) dispatch(a *arch, rules []syscallRule) error {
+	type group struct {
+		start label
+		rules []syscallRule
+	}
+	var groups []*group
+	byCall := map[string]*group{}
+	answers := map[Action]label{}
+	answer := func(do Action) label {
+		if _, known := answers[do]; !known {
+			answers[do] = b.label()
+		}
+		return answers[do]
+	}
+	for _, rule := range rules {
+		known, named := syscallNumbers[rule.call]
+		if !named {
+			return fmt.Errorf("filter system calls: %s has no number", rule.call)
+		}
+		number := a.number(known)
+		if number == none {
+			continue
+		}
+		g := byCall[rule.call]
+		if g == nil {
+			g = &group{start: b.label()}
+			byCall[rule.call] = g
+			if len(rule.when) == 0 {
+				b.ifEqual(uint32(number), answer(rule.do), next)
+				continue
+			}
+			groups = append(groups, g)
+			b.ifEqual(uint32(number), g.start, next)
+		}
+		g.rules = append(g.rules, rule)
+	}
+	b.answer(uint32(actionAllow))
+	for _, g := range groups {
+		b.place(g.start)
+		for _, rule := range g.rules {
+			if len(rule.when) == 0 {
+				b.jump(answer(rule.do))
+				continue
+			}
+			fails := b.label()
+			for i, c := range rule.when {
+				if i == len(rule.when)-1 {
+					b.ask(c, answer(rule.do), fails)
+					break
+				}
+				holds := b.label()
+				b.ask(c, holds, fails)
+				b.place(holds)
+			}
+			b.place(fails)
+		}
+		if last := g.rules[len(g.rules)-1]; len(last.when) > 0 {
+			b.answer(uint32(actionAllow))
+		}
+	}
+	for _, do := range []Action{actionAllow, refuse(eperm), refuse(eacces), refuse(enosys), refuse(eprotonosupport), refuse(eafnosupport)} {
+		if l, used := answers[do]; used {
+			b.place(l)
+			b.answer(uint32(do))
+		}
+	}
+	return nil
+}
+
+func (b *builder) ask(c condition, yes, no label) {
+	if c.some {
+		b.ifSome64(c.arg, c.mask, yes, no)
+		return
+	}
+	b.ifEqual64(c.arg, c.mask, c.equals, yes, no)
+}

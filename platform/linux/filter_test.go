@@ -1,0 +1,283 @@
+package linux
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files of the filters")
+
+// kinds are all filters there are.
+var kinds = []struct {
+	goarch  string
+	network bool
+}{{"amd64", true}, {"amd64", false}, {"arm64", true}, {"arm64", false}}
+
+func filter(t testing.TB, goarch string, network bool) Program {
+	t.Helper()
+	program, err := Filter(goarch, network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+func TestFilter_Golden(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		name := kind.goarch
+		if !kind.network {
+			name += "-offline"
+		}
+		path := filepath.Join("testdata", "filters", name+".golden")
+		got := filter(t, kind.goarch, kind.network).String()
+		if *updateFilters {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s differs (go test -update-filters rewrites it); got:\n%s", path, got)
+		}
+	}
+}
+
+// model answers as the table says, without a program.
+func model(m machine, network bool, d seccompData) Action {
+	a := m.native
+	switch {
+	case d.arch == m.native.audit && m.x32 && d.nr&x32Bit != 0:
+		return refuse(enosys)
+	case d.arch == m.native.audit:
+	case d.arch == m.compat.audit:
+		a = m.compat
+	default:
+		return actionKill
+	}
+	for _, rule := range rulesFor(network) {
+		if a.number(syscallNumbers[rule.call]) != int(d.nr) || d.nr == none {
+			continue
+		}
+		holds := true
+		for _, c := range rule.when {
+			masked := d.args[c.arg] & c.mask
+			holds = holds && (c.some && masked != 0 || !c.some && masked == c.equals)
+		}
+		if holds {
+			return rule.do
+		}
+	}
+	return actionAllow
+}
+
+func TestFilter_DoesWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, kind := range kinds {
+		m, err := machineOf(kind.goarch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filter(t, kind.goarch, kind.network)
+		check := func(d seccompData) {
+			t.Helper()
+			if got, want := run(t, program, d), model(m, kind.network, d); got != want {
+				t.Fatalf("%s, network %t: %+v: got %s, want %s", kind.goarch, kind.network, d, got, want)
+			}
+		}
+		audits := []uint32{amd64.audit, arm64.audit, i386.audit, arm.audit, 0, 0x80000016}
+		for _, audit := range audits {
+			for nr := range int32(700) {
+				check(seccompData{nr: nr, arch: audit})
+				check(seccompData{nr: nr | x32Bit, arch: audit})
+				check(seccompData{nr: -nr, arch: audit})
+				for range 8 {
+					d := seccompData{nr: nr, arch: audit, ip: random.Uint64()}
+					for i := range d.args {
+						d.args[i] = value(random)
+					}
+					check(d)
+				}
+			}
+		}
+		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare"} {
+			for _, a := range []*arch{m.native, m.compat} {
+				nr := int32(a.number(syscallNumbers[call]))
+				for _, first := range interesting {
+					for _, second := range interesting {
+						for _, third := range []uint64{0, 9, 1 << 32, 1<<32 | 9} {
+							check(seccompData{nr: nr, arch: a.audit, args: [6]uint64{first, second, third}})
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// What matters most is written down a second time, by number, so that a fault in the table itself shows.
+func TestFilter_TheCallsThatMatter(t *testing.T) {
+	t.Parallel()
+	const inherited = 0xabcdef0000000000 // the half of a register that the kernel does not look at
+	for _, test := range []struct {
+		goarch   string
+		arch     uint32
+		nr       int32
+		args     [6]uint64
+		on, off  string
+		whatItIs string
+	}{
+		{"amd64", 0xc000003e, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
+		{"amd64", 0x40000003, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3 by int 0x80"},
+		{"arm64", 0xc00000b7, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
+		{"arm64", 0x40000028, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3 of 32 bits"},
+		{"amd64", 0xc000003e, 425, [6]uint64{}, "ENOSYS", "ENOSYS", "io_uring_setup"},
+		{"amd64", 0x40000003, 427, [6]uint64{}, "ENOSYS", "ENOSYS", "io_uring_register by int 0x80"},
+		{"amd64", 0xc000003e, 16, [6]uint64{0, 0x5412}, "EPERM", "EPERM", "TIOCSTI"},
+		{"amd64", 0xc000003e, 16, [6]uint64{0, inherited | 0x5412}, "EPERM", "EPERM", "TIOCSTI with a high half"},
+		{"amd64", 0x40000003, 54, [6]uint64{0, 0x541c}, "EPERM", "EPERM", "TIOCLINUX by int 0x80"},
+		{"arm64", 0xc00000b7, 29, [6]uint64{0, 0x5412}, "EPERM", "EPERM", "TIOCSTI"},
+		{"amd64", 0xc000003e, 16, [6]uint64{0, 0x5401}, "allow", "allow", "TCGETS"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x1200011}, "allow", "allow", "fork as the C library does it"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x3d0f00}, "allow", "allow", "a thread as the C library makes it"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
+		{"amd64", 0x40000003, 120, [6]uint64{0x40000011}, "EPERM", "EPERM", "clone with CLONE_NEWNET by int 0x80"},
+		{"amd64", 0xc000003e, 272, [6]uint64{0x10000000}, "EPERM", "EPERM", "unshare with CLONE_NEWUSER"},
+		{"amd64", 0xc000003e, 272, [6]uint64{0x600}, "allow", "allow", "unshare of files and directory"},
+		{"amd64", 0xc000003e, 272, [6]uint64{1 << 40}, "EPERM", "EPERM", "unshare with a flag of the future"},
+		{"arm64", 0xc00000b7, 97, [6]uint64{0x80}, "EPERM", "EPERM", "unshare with CLONE_NEWTIME"},
+		{"amd64", 0xc000003e, 101, [6]uint64{}, "allow", "allow", "ptrace"},
+		{"amd64", 0xc000003e, 303, [6]uint64{}, "allow", "allow", "name_to_handle_at"},
+		{"amd64", 0xc000003e, 304, [6]uint64{}, "EPERM", "EPERM", "open_by_handle_at"},
+		{"amd64", 0x40000003, 22, [6]uint64{}, "EPERM", "EPERM", "umount by int 0x80"},
+		{"amd64", 0xc000003e, 22, [6]uint64{}, "allow", "allow", "pipe, which has the number of umount elsewhere"},
+		{"amd64", 0xc000003e, 41, [6]uint64{1, 1}, "allow", "allow", "AF_UNIX"},
+		{"amd64", 0xc000003e, 41, [6]uint64{inherited | 1, 1}, "allow", "allow", "AF_UNIX with a high half"},
+		{"amd64", 0xc000003e, 41, [6]uint64{2, 1}, "allow", "EACCES", "TCP"},
+		{"amd64", 0xc000003e, 41, [6]uint64{inherited | 2, 2}, "allow", "EACCES", "UDP with a high half"},
+		{"amd64", 0xc000003e, 41, [6]uint64{2, 1, 262}, "allow", "EACCES", "MPTCP"},
+		{"amd64", 0xc000003e, 41, [6]uint64{2, 0x80000 | 10}, "EAFNOSUPPORT", "EACCES", "AF_PACKET as SOCK_PACKET"},
+		{"amd64", 0xc000003e, 41, [6]uint64{10, 3}, "allow", "EACCES", "IPv6, raw"},
+		{"amd64", 0xc000003e, 41, [6]uint64{16, 3, 0}, "allow", "EACCES", "NETLINK_ROUTE"},
+		{"amd64", 0xc000003e, 41, [6]uint64{16, 3, inherited}, "allow", "EACCES", "NETLINK_ROUTE with a high half"},
+		{"amd64", 0xc000003e, 41, [6]uint64{16, 3, 9}, "EPROTONOSUPPORT", "EACCES", "NETLINK_AUDIT"},
+		{"amd64", 0xc000003e, 41, [6]uint64{17, 3}, "EAFNOSUPPORT", "EACCES", "AF_PACKET"},
+		{"amd64", 0xc000003e, 41, [6]uint64{40, 1}, "EAFNOSUPPORT", "EACCES", "AF_VSOCK"},
+		{"amd64", 0xc000003e, 41, [6]uint64{0, 1}, "EAFNOSUPPORT", "EACCES", "AF_UNSPEC"},
+		{"arm64", 0xc00000b7, 198, [6]uint64{2, 1}, "allow", "EACCES", "TCP"},
+		{"arm64", 0x40000028, 281, [6]uint64{40, 1}, "EAFNOSUPPORT", "EACCES", "AF_VSOCK of 32 bits"},
+		{"amd64", 0x40000003, 359, [6]uint64{2, 1}, "allow", "EACCES", "TCP by int 0x80"},
+		{"amd64", 0x40000003, 102, [6]uint64{1}, "EACCES", "EACCES", "socketcall"},
+		{"amd64", 0xc000003e, 102, [6]uint64{1}, "allow", "allow", "getuid, which has the number of socketcall elsewhere"},
+		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "socketpair"},
+		{"amd64", 0xc000003e, 53, [6]uint64{30, 1}, "EAFNOSUPPORT", "EAFNOSUPPORT", "socketpair of AF_TIPC"},
+		{"amd64", 0xc000003e, 0x40000000 | 41, [6]uint64{1, 1}, "ENOSYS", "ENOSYS", "x32"},
+		{"amd64", 0xc00000b7, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
+		{"arm64", 0xc000003e, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
+	} {
+		for network, want := range map[bool]string{true: test.on, false: test.off} {
+			got := run(t, filter(t, test.goarch, network), seccompData{nr: test.nr, arch: test.arch, args: test.args})
+			if got.String() != want {
+				t.Errorf("%s, network %t: %s: got %s, want %s", test.goarch, network, test.whatItIs, got, want)
+			}
+		}
+	}
+}
+
+func TestFilter_RefusesAnArchitectureItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for _, goarch := range []string{"", "386", "arm", "riscv64", "s390x", "ppc64le"} {
+		if program, err := Filter(goarch, true); err == nil {
+			t.Errorf("%q has a filter:\n%s", goarch, program)
+		}
+	}
+}
+
+// Without the network nothing is answered more kindly than with it.
+func TestFilter_OfflineOnlyTightens(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	for _, goarch := range []string{"amd64", "arm64"} {
+		m, err := machineOf(goarch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		online, offline := filter(t, goarch, true), filter(t, goarch, false)
+		for range 50000 {
+			d := seccompData{nr: int32(random.IntN(500)), arch: m.native.audit}
+			if random.IntN(3) == 0 {
+				d.arch = m.compat.audit
+			}
+			for i := range d.args {
+				d.args[i] = value(random)
+			}
+			if run(t, online, d) != actionAllow && run(t, offline, d) == actionAllow {
+				t.Fatalf("%s: %+v is allowed without network only", goarch, d)
+			}
+		}
+	}
+}
+
+func TestRules_SayWhy(t *testing.T) {
+	t.Parallel()
+	answered := map[string]bool{} // calls for which every case is answered
+	for _, network := range []bool{true, false} {
+		clear(answered)
+		for _, rule := range rulesFor(network) {
+			if rule.why == "" {
+				t.Errorf("the rule of %s does not say why", rule.call)
+			}
+			if _, named := syscallNumbers[rule.call]; !named {
+				t.Errorf("%s has no number", rule.call)
+			}
+			if answered[rule.call] {
+				t.Errorf("a rule of %s never has its turn", rule.call)
+			}
+			answered[rule.call] = len(rule.when) == 0
+		}
+	}
+}
+
+// The numbers are compared with those of golang.org/x/sys/unix for each architecture, which are made from the kernel's own headers.
+func TestSyscallNumbers_AreTheKernels(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
+	if err != nil {
+		t.Fatalf("find golang.org/x/sys: %v", err)
+	}
+	dir := strings.TrimSpace(string(out))
+	constant := regexp.MustCompile(`(?m)^\s*SYS_(\w+)\s*=\s*(\d+)`)
+	for goarch, a := range map[string]*arch{"amd64": amd64, "arm64": arm64, "386": i386, "arm": arm} {
+		source, err := os.ReadFile(filepath.Join(dir, "unix", fmt.Sprintf("zsysnum_linux_%s.go", goarch)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := map[string]int{}
+		for _, match := range constant.FindAllStringSubmatch(string(source), -1) {
+			if theirs[strings.ToLower(match[1])], err = strconv.Atoi(match[2]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for call, known := range syscallNumbers {
+			want, exists := theirs[call]
+			if !exists {
+				want = none
+			}
+			if got := a.number(known); got != want {
+				t.Errorf("%s on %s is %d, want %d", call, goarch, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// onOwnThread runs something that changes its thread for good; the thread ends with it.
+func onOwnThread(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the runtime does not use such a thread again
+		done <- do()
+	}()
+	return <-done
+}
+
+func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
+	t.Parallel()
+	if err := seccompAvailable(); err != nil {
+		t.Skip(err)
+	}
+	for _, network := range []bool{true, false} {
+		if err := proveFilter(network); err == nil {
+			t.Error("the canaries prove a filter that is not there")
+		}
+		err := onOwnThread(func() error {
+			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+				return err
+			}
+			if err := installFilter(network); err != nil {
+				return err
+			}
+			if err := proveFilter(network); err != nil {
+				return err
+			}
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err == nil {
+				unix.Close(fd)
+			}
+			if refused := errors.Is(err, unix.EACCES); refused == network {
+				return fmt.Errorf("a network socket: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("network %t: %v", network, err)
+		}
+	}
+}
+
+// The canaries of one half do not prove the other: with the filter of a session that has network, those of one without do not sing.
+func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
+	t.Parallel()
+	if err := seccompAvailable(); err != nil {
+		t.Skip(err)
+	}
+	err := onOwnThread(func() error {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		if err := installFilter(true); err != nil {
+			return err
+		}
+		return proveFilter(false)
+	})
+	if err == nil {
+		t.Error("the network is proved to be off, and is on")
+	}
+}
+
+// streamsHelper is set in a process of this test that looks at its own standard input.
+const streamsHelper = "SIDECAR_TEST_STREAMS"
+
+func TestStreams_ANetworkSocketIsRefused(t *testing.T) {
+	if os.Getenv(streamsHelper) != "" {
+		if err := refuseNetworkStreams(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unixSocket, other := os.NewFile(uintptr(pair[0]), "pair"), os.NewFile(uintptr(pair[1]), "pair")
+	t.Cleanup(func() { unixSocket.Close(); other.Close() })
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	for _, test := range []struct {
+		name   string
+		stream *os.File
+		want   int
+	}{{"null", null, 0}, {"unix", unixSocket, 0}, {"udp", udp(t), 3}} {
+		command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		command.Env = append(os.Environ(), streamsHelper+"=1")
+		command.Stdin = test.stream
+		out, err := command.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := command.ProcessState.ExitCode(); got != test.want || got != 0 && !strings.Contains(string(out), "standard input is a network socket") {
+			t.Errorf("%s: status %d, want %d: %s", test.name, got, test.want, out)
+		}
+	}
+}
+
+func udp(t *testing.T) *os.File {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	file, err := conn.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{true, false} {
+		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7))
+		want := platform.Enforced
+		if allowed {
+			want = platform.Absent
+		}
+		if got[platform.Network].Status != want || got[platform.Network].NotAsked != allowed {
+			t.Errorf("allowed %t: %+v", allowed, got[platform.Network])
+		}
+		if got[platform.Syscalls].Status != platform.Enforced {
+			t.Errorf("system calls: %+v", got[platform.Syscalls])
+		}
+	}
+}
