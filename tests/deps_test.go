@@ -29,13 +29,15 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar": {
 		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
 	},
-	"cmd/gen":        {"rpc/protocol", "settings"},
-	"clients/tty":    {"rpc/client", "rpc/protocol"},
-	"tests":          {"rpc/client", "rpc/protocol", "tests/harness"},
-	"tests/harness":  {"rpc/client", "rpc/protocol"},
-	"tests/attack":   {"rpc/client", "rpc/protocol", "tests/harness"},
-	"tests/lifetime": {"rpc/protocol", "tests/harness"},
-	"tests/victim":   {},
+	"cmd/gen":               {"rpc/protocol", "settings"},
+	"clients/tty":           {"rpc/client", "rpc/protocol"},
+	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/harness":         {"rpc/client", "rpc/protocol"},
+	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/lifetime":        {"rpc/protocol", "tests/harness"},
+	"tests/victim":          {},
+	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
+	"tests/syscalls/victim": {},
 }
 
 // testsMayImport is open to every package's tests beside: what starts a real stage, and the harness.

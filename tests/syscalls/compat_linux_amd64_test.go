@@ -1,0 +1,70 @@
+package syscalls
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// compat are calls of 32-bit programs: numbers of i386 (asm/unistd_32.h).
+var compat = []struct {
+	name            string
+	number          uint32
+	args            [3]uint32
+	data            []uint32
+	online, offline unix.Errno
+	// answer is that without a sandbox; 0 for success.
+	answer unix.Errno
+}{
+	{"getpid", 20, [3]uint32{}, nil, 0, 0, 0},
+	{"socket tcp", 359, [3]uint32{unix.AF_INET, unix.SOCK_STREAM, 0}, nil, 0, unix.EACCES, 0},
+	{"socket udp", 359, [3]uint32{unix.AF_INET, unix.SOCK_DGRAM, 0}, nil, 0, unix.EACCES, 0},
+	{"socket unix", 359, [3]uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0}, nil, 0, 0, 0},
+	{"socket uevent", 359, [3]uint32{unix.AF_NETLINK, unix.SOCK_RAW, 15}, nil, unix.EPROTONOSUPPORT, unix.EACCES, 0},
+	{"socketcall tcp", 102, [3]uint32{1, elfData, 0}, []uint32{unix.AF_INET, unix.SOCK_STREAM, 0}, unix.EACCES, unix.EACCES, 0},
+	{"socketcall unix", 102, [3]uint32{1, elfData, 0}, []uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0}, unix.EACCES, unix.EACCES, 0},
+	{"clone3", 435, [3]uint32{}, nil, unix.ENOSYS, unix.ENOSYS, unix.EINVAL},
+	{"TIOCSTI", 54, [3]uint32{1<<32 - 1, unix.TIOCSTI, 0}, nil, unix.EPERM, unix.EPERM, unix.EBADF},
+	{"umount", 22, [3]uint32{}, nil, unix.EPERM, unix.EPERM, unix.EFAULT},
+	{"io_uring_enter", 426, [3]uint32{1<<32 - 1, 0, 0}, nil, unix.ENOSYS, unix.ENOSYS, unix.EBADF},
+	{"clone into a user namespace", 120, [3]uint32{unix.CLONE_NEWUSER | thread, 0, 0}, nil, unix.EPERM, unix.EPERM, unix.EINVAL},
+}
+
+func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "syscalls", "network")
+	control := newScene(t, harness.Off())
+	if _, status := control.Tool(control.program32(t, "getpid", 20, [3]uint32{})); status != 0 {
+		harness.Lack(t, "ia32", "programs for 32-bit x86 do not run")
+	}
+	online, without := newScene(t, sandboxed()), newScene(t, offline())
+	for _, c := range compat {
+		for _, place := range []struct {
+			name string
+			s    *scene
+			want unix.Errno
+		}{{"without a sandbox", control, c.answer}, {"with network", online, c.online}, {"without network", without, c.offline}} {
+			if _, got := place.s.Tool(place.s.program32(t, "program", c.number, c.args, c.data...)); got != int(place.want) {
+				t.Errorf("%s %s is answered with error %d, want %d (%v)", c.name, place.name, got, int(place.want), place.want)
+			}
+		}
+	}
+}
+
+// x32 calls have the numbers of native ones with a bit set. They are refused as on a kernel without them, whether it has them or not.
+func TestX32CallsAreRefused(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "syscalls")
+	const bit = 0x40000000
+	acts := []string{
+		call("getpid", bit|unix.SYS_GETPID), call("socket", bit|unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
+		call("ioctl", bit|514, minus, unix.TIOCSTI), // ioctl has a number of its own there
+	}
+	for name, answer := range newScene(t, offline()).ask(acts...) {
+		if answer != "ENOSYS" {
+			t.Errorf("%s is answered with %s", name, answer)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+//go:build linux
+
+package syscalls
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// sockets are the ways to ask for one, with the answers to a session with network and to one without.
+var sockets = []struct {
+	name            string
+	args            []uint64
+	online, offline string
+}{
+	{"unix", []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "ok", "ok"},
+	{"unix-seqpacket", []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC}, "ok", "ok"},
+	{"tcp", []uint64{unix.AF_INET, unix.SOCK_STREAM}, "ok", "EACCES"},
+	{"tcp-high", []uint64{high | unix.AF_INET, high | unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, "ok", "EACCES"},
+	{"udp", []uint64{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, "ok", "EACCES"},
+	{"route", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, "ok", "EACCES"},
+	{"route-high", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_ROUTE}, "ok", "EACCES"},
+	{"uevent", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
+	{"uevent-high", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
+	// What follows a kernel may lack, or keep for root.
+	{"tcp6", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, "ok", "EACCES"},
+	{"mptcp", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, "ok", "EACCES"},
+	{"packet", []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EAFNOSUPPORT", "EACCES"},
+	{"packet-oldest", []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EAFNOSUPPORT", "EACCES"},
+	{"vsock", []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
+	{"alg", []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EAFNOSUPPORT", "EACCES"},
+	{"audit", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, "EPROTONOSUPPORT", "EACCES"},
+	{"generic", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC}, "EPROTONOSUPPORT", "EACCES"},
+	{"netfilter", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPROTONOSUPPORT", "EACCES"},
+	{"smc", []uint64{unix.AF_SMC, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
+	{"tipc", []uint64{unix.AF_TIPC, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
+	{"bluetooth", []uint64{unix.AF_BLUETOOTH, unix.SOCK_RAW, 1}, "EAFNOSUPPORT", "EACCES"},
+	{"can", []uint64{unix.AF_CAN, unix.SOCK_RAW, 1}, "EAFNOSUPPORT", "EACCES"},
+	{"xdp", []uint64{unix.AF_XDP, unix.SOCK_RAW}, "EAFNOSUPPORT", "EACCES"},
+	{"unspec", []uint64{unix.AF_UNSPEC, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
+}
+
+// always are those that every kernel and user has, so that a refusal is the sandbox's.
+const always = "unix unix-seqpacket tcp tcp-high udp route route-high uevent uevent-high"
+
+func TestSocketsAreThoseOfTheSettings(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "syscalls", "network")
+	acts := make([]string, len(sockets))
+	for i, s := range sockets {
+		acts[i] = call(s.name, unix.SYS_SOCKET, s.args...)
+	}
+	control := newScene(t, harness.Off()).ask(acts...)
+	online, without := newScene(t, sandboxed()).ask(acts...), newScene(t, offline()).ask(acts...)
+	for _, s := range sockets {
+		if strings.Contains(" "+always+" ", " "+s.name+" ") && control[s.name] != "ok" {
+			t.Errorf("control: without a sandbox %s is answered with %s", s.name, control[s.name])
+		}
+		want := s.online
+		if want == "ok" {
+			want = control[s.name]
+		}
+		if online[s.name] != want {
+			t.Errorf("with network %s is answered with %s, want %s", s.name, online[s.name], want)
+		}
+		if without[s.name] != s.offline {
+			t.Errorf("without network %s is answered with %s, want %s", s.name, without[s.name], s.offline)
+		}
+	}
+	t.Logf("without a sandbox: %v", control)
+}
+
+// listen counts who connects on this machine's own address.
+func listen(t *testing.T) (port int, visitors chan struct{}) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	visitors = make(chan struct{}, 16)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+			visitors <- struct{}{}
+		}
+	}()
+	t.Cleanup(func() { listener.Close(); <-done })
+	return listener.Addr().(*net.TCPAddr).Port, visitors
+}
+
+func TestProgramsReachNothingWithoutNetwork(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network")
+	for name, line := range map[string]string{
+		"bash":   `exec 3<>/dev/tcp/127.0.0.1/PORT`,
+		"python": `python3 -c 'import socket; socket.create_connection(("127.0.0.1", PORT))'`,
+		"udp":    `python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", PORT))'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port, visitors := listen(t)
+			line := strings.ReplaceAll(line, "PORT", fmt.Sprint(port))
+			for settings, reaches := range map[string]bool{harness.Off(): true, sandboxed(): true, offline(): false} {
+				output, status := newScene(t, settings).Tool("bash -c " + quote(line))
+				if (status == 0) != reaches || !reaches && !strings.Contains(output, "Permission denied") {
+					t.Errorf("want %t, status %d: %s", reaches, status, output)
+				}
+			}
+			if name == "udp" {
+				return
+			}
+			for range 2 {
+				<-visitors
+			}
+			if len(visitors) != 0 {
+				t.Error("somebody else has connected")
+			}
+		})
+	}
+}
+
+// quote makes one word of a command line of it.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+func TestTheReplySaysThatTheNetworkIsOff(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network")
+	for _, kind := range []protocol.Kind{protocol.Tool, protocol.Terminal} {
+		reply := newScene(t, offline()).Spawn(protocol.SpawnParams{Kind: kind, Command: "true"})
+		got := reply.Sandbox.Protections["network"]
+		if !reply.Sandbox.Applied || got.Status != protocol.Enforced || got.Mechanism != "seccomp" || !strings.Contains(got.Detail, "localhost") {
+			t.Errorf("%s: %+v", kind, reply.Sandbox)
+		}
+		reply.Exit()
+	}
+	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}).Sandbox.Protections["network"]
+	if got.Status != protocol.Absent {
+		t.Errorf("with network: %+v", got)
+	}
+}
+
+// A network socket that a program is handed as its standard input needs no call to make it. Without network nothing is then executed,
+// whatever on_unavailable says.
+func TestANetworkSocketIsNotHandedDown(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network")
+	for _, test := range []struct {
+		name     string
+		settings harness.Sandbox
+		runs     bool
+	}{
+		{"online", nil, true},
+		{"offline", harness.Sandbox{"allow_network": false}, false},
+		{"offline and lenient", harness.Sandbox{"allow_network": false, "on_unavailable": "warn"}, false},
+	} {
+		for stream := range 3 {
+			w := harness.NewWorld(t)
+			harness.Write(t, w.UserSettings(), harness.Settings(test.settings))
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+			defer cancel()
+			command := exec.CommandContext(ctx, harness.Binary(t), "exec", "--", "sh", "-c", "echo ran >ran")
+			command.Env, command.Dir = harness.Environ(w), w.Project
+			socket := udpSocket(t)
+			said := &harness.Buffer{}
+			command.Stderr = said
+			switch stream {
+			case 0:
+				command.Stdin = socket
+			case 1:
+				command.Stdout = socket
+			case 2:
+				command.Stderr = socket
+			}
+			err := command.Run()
+			ran := harness.Read(t, w.Project+"/ran") != ""
+			if ran != test.runs || (err == nil) != test.runs {
+				t.Errorf("%s, stream %d: ran: %t, %v: %s", test.name, stream, ran, err, said)
+			}
+			if !test.runs && stream < 2 && !strings.Contains(said.String(), "network socket") {
+				t.Errorf("%s, stream %d: the reason is not said: %s", test.name, stream, said)
+			}
+		}
+	}
+}
+
+func udpSocket(t *testing.T) *os.File {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// Connected to itself, so that a program may write to it.
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := &unix.SockaddrInet4{Port: conn.LocalAddr().(*net.UDPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	if err := raw.Control(func(fd uintptr) { err = unix.Connect(int(fd), address) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := conn.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}

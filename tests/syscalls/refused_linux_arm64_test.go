@@ -1,0 +1,4 @@
+package syscalls
+
+// nativeRefusals are those of calls that other architectures do not have.
+var nativeRefusals []refusal

@@ -1,0 +1,91 @@
+//go:build linux
+
+package syscalls
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main(m, func() {
+		if path, err := buildVictim(); err == nil {
+			os.RemoveAll(filepath.Dir(path))
+		}
+	})
+}
+
+var buildVictim = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "sidecar-victim-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "victim")
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/tests/syscalls/victim")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command.Stderr = os.Stderr
+	return path, command.Run()
+})
+
+// scene is an editor in a world with the victim in its project.
+type scene struct {
+	*harness.Editor
+	t      testing.TB
+	victim string
+}
+
+func newScene(t testing.TB, settings string) *scene {
+	t.Helper()
+	built, err := buildVictim()
+	if err != nil {
+		t.Fatalf("build victim: %v", err)
+	}
+	program, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := harness.NewWorld(t)
+	s := &scene{t: t, victim: filepath.Join(w.Project, "victim")}
+	if err := os.WriteFile(s.victim, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.Editor = harness.Start(t, w, harness.Options{Settings: settings})
+	return s
+}
+
+// sandboxed and offline are the settings of a session with network and of one without.
+func sandboxed() string { return harness.Settings(nil) }
+func offline() string   { return harness.Settings(harness.Sandbox{"allow_network": false}) }
+
+// ask lets the victim act in a session and returns the answers by name.
+func (s *scene) ask(acts ...string) map[string]string {
+	s.t.Helper()
+	session := s.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: acts})
+	exit := session.Exit()
+	if exit.ExitCode == nil || *exit.ExitCode != 0 {
+		s.t.Fatalf("the victim did not get to its end: %+v\n%s", exit, session.Output())
+	}
+	answers := map[string]string{}
+	for line := range strings.Lines(session.Output()) {
+		name, answer, _ := strings.Cut(strings.TrimSpace(line), " ")
+		answers[name] = answer
+	}
+	return answers
+}
+
+// call is the act of a system call.
+func call(name string, number uint64, args ...uint64) string {
+	act := fmt.Sprintf("%s=%d", name, number)
+	for _, arg := range args {
+		act += fmt.Sprintf(",%#x", arg)
+	}
+	return act
+}

@@ -1,0 +1,45 @@
+//go:build linux
+
+package syscalls
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Types a command into its own terminal and ends: whoever reads the terminal next, a shell outside for instance, runs it.
+func TestNobodyTypesForTheUser(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "syscalls")
+	play := func(settings string) (*scene, string) {
+		s := newScene(t, settings)
+		shell := s.Shell()
+		shell.Await(`[#$] `)
+		shell.Type(quote(s.victim) + " 'answer=type,>typed\n'; echo done'' with it\n")
+		shell.Await(`done with it`)
+		shell.Type("exit\n")
+		shell.Exit()
+		return s, shell.Output()
+	}
+	s, output := play(sandboxed())
+	if !strings.Contains(output, "answer EPERM") {
+		t.Errorf("want EPERM:\n%s", output)
+	}
+	if _, err := os.Stat(s.World.Project + "/typed"); err == nil {
+		t.Errorf("THE ATTACK WORKS: a command was typed:\n%s", output)
+	}
+	legacy, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti") // Linux 6.2; before, everybody may
+	if err == nil && strings.TrimSpace(string(legacy)) == "0" && !capable(t, unix.CAP_SYS_ADMIN) {
+		t.Log("no control: this machine lets nobody type")
+		return
+	}
+	s, output = play(harness.Off())
+	if _, err := os.Stat(s.World.Project + "/typed"); err != nil || !strings.Contains(output, "answer ok") {
+		t.Errorf("control: without a sandbox the attack must work: %v\n%s", err, output)
+	}
+}

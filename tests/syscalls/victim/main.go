@@ -1,0 +1,63 @@
+//go:build linux
+
+// Command victim makes system calls that a sandbox must refuse, and says how the kernel answers.
+//
+// Each argument is one act: "NAME=NUMBER,ARG,ARG…" makes a system call with numbers as arguments, "NAME=type,TEXT" types into the
+// terminal that is standard input, "NAME=into,DIR" starts a process in another cgroup. For each a line is printed: the name, and "ok" or
+// the error's name.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	for _, argument := range os.Args[1:] {
+		name, act, _ := strings.Cut(argument, "=")
+		err := do(strings.Split(act, ","))
+		var errno unix.Errno
+		switch {
+		case err == nil:
+			fmt.Printf("%s ok\n", name)
+		case !errors.As(err, &errno):
+			fmt.Printf("%s misused: %v\n", name, err)
+			os.Exit(2)
+		case unix.ErrnoName(errno) == "":
+			fmt.Printf("%s errno %d\n", name, int(errno))
+		default:
+			fmt.Printf("%s %s\n", name, unix.ErrnoName(errno))
+		}
+	}
+}
+
+func do(act []string) error {
+	switch {
+	case act[0] == "type" && len(act) == 2:
+		return typeIn(act[1])
+	case act[0] == "into" && len(act) == 2:
+		return startInto(act[1])
+	}
+	var numbers [7]uintptr
+	if len(act) > len(numbers) {
+		return fmt.Errorf("%d numbers", len(act))
+	}
+	for i, text := range act {
+		number, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return err
+		}
+		numbers[i] = uintptr(number)
+	}
+	// What succeeds may leave a descriptor, which goes with the process.
+	_, _, errno := unix.RawSyscall6(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
