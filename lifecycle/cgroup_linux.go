@@ -24,6 +24,7 @@ type cgroupTree struct {
 	// bornInside is true where a child can be started straight into a cgroup (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels
 	// with the fault that selfTest looks for, a child is moved instead.
 	bornInside bool
+	scoped     bool // own cgroup is a scope that this process moved itself into
 }
 
 func openCgroupTree() (*cgroupTree, error) {
@@ -117,11 +118,11 @@ func (t *cgroupTree) selfTest() error {
 }
 
 func (t *cgroupTree) tracking() Tracking {
-	return Tracking{
-		Mechanism: MechanismCgroup,
-		Guarantee: true,
-		Detail:    "every process of a session is in a cgroup of its own, which the kernel kills as a whole",
+	detail := "every process of a session is in a cgroup of its own, which the kernel kills as a whole"
+	if t.scoped {
+		detail += ", in a transient scope of the user's systemd"
 	}
+	return Tracking{Mechanism: MechanismCgroup, Guarantee: true, Detail: detail}
 }
 
 func (t *cgroupTree) newGroup(name string) (*cgroupGroup, error) {

@@ -5,6 +5,7 @@
 // is empty, or with [ErrSurvivors]: it never reports an end that did not happen.
 //
 // Groups come in two mechanisms. A cgroup (Linux, cgroup v2) cannot be left by what Landlock confines, and is killed by the kernel
-// at once. A process group is what remains elsewhere: it is found again by its session id, and a process that calls setsid(2) is
+// at once; where the own cgroup is not ours to divide, as in a login session, this process first moves into a scope that the user's systemd
+// delegates to it. A process group is what remains elsewhere: it is found again by its session id, and a process that calls setsid(2) is
 // lost from it, which Tracking.Guarantee says.
 package lifecycle

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 )
 
@@ -18,11 +20,12 @@ type Tracker struct {
 }
 
 // Open finds the best mechanism by trying it, and starts to sweep up what dead sidecars of this user have left. It never fails: the
-// mechanism of last resort needs nothing.
+// mechanism of last resort needs nothing. With Options.Env it may move this process into a scope of the user's systemd, for good; it waits
+// at most two seconds for that.
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
-	t.tree, t.reason = openCgroupTree()
+	t.tree, t.reason = newScoper(options.Env).open()
 	if options.StateDir != "" {
 		t.background.Go(func() {
 			if err := Sweep(ctx, options.StateDir); err != nil {
@@ -38,10 +41,15 @@ func (t *Tracker) Tracking() Tracking {
 	if t.tree != nil {
 		return t.tree.tracking()
 	}
+	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p Delegate=yes EDITOR"
+	if _, tried := errors.AsType[*scopeError](t.reason); tried {
+		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
+			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
+	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
 		Detail:    fmt.Sprintf("no cgroup can be made (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason),
-		Fix:       "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p Delegate=yes EDITOR",
+		Fix:       fix,
 	}
 }
 

@@ -103,7 +103,7 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	if err != nil {
 		logger.Warn("sessions would outlive a crash of the sidecar, and get no private runtime directory", "error", err)
 	}
-	return lifecycle.Open(lifecycle.Options{StateDir: stateDir, Watchdog: watchdogCommand, Logger: logger})
+	return lifecycle.Open(lifecycle.Options{StateDir: stateDir, Watchdog: watchdogCommand, Env: os.Environ(), Logger: logger})
 }
 
 // watchdogCommand runs this very binary again, as the stage's does.
