@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/lifetime":        {"rpc/protocol", "tests/harness"},
 	"tests/victim":          {},
+	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim": {},
 }

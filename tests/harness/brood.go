@@ -1,4 +1,4 @@
-package lifetime
+package harness
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
-	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // hops bounds the chain in number, so that a test that fails leaves nothing behind for long: each hop takes ten milliseconds.
@@ -25,8 +24,8 @@ sleep 0.01
 setsid "$0" $(($1 - 1)) "$2" &
 `
 
-// brood starts the seven and says so when they run. Each sleep is exec'ed under a name that holds the token.
-const brood = `#!/bin/bash
+// breeder starts the seven and says so when they run. Each sleep is exec'ed under a name that holds the token.
+const breeder = `#!/bin/bash
 token=$1
 lie() { exec -a "lie-$token-$1" sleep 300; }
 lie plain &
@@ -40,55 +39,61 @@ echo "brood is out"
 sleep 300
 `
 
-// litter is a brood in a session.
-type litter struct {
+// Brood is seven processes in a session that do what is known to survive elsewhere: background, nohup, a session of its own, a double
+// fork, every signal ignored, stopped, and a chain that forks and exits without end. All carry a token in their command lines, by which
+// they are found again, also from outside the sidecar's namespaces.
+type Brood struct {
 	token   string
-	session *harness.Session
+	Session *Session
 }
 
-// release starts a brood in a new session of the given kind.
-func release(t *testing.T, e *harness.Editor, kind protocol.Kind) *litter {
+// Release starts a brood in a new session of the given kind, and returns when all of it runs.
+func Release(t *testing.T, e *Editor, kind protocol.Kind) *Brood {
 	t.Helper()
 	token := uuid.NewString()
 	dir := e.World.Project
 	hop := filepath.Join(dir, "hop-"+token)
-	write(t, hop, strings.ReplaceAll(hopper, "TOKEN", token))
+	script(t, hop, strings.ReplaceAll(hopper, "TOKEN", token))
 	start := filepath.Join(dir, "brood-"+token)
-	write(t, start, strings.ReplaceAll(brood, "HOPS", strconv.Itoa(hops)))
-	l := &litter{token: token}
-	l.session = e.Spawn(protocol.SpawnParams{Kind: kind, Command: start, Args: []string{token, hop}})
-	l.session.Await("brood is out")
+	script(t, start, strings.ReplaceAll(breeder, "HOPS", strconv.Itoa(hops)))
+	b := &Brood{token: token}
+	b.Session = e.Spawn(protocol.SpawnParams{Kind: kind, Command: start, Args: []string{token, hop}})
+	b.Session.Await("brood is out")
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
-		harness.Eventually(t, name+" runs", func() bool { return len(find("lie-"+token+"-"+name)) == 1 })
+		Eventually(t, name+" runs", func() bool { return len(Find("lie-"+token+"-"+name)) == 1 })
 	}
-	harness.Eventually(t, "one is stopped", func() bool { return len(find("stopped-"+token)) == 1 && stopped(find("stopped-" + token)[0]) })
-	harness.Eventually(t, "the chain hops", func() bool { return len(find("hop-"+token)) > 0 })
-	return l
+	Eventually(t, "one is stopped", func() bool { return len(Find("stopped-"+token)) == 1 && stopped(Find("stopped-" + token)[0]) })
+	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+token)) > 0 })
+	return b
 }
 
-func write(t *testing.T, path, script string) {
+// script writes a program that the sidecar's user may run, whoever that is.
+func script(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// alive lists the processes of the brood, and of the script that started it.
-func (l *litter) alive() []int { return find(l.token) }
+// Alive lists the living processes of the brood, and of the script that started it.
+func (b *Brood) Alive() []int { return Find(b.token) }
 
-// dead waits until none is left, for long enough that a chain would have shown itself again.
-func (l *litter) dead(t *testing.T) {
+// Dead waits until none is left, and looks often enough that a chain would have shown itself again.
+func (b *Brood) Dead(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, "the brood is dead", func() bool { return len(l.alive()) == 0 })
+	Eventually(t, "the brood is dead", func() bool { return len(b.Alive()) == 0 })
 	for range 20 {
-		if left := l.alive(); len(left) > 0 {
+		if left := b.Alive(); len(left) > 0 {
 			t.Fatalf("%d processes of the brood are alive again", len(left))
 		}
 	}
 }
 
-// find lists the living processes with the text in their command lines.
-func find(text string) []int {
+// Find lists the living processes with the text in their command lines.
+func Find(text string) []int {
 	entries, _ := os.ReadDir("/proc")
 	var found []int
 	for _, entry := range entries {
@@ -97,7 +102,7 @@ func find(text string) []int {
 			continue
 		}
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && strings.Contains(string(line), text) && harness.Alive(pid) {
+		if err == nil && strings.Contains(string(line), text) && Alive(pid) {
 			found = append(found, pid)
 		}
 	}

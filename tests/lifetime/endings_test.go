@@ -19,38 +19,38 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // endings are the ways in which a session ends. Each starts the end; that the brood is dead is awaited by the test.
 var endings = []struct {
 	name string
-	end  func(t *testing.T, e *harness.Editor, l *litter)
+	end  func(t *testing.T, e *harness.Editor, b *harness.Brood)
 }{
-	{"close", func(t *testing.T, _ *harness.Editor, l *litter) {
-		result := l.session.Close(0)
-		if left := l.alive(); len(left) != 0 || result.Remaining != 0 {
+	{"close", func(t *testing.T, _ *harness.Editor, b *harness.Brood) {
+		result := b.Session.Close(0)
+		if left := b.Alive(); len(left) != 0 || result.Remaining != 0 {
 			t.Errorf("close was answered with %d processes alive", len(left))
 		}
 		if result.Killed < 7 {
 			t.Errorf("close counted %d killed processes, expected 7 or more", result.Killed)
 		}
 	}},
-	{"leader's exit", func(t *testing.T, _ *harness.Editor, l *litter) {
-		if err := unix.Kill(l.session.PID, unix.SIGKILL); err != nil {
+	{"leader's exit", func(t *testing.T, _ *harness.Editor, b *harness.Brood) {
+		if err := unix.Kill(b.Session.PID, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		l.session.Exit()
-		if left := l.alive(); len(left) != 0 {
+		b.Session.Exit()
+		if left := b.Alive(); len(left) != 0 {
 			t.Errorf("terminal/exited was sent with %d processes alive", len(left))
 		}
 	}},
-	{"end of stdin", func(_ *testing.T, e *harness.Editor, _ *litter) { _ = e.HangUp() }},
+	{"end of stdin", func(_ *testing.T, e *harness.Editor, _ *harness.Brood) { _ = e.HangUp() }},
 	{"SIGTERM", signal(unix.SIGTERM)},
 	{"SIGHUP", signal(unix.SIGHUP)},
 	{"SIGKILL", signal(unix.SIGKILL)},
-	{"SIGSTOP and SIGKILL", func(t *testing.T, e *harness.Editor, l *litter) {
-		signal(unix.SIGSTOP)(t, e, l)
-		signal(unix.SIGKILL)(t, e, l)
+	{"SIGSTOP and SIGKILL", func(t *testing.T, e *harness.Editor, b *harness.Brood) {
+		signal(unix.SIGSTOP)(t, e, b)
+		signal(unix.SIGKILL)(t, e, b)
 	}},
 }
 
-func signal(number unix.Signal) func(*testing.T, *harness.Editor, *litter) {
-	return func(t *testing.T, e *harness.Editor, _ *litter) {
+func signal(number unix.Signal) func(*testing.T, *harness.Editor, *harness.Brood) {
+	return func(t *testing.T, e *harness.Editor, _ *harness.Brood) {
 		if err := unix.Kill(e.Process(), number); err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +71,11 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 					t.Parallel()
 					w := harness.NewWorld(t)
 					e := harness.Start(t, w, harness.Options{Settings: sandbox.settings})
-					l := release(t, e, kind)
-					count, sidecar, begun := len(l.alive()), e.Process(), time.Now()
-					ending.end(t, e, l)
-					l.dead(t)
-					t.Logf("%s: %d processes dead after %d ms", l.session.Tracking.Mechanism, count, time.Since(begun).Milliseconds())
+					b := harness.Release(t, e, kind)
+					count, sidecar, begun := len(b.Alive()), e.Process(), time.Now()
+					ending.end(t, e, b)
+					b.Dead(t)
+					t.Logf("%s: %d processes dead after %d ms", b.Session.Tracking.Mechanism, count, time.Since(begun).Milliseconds())
 					if ending.name != "close" && ending.name != "leader's exit" {
 						harness.Eventually(t, "the sidecar has ended", func() bool { return !harness.Alive(sidecar) })
 						noTrace(t, w, sidecar)
@@ -94,7 +94,7 @@ func noTrace(t *testing.T, w *harness.World, sidecar int) {
 		entries, err := os.ReadDir(state)
 		return err == nil && len(entries) == 0
 	})
-	harness.Eventually(t, "the watchdog has ended", func() bool { return len(find(state)) == 0 })
+	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Find(state)) == 0 })
 	harness.Eventually(t, "the cgroups are gone", func() bool { return len(cgroupsOf(t, sidecar)) == 0 })
 }
 
@@ -114,9 +114,9 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	harness.Require(t, "process_tracking")
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{})
-	l := release(t, e, protocol.Tool)
+	b := harness.Release(t, e, protocol.Tool)
 	state := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
-	first := find(state)
+	first := harness.Find(state)
 	if len(first) != 1 {
 		t.Fatalf("%d watchdogs run, expected 1", len(first))
 	}
@@ -124,12 +124,12 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, "another watchdog runs", func() bool {
-		now := find(state)
+		now := harness.Find(state)
 		return len(now) == 1 && now[0] != first[0]
 	})
 	e.Log.Await(t, "watchdog has died")
-	signal(unix.SIGKILL)(t, e, l)
-	l.dead(t)
+	signal(unix.SIGKILL)(t, e, b)
+	b.Dead(t)
 	harness.Eventually(t, "the sidecar has ended", func() bool { return !harness.Alive(e.Process()) })
 }
 
@@ -140,9 +140,9 @@ func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 	harness.Require(t, "process_tracking")
 	w := harness.NewWorld(t)
 	dead, living := harness.Start(t, w, harness.Options{}), harness.Start(t, w, harness.Options{})
-	left, kept := release(t, dead, protocol.Tool), release(t, living, protocol.Tool)
+	left, kept := harness.Release(t, dead, protocol.Tool), harness.Release(t, living, protocol.Tool)
 	state := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
-	watchdogs := find(state)
+	watchdogs := harness.Find(state)
 	if len(watchdogs) != 2 {
 		t.Fatalf("%d watchdogs run, expected 2", len(watchdogs))
 	}
@@ -156,16 +156,16 @@ func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 	}
 	// Its first thread may be a zombie while others still hold the journal's lock; reaped is dead.
 	_ = dead.HangUp()
-	if len(left.alive()) == 0 {
+	if len(left.Alive()) == 0 {
 		t.Fatal("the brood is dead without anybody to kill it: this test shows nothing")
 	}
 	harness.Start(t, w, harness.Options{})
-	left.dead(t)
+	left.Dead(t)
 	noTraceOf := func() bool { return len(cgroupsOf(t, dead.Process())) == 0 }
 	harness.Eventually(t, "the dead sidecar's cgroups are gone", noTraceOf)
-	if len(kept.alive()) < 7 {
-		t.Errorf("the sweep touched a living sidecar's session: %d processes are left", len(kept.alive()))
+	if len(kept.Alive()) < 7 {
+		t.Errorf("the sweep touched a living sidecar's session: %d processes are left", len(kept.Alive()))
 	}
-	kept.session.Close(0)
-	kept.dead(t)
+	kept.Session.Close(0)
+	kept.Dead(t)
 }

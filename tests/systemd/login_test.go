@@ -1,0 +1,155 @@
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// manager is where Debian and Fedora alike keep it; it is not on the PATH.
+const manager = "/usr/lib/systemd/systemd"
+
+// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3 runtime directory, $4 home. The cgroup is the user's, so
+// that the manager may move processes between what is below it, as the system's manager does on its behalf on a real machine.
+const setUp = `
+set -e
+chown "$2" "$1" "$1"/cgroup.{procs,subtree_control,threads}
+echo $$ >"$1/cgroup.procs"
+exec unshare --mount --cgroup --propagation private bash -c '
+set -e
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir /sys/fs/cgroup/manager /sys/fs/cgroup/login
+chown -R "$2" /sys/fs/cgroup/manager
+echo $$ >/sys/fs/cgroup/manager/cgroup.procs
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/systemd/system "$3"
+chown "$2" "$3"
+chmod 700 "$3"
+exec setpriv --reuid "$2" --regid "$(id -g "$2")" --clear-groups --bounding-set=-all \
+	env -i HOME="$4" USER="$2" PATH=/usr/bin:/bin XDG_RUNTIME_DIR="$3" "$5" --user --log-target=console
+' - "$@"
+`
+
+// logIn turns a shell of root's into a command in the user's login session: $1 cgroup, $2 user, $3 the manager's process.
+const logIn = `
+set -e
+echo $$ >"$1/login/cgroup.procs"
+user=$2 manager=$3
+shift 3
+exec nsenter --target "$manager" --mount --cgroup setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --bounding-set=-all "$@"
+`
+
+// busUnits have the manager listen for a message bus and start it when it is wanted. Distributions bring units of these names in a package
+// that many machines lack; the bus itself, dbus-daemon, is on most.
+var busUnits = map[string]string{
+	"dbus.socket": "[Socket]\nListenStream=%t/bus\n",
+	"dbus.service": "[Unit]\nRequires=dbus.socket\n[Service]\nType=notify\nNotifyAccess=main\n" +
+		"ExecStart=/usr/bin/dbus-daemon --session --address=systemd: --nofork --nopidfile --systemd-activation\n",
+	"default.target": "[Unit]\nWants=dbus.socket\nAfter=dbus.socket\n",
+}
+
+// login is a login session of an ordinary user's, in which nothing runs yet.
+type login struct {
+	user    string
+	runtime string // XDG_RUNTIME_DIR, in the namespace
+	cgroup  string // as seen from outside; "login" and "manager" are below it
+	manager int
+}
+
+// newLogin starts the user's systemd and waits for it. All of it goes with the test.
+func newLogin(t *testing.T) *login {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "systemd", "only root can start one for another user")
+	}
+	for _, program := range []string{manager, "/usr/bin/dbus-daemon"} {
+		if _, err := os.Stat(program); err != nil {
+			harness.Lack(t, "systemd", err.Error())
+		}
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		harness.Lack(t, "systemd", err.Error())
+	}
+	l := &login{user: nobody.Username, runtime: "/run/user/" + nobody.Uid, cgroup: newCgroup(t)}
+	home, err := os.MkdirTemp("", "login-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for name, unit := range busUnits {
+		harness.Write(t, filepath.Join(home, ".config", "systemd", "user", name), unit)
+	}
+	give(t, l.user, home)
+	log := &harness.Buffer{}
+	command := exec.Command("bash", "-c", setUp, "-", l.cgroup, l.user, l.runtime, home, manager)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.manager = command.Process.Pid
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+		removeCgroup(t, l.cgroup)
+		if t.Failed() {
+			t.Logf("log of systemd:\n%s", log)
+		}
+	})
+	for _, socket := range []string{"systemd/private", "bus"} {
+		path := filepath.Join("/proc", strconv.Itoa(l.manager), "root", l.runtime, socket)
+		harness.Eventually(t, "there is a socket "+socket, func() bool {
+			select {
+			case <-ended:
+				t.Fatalf("systemd has ended:\n%s", log)
+			default:
+			}
+			_, err := os.Lstat(path)
+			return err == nil
+		})
+	}
+	return l
+}
+
+// edit starts an editor's sidecar in the login session, as its user.
+func (l *login) edit(t *testing.T, settings string, env ...string) *harness.Editor {
+	t.Helper()
+	root, err := os.MkdirTemp("", "login-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	w := &harness.World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
+	for _, dir := range []string{w.Home, w.Project, w.Outside} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return harness.Start(t, w, harness.Options{Settings: settings, Env: env, Wrap: func(command *exec.Cmd) {
+		give(t, l.user, root)
+		bash, err := exec.LookPath("bash")
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv := append([]string{bash, "-c", logIn, "-", l.cgroup, l.user, strconv.Itoa(l.manager)}, command.Args...)
+		command.Path, command.Args = bash, argv
+	}})
+}
+
+// give makes a tree the user's.
+func give(t *testing.T, user, root string) {
+	t.Helper()
+	if out, err := exec.Command("chown", "-R", user+":", root).CombinedOutput(); err != nil {
+		t.Fatalf("give %s to %s: %v: %s", root, user, err, out)
+	}
+}
