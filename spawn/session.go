@@ -230,12 +230,32 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (killed int, e
 		case <-ctx.Done():
 		}
 	}
+	go s.reapUntilEnd(ctx)
 	err = s.killGroup()
 	select {
 	case <-s.done:
 		return int(s.killed.Load()), errors.Join(err, s.killErr)
 	case <-ctx.Done():
 		return int(s.killed.Load()), errors.Join(err, lifecycle.ErrSurvivors)
+	}
+}
+
+// reapInterval is how long a dead thread that waits to be reaped by us may hold an end up.
+const reapInterval = 5 * time.Millisecond
+
+// reapUntilEnd lets a leader end whose threads are traced by us; see reapTraced.
+func (s *Session) reapUntilEnd(ctx context.Context) {
+	ticks := time.NewTicker(reapInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-s.leaderEnded:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			reapTraced(s.PID())
+		}
 	}
 }
 
