@@ -65,6 +65,10 @@ func removeTree(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
+	// The directory's own name lies in the state directory, where no session can put a symlink in its place.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
