@@ -50,7 +50,7 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 				unix.Close(fd)
 			}
 			if refused := errors.Is(err, unix.EACCES); refused == network {
-				return fmt.Errorf("a network socket: %v", err)
+				return fmt.Errorf("a network socket: %w", err)
 			}
 			return nil
 		})

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -16,7 +16,7 @@ import (
 func startInto(dir string) error {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open cgroup: %s", err) // in words: an errno of this is no answer to the question
+		return errors.New("open cgroup: " + err.Error()) // in words: an errno of this is no answer to the question
 	}
 	command := exec.Command("cat", "/proc/self/cgroup")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
