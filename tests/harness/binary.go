@@ -15,6 +15,9 @@ var build = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
 		return given, nil
 	}
+	if err := noteSources(); err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp("", "sidecar-build-")
 	if err != nil {
 		return "", err
