@@ -101,15 +101,14 @@ func Sweep(ctx context.Context, stateDir string) error {
 	var failures []error
 	for _, entry := range entries {
 		if strings.HasSuffix(entry.Name(), journalSuffix) {
-			failures = append(failures, clean(ctx, filepath.Join(stateDir, entry.Name()), unix.LOCK_NB))
+			failures = append(failures, clean(ctx, filepath.Join(stateDir, entry.Name())))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// clean carries out a dead sidecar's journal and removes it. With unix.LOCK_NB as flag a journal in use is left alone; with 0 the end of
-// its owner is awaited.
-func clean(ctx context.Context, path string, flag int) error {
+// clean carries out a journal if it is a dead sidecar's, and removes it. One that is in use is left alone.
+func clean(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // another was faster
@@ -118,26 +117,37 @@ func clean(ctx context.Context, path string, flag int) error {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	defer file.Close()
+	if err := lock(file, unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return settle(ctx, file, path)
+}
+
+// lock takes the lock of a journal: with unix.LOCK_NB as flag at once or not at all, with 0 when its owner has ended.
+func lock(file *os.File, flag int) error {
 	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|flag)
-		if !errors.Is(err, unix.EINTR) {
-			break
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|flag)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("lock journal: %w", err)
 		}
 	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("lock journal: %w", err)
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // whoever held the lock before us has done the work
-	}
-	// What cannot be ended now is left to the next sweep.
+}
+
+// settle carries out a locked journal and removes it. Where another has done so before, there is nothing left to find: everything that
+// is listed has a name that is used once. What cannot be ended now keeps the journal, for the next sweep.
+func settle(ctx context.Context, file *os.File, path string) error {
 	if err := carryOut(ctx, file, filepath.Dir(path)); err != nil {
 		return fmt.Errorf("clean up after a dead sidecar: %w", err)
 	}
-	return os.Remove(path)
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func carryOut(ctx context.Context, file *os.File, stateDir string) error {

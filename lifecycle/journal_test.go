@@ -6,11 +6,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // stateDir is a state directory of the test's own, by its real path.
@@ -37,6 +40,17 @@ func abandon(t *testing.T, dir string, records ...record) *journal {
 	}
 	j.file.Close()
 	return j
+}
+
+// opened reports whether a process holds a file open, by Linux's /proc.
+func opened(pid int, path string) bool {
+	links, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == path {
+			return true
+		}
+	}
+	return false
 }
 
 func exist(path string) bool {
@@ -234,12 +248,14 @@ func TestMakeDir_NeedsAStateDirectory(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name  string
-		words string
-		kept  bool
+		name    string
+		words   string
+		removed bool // the journal, while the watchdog runs
+		kept    bool
 	}{
-		{"is told farewell", farewell, true},
-		{"hears nothing more", "", false},
+		{"is told farewell", farewell, false, true},
+		{"hears nothing more", "", false, false},
+		{"hears nothing more, and the journal's name is gone", "", true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -267,6 +283,12 @@ func TestWatchdog(t *testing.T) {
 			for _, signal := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
 				if err := command.Process.Signal(signal); err != nil {
 					t.Errorf("%v ended the watchdog", signal)
+				}
+			}
+			if test.removed {
+				harness.Eventually(t, "the watchdog has the journal open", func() bool { return opened(command.Process.Pid, j.path) })
+				if err := os.Remove(j.path); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if _, err := ours.WriteString(test.words); err != nil {

@@ -160,16 +160,26 @@ const watchdogPatience = time.Minute
 func RunWatchdog(journal string) int {
 	// It is to outlast everything but SIGKILL. Sessions cannot reach it where they are confined (Landlock ABI 6).
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-	pipe := os.NewFile(watchdogFD, "pipe")
-	if told, err := io.ReadAll(pipe); err != nil || string(told) == farewell {
+	complain := func(err error) int {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
+		return 1
+	}
+	// Opened now: somebody may remove the state directory while the sidecar lives, and what is in it still has to be ended.
+	file, err := os.Open(journal)
+	if err != nil {
+		return complain(err)
+	}
+	// A pipe that cannot be read is as good as one that has ended: the lock below decides whether the sidecar lives.
+	if told, _ := io.ReadAll(os.NewFile(watchdogFD, "pipe")); string(told) == farewell {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), watchdogPatience)
 	defer cancel()
-	// The lock is free once the sidecar is gone for good.
-	if err := clean(ctx, journal, 0); err != nil {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
-		return 1
+	if err := lock(file, 0); err != nil {
+		return complain(err)
+	}
+	if err := settle(ctx, file, journal); err != nil {
+		return complain(err)
 	}
 	return 0
 }
