@@ -46,8 +46,10 @@ func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
 // Wait passes signals on, stops when the program stops, kills what the program leaves behind, and says how it ended. The error says
 // that something could not be killed.
+//
+// The signals are never given back their default: a key's interrupt that has ended the program may reach us only afterwards, and would
+// then end us before we could pass the program's status on.
 func (f *Foreground) Wait() (Exit, error) {
-	defer signal.Stop(f.signals)
 	ended := make(chan struct{})
 	forwarded := make(chan struct{})
 	go func() {
