@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 )
 
@@ -22,19 +21,16 @@ func track([]string) {
 	if err != nil {
 		panic(err)
 	}
-	command := helper("wait")
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	group.Attach(command.SysProcAttr)
-	gate, gateErr := command.StdinPipe()
-	output, outputErr := command.StdoutPipe()
-	if err := errors.Join(gateErr, outputErr, command.Start(), group.Add(command.Process.Pid), gate.Close()); err != nil {
+	process, gate, output, err := start(group, helper("wait"))
+	if err != nil {
 		panic(err)
 	}
+	gate.Close()
 	if readReady(output) != nil { // a child that was killed at birth says nothing
 		lives = 1
 	}
 	killed, err = group.Kill(context.Background())
-	_ = command.Wait()
+	_, _ = process.Wait(false)
 	if errors.Join(err, group.Close(), tracker.Close()) == nil {
 		closed = 1
 	}

@@ -99,7 +99,7 @@ func (t *cgroupTree) selfTest() error {
 	defer group.Close()
 	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}
 	t.bornInside = true
-	group.Attach(attr.Sys)
+	group.attach(attr.Sys)
 	pid, err := syscall.ForkExec("/proc/self/no-such-program", nil, attr)
 	switch {
 	case errors.Is(err, syscall.ENOENT):
@@ -160,7 +160,24 @@ type cgroupGroup struct {
 	handle *os.File   // O_PATH; nil once closed
 }
 
-func (g *cgroupGroup) Attach(attr *syscall.SysProcAttr) {
+func (g *cgroupGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+	if attr.Sys == nil {
+		attr.Sys = &syscall.SysProcAttr{}
+	}
+	g.attach(attr.Sys)
+	process, err := Start(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.add(process.PID()); err != nil {
+		giveUp(process)
+		return nil, err
+	}
+	return process, nil
+}
+
+// attach lets a child that is started with attr be born in the group, where the kernel can do that.
+func (g *cgroupGroup) attach(attr *syscall.SysProcAttr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.tree.bornInside && g.handle != nil {
@@ -169,7 +186,8 @@ func (g *cgroupGroup) Attach(attr *syscall.SysProcAttr) {
 	}
 }
 
-func (g *cgroupGroup) Add(pid int) error {
+// add moves a child in that was not born there.
+func (g *cgroupGroup) add(pid int) error {
 	if g.tree.bornInside {
 		return nil
 	}

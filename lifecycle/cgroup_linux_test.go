@@ -226,7 +226,7 @@ func TestCgroup_EmptyGroup(t *testing.T) {
 	}
 	mustCloseTwice(t, group)
 	var attr syscall.SysProcAttr
-	if group.Attach(&attr); attr.UseCgroupFD {
+	if group.attach(&attr); attr.UseCgroupFD {
 		t.Error("a closed group hands out its descriptor")
 	}
 }

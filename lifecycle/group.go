@@ -3,7 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"syscall"
+	"os"
 )
 
 // ErrSurvivors means that processes were still alive when the time to kill them had run out.
@@ -29,11 +29,10 @@ type Tracking struct {
 
 // Group is a set of processes that die together. Its methods may be called from several goroutines.
 type Group interface {
-	// Attach prepares attr so that a child started with it is born in the group, where the mechanism can do that.
-	Attach(attr *syscall.SysProcAttr)
-	// Add takes in a child that was started with the attributes of Attach and that has not yet started anything itself. The child must
-	// be a session leader.
-	Add(pid int) error
+	// Start starts the group's leader, as os.StartProcess does, so that it and whatever it starts are of the group. It may be called
+	// once. The leader must start nothing before Start has returned, and lead a session of its own unless it is to run on the caller's
+	// terminal. attr is changed.
+	Start(path string, argv []string, attr *os.ProcAttr) (Process, error)
 	// Kill ends every process of the group and returns how many it had to kill, once the group is empty. When ctx ends first, the
 	// error wraps ErrSurvivors.
 	Kill(ctx context.Context) (killed int, err error)

@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -137,37 +138,43 @@ func readReady(r io.Reader) []int {
 // when it ends.
 func startIn(t *testing.T, group Group, command *exec.Cmd) []int {
 	t.Helper()
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	group.Attach(command.SysProcAttr)
-	gate, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command.Stdout = write
-	err = command.Start()
-	write.Close()
+	process, gate, output, err := start(group, command)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_, _ = command.Process.Wait()
+		_, _ = process.Wait(false)
 	}()
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // where a test failed to
+		_ = process.Signal(unix.SIGKILL) // where a test failed to
 		<-reaped
 		output.Close()
 	})
-	if err := group.Add(command.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
 	gate.Close() // now it may start others
-	return append([]int{command.Process.Pid}, readReady(output)...)
+	return append([]int{process.PID()}, readReady(output)...)
+}
+
+// start starts a helper as the leader of a group. It starts nothing until its gate is closed.
+func start(group Group, command *exec.Cmd) (process Process, gate, output *os.File, err error) {
+	gateEnd, gate, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer gateEnd.Close()
+	output, outputEnd, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, gate.Close())
+	}
+	defer outputEnd.Close()
+	process, err = group.Start(command.Path, command.Args, &os.ProcAttr{
+		Env: command.Env, Files: []*os.File{gateEnd, outputEnd, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, gate.Close(), output.Close())
+	}
+	return process, gate, output, nil
 }
 
 func mustBeGone(t *testing.T, pids []int) {

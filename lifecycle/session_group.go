@@ -5,8 +5,8 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,9 +22,19 @@ type sessionGroup struct {
 	sid int
 }
 
-func (g *sessionGroup) Attach(*syscall.SysProcAttr) {}
+func (g *sessionGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+	process, err := Start(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.add(process.PID()); err != nil {
+		giveUp(process)
+		return nil, err
+	}
+	return process, nil
+}
 
-func (g *sessionGroup) Add(pid int) error {
+func (g *sessionGroup) add(pid int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.sid != 0 {

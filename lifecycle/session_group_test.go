@@ -92,13 +92,8 @@ func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
 	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
 		t.Errorf("an empty group: %d, %v", killed, err)
 	}
-	var attr syscall.SysProcAttr
-	group.Attach(&attr)
-	if attr.Setsid || attr.Foreground {
-		t.Errorf("attributes were changed: %+v", attr)
-	}
 	pids := startIn(t, group, helper("wait"))
-	if err := group.Add(1 << 30); err == nil {
+	if err := group.add(1 << 30); err == nil {
 		t.Error("a second leader is taken in")
 	}
 	if _, err := group.Kill(soon(t)); err != nil {

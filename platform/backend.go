@@ -2,7 +2,6 @@ package platform
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -23,19 +22,4 @@ type Backend interface {
 	Confine(p *policy.Policy) (Confinement, error)
 	// Stage is the command line that runs the stage. The rest of the handshake is RunStage's.
 	Stage() (path string, argv []string)
-}
-
-// Confinement is what a backend tells its own half in the stage, in a form only the two understand.
-type Confinement json.RawMessage
-
-// MarshalJSON passes the bytes through; nil is null.
-func (c Confinement) MarshalJSON() ([]byte, error) { return json.RawMessage(c).MarshalJSON() }
-
-// UnmarshalJSON passes the bytes through; null is nil.
-func (c *Confinement) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		*c = nil
-		return nil
-	}
-	return (*json.RawMessage)(c).UnmarshalJSON(data)
 }

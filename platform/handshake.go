@@ -7,15 +7,19 @@ import (
 // The sidecar and the stage share one stream socket, which is descriptor StageFD in the stage and close-on-exec there:
 //
 //	sidecar                          stage
-//	start ─────────────────────────► mark every descriptor above 2 close-on-exec
-//	(put it into its group)
+//	start, in its group ───────────► mark every descriptor above 2 close-on-exec
 //	Order ─────────────────────────► change directory, confine, prove it by the canary
-//	      ◄───────────────────────── Report{Enforcement}
+//	      ◄───────────────────────── Report{Enforcement, Handed}, with the descriptors of what is handed over
+//	(supervise)
+//	one byte ──────────────────────► (only where something was handed over)
 //	      ◄───────────────────────── end of stream: the target was executed
 //	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
 //
 // Orders travel here, not in argv or the environment, because those are readable by others and limited in size. A stage whose sidecar
 // dies before the order reads the end of the stream and exits.
+
+// goAhead is the byte that lets a stage go on that has handed something over.
+const goAhead = 'g'
 
 // StageFD is the descriptor of the handshake in the stage.
 const StageFD = 3
@@ -30,15 +34,38 @@ type Order struct {
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
-	// Confinement is the backend's; null leaves the process unconfined.
-	Confinement Confinement
+	// Terminal is the terminal that the stage is to open; nil where the sidecar has done so, or there is none.
+	Terminal *Terminal
+	// Orders are the backend's; null leaves the process unconfined.
+	Orders Orders
+}
+
+// Terminal is a terminal to be opened, which becomes the session's controlling terminal and its standard output and error.
+type Terminal struct {
+	// Cols and Rows are its size.
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
+	// NoInput leaves standard input as it is.
+	NoInput bool `json:"noInput,omitempty"`
 }
 
 // Report is one message of the stage: either field is set.
 type Report struct {
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
-	Failure     *Failure     `json:"failure,omitempty"`
+	// Handed names the descriptors that come with an enforcement, in their order.
+	Handed  []Handed `json:"handed,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
 }
+
+// Handed is what a descriptor is that the stage hands over.
+type Handed string
+
+const (
+	// HandedTerminal is the master of the terminal that the stage has opened.
+	HandedTerminal Handed = "terminal"
+	// HandedListener is what Confinement.Supervise takes.
+	HandedListener Handed = "listener"
+)
 
 // Step names the part of the stage's work that failed.
 type Step string

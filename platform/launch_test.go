@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
@@ -41,7 +42,7 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pid, err := launch(patient(t), t, &scripted{script: test.script}, nil)
+			pid, err := launch(patient(t), t, &scripted{script: test.script})
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error is %v, want one that says %q", err, test.says)
 			}
@@ -54,7 +55,7 @@ func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
 	t.Parallel()
 	// It would be readable in /proc as long as the stage lives.
 	script := takeOrder + `printf '{"failure":{"step":"execute","cause":"%s"}}' "$(env | cut -d= -f1 | tr '\n' ' ')" >&3`
-	_, err := launch(patient(t), t, &scripted{script: script}, nil)
+	_, err := launch(patient(t), t, &scripted{script: script})
 	if err == nil || strings.Contains(err.Error(), "PATH") || strings.Contains(err.Error(), "HOME") {
 		t.Errorf("the stage sees %v", err)
 	}
@@ -65,7 +66,7 @@ func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
 
 func TestLaunch_EndOfStreamAfterTheReportIsTheExecution(t *testing.T) {
 	t.Parallel()
-	pid, err := launch(patient(t), t, &scripted{script: takeOrder + `echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`}, nil)
+	pid, err := launch(patient(t), t, &scripted{script: takeOrder + `echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`})
 	if err != nil {
 		t.Error(err)
 	}
@@ -76,7 +77,7 @@ func TestLaunch_StageThatSaysNothingIsKilledAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	pid, err := launch(ctx, t, &scripted{script: `exec cat <&3`}, nil)
+	pid, err := launch(ctx, t, &scripted{script: `exec cat <&3`})
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
@@ -92,7 +93,9 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, _, err := platform.Launch(ctx, fake, order, [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, nil, func(int) error { return nil })
+		_, err := platform.Launch(ctx, fake, platform.Target{
+			Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, Start: lifecycle.Start,
+		})
 		ended <- err
 	}()
 	hold.Arrived(t)
@@ -107,19 +110,9 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 	}
 }
 
-func TestLaunch_StageIsKilledWhereItCannotBeAdopted(t *testing.T) {
-	t.Parallel()
-	refused := errors.New("no room")
-	pid, err := launch(patient(t), t, &platformtest.Fake{}, refused)
-	if !errors.Is(err, refused) {
-		t.Errorf("error is %v", err)
-	}
-	mustBeReaped(t, pid)
-}
-
 func TestLaunch_MissingStage(t *testing.T) {
 	t.Parallel()
-	pid, err := launch(patient(t), t, &missingStage{}, nil)
+	pid, err := launch(patient(t), t, &missingStage{})
 	if !errors.Is(err, os.ErrNotExist) || pid != 0 {
 		t.Errorf("error is %v, pid %d", err, pid)
 	}
@@ -151,13 +144,14 @@ func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
 }
 
 // orderOfLength makes a confined order that is so many bytes long as JSON.
-func orderOfLength(t *testing.T, length int) platform.Order {
+func orderOfLength(t *testing.T, length int) platformtest.Job {
 	t.Helper()
 	order := platformtest.Order(t)
 	for fill := 0; ; {
-		order.Confinement = platform.Confinement(`{"failure":""}`)
-		order.Confinement = append(order.Confinement[:len(order.Confinement)-1], (`,"x":"` + strings.Repeat("x", fill) + `"}`)...)
-		data, err := json.Marshal(order)
+		order.Confinement.Orders = platform.Orders(`{"failure":"","x":"` + strings.Repeat("x", fill) + `"}`)
+		sent := order.Order
+		sent.Orders = order.Confinement.Orders
+		data, err := json.Marshal(sent)
 		switch {
 		case err != nil || len(data) > length:
 			t.Fatalf("no order is %d bytes long: %d, %v", length, len(data), err)
@@ -170,9 +164,9 @@ func orderOfLength(t *testing.T, length int) platform.Order {
 
 func TestLaunch_OrdersThatTheKernelCannotTakeFail(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*platform.Order){
-		"environment": func(o *platform.Order) { o.Env = []string{"HUGE=" + strings.Repeat("x", 5<<20)} },
-		"arguments":   func(o *platform.Order) { o.Argv = append(o.Argv, strings.Repeat("x", 5<<20)) },
+	for name, change := range map[string]func(*platformtest.Job){
+		"environment": func(o *platformtest.Job) { o.Env = []string{"HUGE=" + strings.Repeat("x", 5<<20)} },
+		"arguments":   func(o *platformtest.Job) { o.Argv = append(o.Argv, strings.Repeat("x", 5<<20)) },
 	} {
 		order := platformtest.Order(t)
 		change(&order)
@@ -214,7 +208,7 @@ func TestProbeStage_ReportsAndEnds(t *testing.T) {
 	if err != nil || got.Protections[platform.Filesystem].Status != platform.Enforced {
 		t.Errorf("probe: %+v, %v", got, err)
 	}
-	if _, err := platform.ProbeStage(patient(t), fake, platform.Confinement(`"nonsense"`)); err == nil {
+	if _, err := platform.ProbeStage(patient(t), fake, platform.Confinement{Orders: platform.Orders(`"nonsense"`)}); err == nil {
 		t.Error("a probe that cannot be confined succeeds")
 	}
 }

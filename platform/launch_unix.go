@@ -13,86 +13,165 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
 // stageTimeout bounds the time from an order to the target's execution. It is far above what any machine needs (milliseconds) and
 // ends the wait for a granted path on a file server that does not answer.
 const stageTimeout = 30 * time.Second
 
-// Launch starts the stage with the given standard streams and attributes, lets adopt put it into its group, gives it the order, and
-// returns once the target was executed, with what the stage reported. On an error no process is left: a *Failure where the stage
-// could not carry the order out, anything else where there was no stage to speak of.
-func Launch(ctx context.Context, backend Backend, order Order, streams [3]*os.File, attr *syscall.SysProcAttr,
-	adopt func(pid int) error,
-) (*os.Process, Enforcement, error) {
+// Target is what is to be started.
+type Target struct {
+	// Order is for the stage. Its Orders are filled in from Confinement.
+	Order Order
+	// Confinement is the backend's.
+	Confinement Confinement
+	// Streams become the standard streams.
+	Streams [3]*os.File
+	// Attr are the attributes of the stage's process; Confinement may add to them.
+	Attr *syscall.SysProcAttr
+	// Start starts the stage in its group.
+	Start func(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error)
+}
+
+// Launched is a target that was executed.
+type Launched struct {
+	Process lifecycle.Process
+	// Enforcement is what the stage reported.
+	Enforcement Enforcement
+	// Terminal is the master of the terminal that the stage has opened; nil where it was not to.
+	Terminal *os.File
+	// Supervision is to be closed once the session's processes are gone; nil where there is none.
+	Supervision Supervision
+}
+
+// Launch starts the stage, gives it the order, and returns once the target was executed. On an error no process is left, and nothing
+// else: a *Failure where the stage could not carry the order out, anything else where there was no stage to speak of.
+func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
 	ours, theirs, err := socketpair()
 	if err != nil {
-		return nil, Enforcement{}, fmt.Errorf("make handshake socket: %w", err)
+		return Launched{}, fmt.Errorf("make handshake socket: %w", err)
 	}
 	defer ours.Close()
+	defer ours.drop()
+	if target.Confinement.Attach != nil {
+		target.Confinement.Attach(target.Attr)
+	}
 	path, argv := backend.Stage()
-	process, err := os.StartProcess(path, argv, &os.ProcAttr{
-		Files: []*os.File{streams[0], streams[1], streams[2], theirs},
+	process, err := target.Start(path, argv, &os.ProcAttr{
+		Files: []*os.File{target.Streams[0], target.Streams[1], target.Streams[2], theirs},
 		Env:   []string{}, // nil would hand down the sidecar's own
-		Sys:   attr,
+		Sys:   target.Attr,
 	})
 	theirs.Close() // or the end of the stream would never be seen
 	if err != nil {
-		return nil, Enforcement{}, fmt.Errorf("start stage: %w", err)
+		return Launched{}, fmt.Errorf("start stage: %w", err)
 	}
-	enforcement, err := shakeHands(ctx, ours, order, func() error { return adopt(process.Pid) })
-	if err != nil {
-		_ = process.Kill()
-		state, waitErr := process.Wait()
-		if errors.Is(err, errStageDied) && waitErr == nil {
-			err = fmt.Errorf("%w: %s", err, state)
+	launched := Launched{Process: process}
+	if err := launched.shakeHands(ctx, ours, target); err != nil {
+		_ = process.Signal(unix.SIGKILL)
+		status, waitErr := process.Wait(false)
+		if launched.Supervision != nil {
+			_ = launched.Supervision.Close()
 		}
-		return nil, Enforcement{}, err
+		if launched.Terminal != nil {
+			launched.Terminal.Close()
+		}
+		if errors.Is(err, errStageDied) && waitErr == nil {
+			err = fmt.Errorf("%w: %s", err, describe(status))
+		}
+		return Launched{}, err
 	}
-	return process, enforcement, nil
+	return launched, nil
 }
 
 var errStageDied = errors.New("stage ended before it executed anything")
 
-// shakeHands is the sidecar's side of the protocol in handshake.go.
-func shakeHands(ctx context.Context, conn *os.File, order Order, adopt func() error) (Enforcement, error) {
+func describe(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return "signal: " + status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
+}
+
+// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in what it learns, also where it fails later.
+func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target) error {
 	deadline := time.Now().Add(stageTimeout)
 	if given, ok := ctx.Deadline(); ok && given.Before(deadline) {
 		deadline = given
 	}
 	if err := conn.SetDeadline(deadline); err != nil {
-		return Enforcement{}, fmt.Errorf("bound handshake: %w", err)
+		return fmt.Errorf("bound handshake: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := adopt(); err != nil {
-		return Enforcement{}, err
-	}
+	order := target.Order
+	order.Orders = target.Confinement.Orders
 	message, err := json.Marshal(order)
 	if err != nil {
-		return Enforcement{}, fmt.Errorf("write order: %w", err)
+		return fmt.Errorf("write order: %w", err)
 	}
 	// Nothing may follow the closing brace, not even the encoder's newline: a byte that the stage leaves unread would turn the end of
 	// its stream, which says that it executed the target, into a reset.
 	if _, err := conn.Write(message); err != nil {
-		return Enforcement{}, handshakeError(err)
+		return handshakeError(err)
 	}
-	var confirmed *Enforcement
+	confirmed := false
 	reports := json.NewDecoder(conn)
 	for {
 		var report Report
 		err := reports.Decode(&report)
 		switch {
-		case errors.Is(err, io.EOF) && confirmed != nil:
-			return *confirmed, nil
+		case errors.Is(err, io.EOF) && confirmed:
+			return nil
 		case err != nil:
-			return Enforcement{}, handshakeError(err)
+			return handshakeError(err)
 		case report.Failure != nil:
-			return Enforcement{}, report.Failure
-		case report.Enforcement != nil:
-			confirmed = report.Enforcement
+			return report.Failure
+		case report.Enforcement != nil && !confirmed:
+			confirmed = true
+			l.Enforcement = *report.Enforcement
+			if err := l.takeOver(conn, report.Handed, target); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// takeOver takes what the stage hands over, and lets it go on.
+func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
+	if len(handed) != len(conn.handed) {
+		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.handed), len(handed))
+	}
+	for i, kind := range handed {
+		file := conn.handed[i]
+		switch {
+		case kind == HandedTerminal && target.Order.Terminal != nil && l.Terminal == nil:
+			conn.handed[i], l.Terminal = nil, file
+		case kind == HandedListener && target.Confinement.Supervise != nil && l.Supervision == nil:
+			conn.handed[i] = nil
+			supervision, err := target.Confinement.Supervise(file)
+			if err != nil {
+				return fmt.Errorf("supervise session: %w", err)
+			}
+			l.Supervision = supervision
+		default:
+			return fmt.Errorf("talk to stage: it hands over a %s that was not asked for", kind)
+		}
+	}
+	switch {
+	case target.Order.Terminal != nil && l.Terminal == nil:
+		return errors.New("talk to stage: it hands over no terminal")
+	case target.Confinement.Supervise != nil && l.Supervision == nil:
+		return errors.New("talk to stage: it hands over nothing to supervise")
+	case len(handed) == 0:
+		return nil
+	}
+	if _, err := conn.Write([]byte{goAhead}); err != nil {
+		return handshakeError(err)
+	}
+	return nil
 }
 
 func handshakeError(err error) error {
@@ -112,32 +191,15 @@ func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (
 		return Enforcement{}, err
 	}
 	defer null.Close()
-	process, enforcement, err := Launch(ctx, backend, Order{Confinement: confinement}, [3]*os.File{null, null, null},
-		&syscall.SysProcAttr{Setsid: true}, func(int) error { return nil })
+	launched, err := Launch(ctx, backend, Target{
+		Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+	})
 	if err != nil {
 		return Enforcement{}, err
 	}
-	_, err = process.Wait()
-	return enforcement, err
-}
-
-// socketpair returns both ends of a stream socket; the runtime's poller serves the first, so that deadlines work on it.
-func socketpair() (ours, theirs *os.File, err error) {
-	// Other goroutines start processes too; the lock keeps the descriptors out of them until they are close-on-exec.
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
+	_, err = launched.Process.Wait(false)
+	if launched.Supervision != nil {
+		err = errors.Join(err, launched.Supervision.Close())
 	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		unix.Close(fds[1])
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "handshake"), os.NewFile(uintptr(fds[1]), "stage end of handshake"), nil
+	return launched.Enforcement, err
 }

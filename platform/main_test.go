@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
@@ -40,22 +41,28 @@ type missingStage struct{ platformtest.Fake }
 
 func (*missingStage) Stage() (string, []string) { return "/no/such/stage", []string{"stage"} }
 
-// launch runs the handshake with an order for /bin/true. It returns the pid that adopt saw, 0 where it was not called.
-func launch(ctx context.Context, t *testing.T, backend platform.Backend, adopted error) (pid int, err error) {
+// launch runs the handshake with an order for /bin/true. It returns the stage's pid, 0 where it was not started.
+func launch(ctx context.Context, t *testing.T, backend platform.Backend) (pid int, err error) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	order := platform.Order{Program: "true", Argv: []string{"true"}, Env: []string{}, Dir: "/"}
-	process, _, err := platform.Launch(ctx, backend, order, [3]*os.File{null, null, null}, &syscall.SysProcAttr{Setsid: true},
-		func(started int) error {
-			pid = started
-			return adopted
-		})
+	launched, err := platform.Launch(ctx, backend, platform.Target{
+		Order:   platform.Order{Program: "true", Argv: []string{"true"}, Env: []string{}, Dir: "/"},
+		Streams: [3]*os.File{null, null, null},
+		Attr:    &syscall.SysProcAttr{Setsid: true},
+		Start: func(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error) {
+			process, err := lifecycle.Start(path, argv, attr)
+			if err == nil {
+				pid = process.PID()
+			}
+			return process, err
+		},
+	})
 	if err == nil {
-		if _, err := process.Wait(); err != nil {
+		if _, err := launched.Process.Wait(false); err != nil {
 			t.Error(err)
 		}
 	}

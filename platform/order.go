@@ -5,17 +5,18 @@ import "encoding/json"
 // wireOrder is an Order on its way. Names and arguments are bytes to the kernel, and need not be the UTF-8 that a JSON string would
 // turn them into: a working directory with a Latin-1 name must arrive as it is.
 type wireOrder struct {
-	Program     []byte      `json:"program"`
-	Argv        [][]byte    `json:"argv"`
-	Env         [][]byte    `json:"env"`
-	Dir         []byte      `json:"dir"`
-	Confinement Confinement `json:"confinement"`
+	Program  []byte    `json:"program"`
+	Argv     [][]byte  `json:"argv"`
+	Env      [][]byte  `json:"env"`
+	Dir      []byte    `json:"dir"`
+	Terminal *Terminal `json:"terminal,omitempty"`
+	Orders   Orders    `json:"orders"`
 }
 
 // MarshalJSON keeps every byte; see UnmarshalJSON.
 func (o Order) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireOrder{
-		Program: []byte(o.Program), Argv: toBytes(o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), Confinement: o.Confinement,
+		Program: []byte(o.Program), Argv: toBytes(o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), Terminal: o.Terminal, Orders: o.Orders,
 	})
 }
 
@@ -26,7 +27,7 @@ func (o *Order) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*o = Order{
-		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(wire.Env), Dir: string(wire.Dir), Confinement: wire.Confinement,
+		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(wire.Env), Dir: string(wire.Dir), Terminal: wire.Terminal, Orders: wire.Orders,
 	}
 	return nil
 }

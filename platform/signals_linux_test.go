@@ -27,7 +27,7 @@ func launcher(argv []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	order := platform.Order{Program: argv[0], Argv: argv, Env: []string{}, Dir: "/"}
+	order := platformtest.Job{Order: platform.Order{Program: argv[0], Argv: argv, Env: []string{}, Dir: "/"}}
 	output, _, err := platformtest.Output(&platformtest.Fake{}, order)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

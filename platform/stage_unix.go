@@ -5,6 +5,7 @@ package platform
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,7 +17,20 @@ import (
 )
 
 // ConfineSelf confines the calling thread, proves it, and says what is enforced. On an error the stage executes nothing.
-type ConfineSelf func(Confinement) (Enforcement, error)
+type ConfineSelf func(*Order) (Confined, error)
+
+// Confined is what came of confining the stage.
+type Confined struct {
+	Enforcement Enforcement
+	// Handed are the descriptors to be handed over. They are closed when the target is executed.
+	Handed []HandedFile
+}
+
+// HandedFile is a descriptor of the stage's that the sidecar is to get.
+type HandedFile struct {
+	Kind Handed
+	FD   int
+}
 
 // RunStage is the stage's whole life: it takes its order from StageFD, confines itself and execs. It returns only where nothing
 // was executed, with the exit status. It must be called on the main goroutine before anything else was started.
@@ -26,35 +40,33 @@ func RunStage(confine ConfineSelf) int {
 	if err := closeOnExec(StageFD); err != nil {
 		return 1 // without the handshake there is nobody to tell
 	}
-	handshake := os.NewFile(StageFD, "handshake")
 	var order Order
-	if err := json.NewDecoder(handshake).Decode(&order); err != nil {
+	if err := json.NewDecoder(os.NewFile(StageFD, "handshake")).Decode(&order); err != nil {
 		return 1 // the sidecar is gone
 	}
-	reports := json.NewEncoder(handshake)
-	if failure := carryOut(&order, confine, reports); failure != nil {
-		_ = reports.Encode(Report{Failure: failure})
+	if failure := carryOut(&order, confine); failure != nil {
+		_ = send(Report{Failure: failure}, nil)
 		return 1
 	}
 	return 0
 }
 
 // carryOut returns nil only for a probe; an executed order does not return.
-func carryOut(order *Order, confine ConfineSelf, reports *json.Encoder) *Failure {
+func carryOut(order *Order, confine ConfineSelf) *Failure {
 	if order.Dir != "" {
 		if err := os.Chdir(order.Dir); err != nil {
 			return failure(StepDirectory, order.Dir, err)
 		}
 	}
-	var enforcement Enforcement
-	if order.Confinement != nil {
+	var confined Confined
+	if order.Orders != nil {
 		var err error
-		if enforcement, err = confine(order.Confinement); err != nil {
+		if confined, err = confine(order); err != nil {
 			return &Failure{Step: StepConfine, Cause: err.Error()}
 		}
 	}
 	if order.Program == "" {
-		if err := reports.Encode(Report{Enforcement: &enforcement}); err != nil {
+		if err := reportTo(confined); err != nil {
 			return failure(StepConfine, "", err)
 		}
 		return nil
@@ -66,11 +78,60 @@ func carryOut(order *Order, confine ConfineSelf, reports *json.Encoder) *Failure
 	if err := resetSignals(); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
-	if err := reports.Encode(Report{Enforcement: &enforcement}); err != nil {
+	if err := reportTo(confined); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
 	// syscall.Exec gives back the soft limit of open files that the Go runtime raised.
 	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))
+}
+
+// reportTo tells the sidecar what is enforced, hands over what it is to have, and waits until it has taken that.
+func reportTo(confined Confined) error {
+	report := Report{Enforcement: &confined.Enforcement}
+	var fds []int
+	for _, file := range confined.Handed {
+		report.Handed = append(report.Handed, file.Kind)
+		fds = append(fds, file.FD)
+	}
+	if err := send(report, fds); err != nil || fds == nil {
+		return err
+	}
+	var answer [1]byte
+	for {
+		n, err := unix.Read(StageFD, answer[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("wait for the sidecar: %w", err)
+		case n == 0 || answer[0] != goAhead:
+			return errors.New("wait for the sidecar: it is gone")
+		default:
+			return nil
+		}
+	}
+}
+
+// send writes a report, with descriptors.
+func send(report Report, fds []int) error {
+	message, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	var rights []byte
+	if fds != nil {
+		rights = unix.UnixRights(fds...)
+	}
+	for len(message) > 0 {
+		n, err := unix.SendmsgN(StageFD, message, rights, nil, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		message, rights = message[n:], nil
+	}
+	return nil
 }
 
 func failure(step Step, path string, err error) *Failure {

@@ -25,7 +25,7 @@ func (u Unsupported) Stage() (string, []string) {
 
 // Confine always fails.
 func (u Unsupported) Confine(*policy.Policy) (Confinement, error) {
-	return nil, fmt.Errorf("%w: this version has no sandbox for %s", ErrUnavailable, u.System)
+	return Confinement{}, fmt.Errorf("%w: this version has no sandbox for %s", ErrUnavailable, u.System)
 }
 
 // Probe reports every protection as absent.
@@ -40,4 +40,4 @@ func (u Unsupported) Probe(context.Context) map[string]Protection {
 }
 
 // RefuseToConfine is the stage's half of Unsupported.
-func RefuseToConfine(Confinement) (Enforcement, error) { return Enforcement{}, ErrUnavailable }
+func RefuseToConfine(*Order) (Confined, error) { return Confined{}, ErrUnavailable }

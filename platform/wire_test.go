@@ -16,7 +16,7 @@ func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, order := range []platform.Order{
 		{Argv: []string{}, Env: []string{}},
-		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9", Confinement: platform.Confinement(`{"a":1}`)},
+		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9", Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`)},
 	} {
 		data, err := json.Marshal(order)
 		if err != nil {
@@ -32,9 +32,9 @@ func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
 	}
 }
 
-func TestConfinement_NullIsUnconfined(t *testing.T) {
+func TestOrders_NullIsUnconfined(t *testing.T) {
 	t.Parallel()
-	var c platform.Confinement
+	var c platform.Orders
 	data, err := json.Marshal(c)
 	if err != nil || string(data) != "null" {
 		t.Errorf("nil is %s, %v", data, err)
@@ -81,8 +81,8 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 func TestUnsupported_NeverPretends(t *testing.T) {
 	t.Parallel()
 	u := platform.Unsupported{System: "plan9", Executable: "/bin/sidecar"}
-	if c, err := u.Confine(&policy.Policy{Restricted: true}); !errors.Is(err, platform.ErrUnavailable) || c != nil {
-		t.Errorf("confine: %s, %v", c, err)
+	if c, err := u.Confine(&policy.Policy{Restricted: true}); !errors.Is(err, platform.ErrUnavailable) || c.Orders != nil {
+		t.Errorf("confine: %s, %v", c.Orders, err)
 	}
 	if _, err := platform.RefuseToConfine(nil); !errors.Is(err, platform.ErrUnavailable) {
 		t.Errorf("the stage confines: %v", err)

@@ -4,13 +4,14 @@ package spawn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
 // Foreground is a program that runs on the caller's own terminal.
@@ -32,8 +33,11 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	// continuations. What another process sends to us alone is passed on.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-	streams := [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
-	running, err := s.start(ctx, request, streams, &syscall.SysProcAttr{})
+	running, err := s.start(ctx, request, func(target *platform.Target) (func(), error) {
+		target.Streams = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
+		target.Attr = &syscall.SysProcAttr{}
+		return func() {}, nil
+	})
 	if err != nil {
 		signal.Stop(signals)
 		return nil, err
@@ -58,7 +62,7 @@ func (f *Foreground) Wait() (Exit, error) {
 			select {
 			case got := <-f.signals:
 				if got != os.Signal(unix.SIGINT) && got != os.Signal(unix.SIGQUIT) && got != os.Signal(unix.SIGTSTP) {
-					_ = f.running.process.Signal(got)
+					_ = f.running.process.Signal(got.(syscall.Signal))
 				}
 			case <-ended:
 				return
@@ -75,25 +79,17 @@ func (f *Foreground) Wait() (Exit, error) {
 	return exit, err
 }
 
-// await reaps the program. os.Process.Wait would not tell of a stop, and a shell that suspends itself would leave our caller waiting
-// for ever on a proxy that still runs.
+// await waits for the program's end. A shell that suspends itself would leave our caller waiting for ever on a proxy that still runs.
 func (f *Foreground) await() Exit {
-	pid := f.running.process.Pid
 	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		status, err := f.running.process.Wait(true)
 		switch {
-		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for program %d: %v", pid, err))
+			panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for program %d: %v", f.running.process.PID(), err))
 		case status.Stopped():
 			f.stopWithProgram()
-		case status.Signaled():
-			_ = f.running.process.Release()
-			return Exit{Signal: status.Signal()}
 		default:
-			_ = f.running.process.Release()
-			return Exit{Code: status.ExitStatus()}
+			return exitOf(status)
 		}
 	}
 }
@@ -101,7 +97,7 @@ func (f *Foreground) await() Exit {
 // stopWithProgram stops this process too, and lets the program go on when it is continued itself. A shell has made a foreground
 // process group of its own; it gets the terminal back, which our caller has given to our group.
 func (f *Foreground) stopWithProgram() {
-	pid := f.running.process.Pid
+	pid := f.running.process.PID()
 	// kill(2) may come back before the stop does, on another thread: what follows must wait for the continuation itself.
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)

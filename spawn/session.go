@@ -70,7 +70,7 @@ func newSession(request Request, running *running, master *os.File) *Session {
 func (s *Session) ID() string { return s.id }
 
 // PID is the leader's process id.
-func (s *Session) PID() int { return s.running.process.Pid }
+func (s *Session) PID() int { return s.running.process.PID() }
 
 // StartedAt is when the leader was executed.
 func (s *Session) StartedAt() time.Time { return s.running.startedAt }
@@ -112,13 +112,16 @@ func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
 	sink.Exited(s.exit)
 }
 
-func waitFor(process *os.Process) Exit {
-	state, err := process.Wait()
+func waitFor(process lifecycle.Process) Exit {
+	status, err := process.Wait(false)
 	if err != nil {
 		// Only a fault of ours can lead here: nobody else may wait for our child.
-		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.Pid, err))
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.PID(), err))
 	}
-	status := state.Sys().(syscall.WaitStatus)
+	return exitOf(status)
+}
+
+func exitOf(status syscall.WaitStatus) Exit {
 	if status.Signaled() {
 		return Exit{Signal: status.Signal()}
 	}

@@ -86,35 +86,62 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	if err := request.check(); err != nil {
 		return nil, err
 	}
-	master, terminal, err := openTerminal(request.Size)
-	if err != nil {
-		return nil, &Error{Attempt: "open a terminal", Cause: err, Hint: "close terminals, or raise kernel.pty.max"}
-	}
-	defer terminal.Close() // or the end of its output would never be seen
-	streams := [3]*os.File{terminal, terminal, terminal}
-	// The descriptor that becomes the controlling terminal, as numbered in the child.
-	attr := &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if request.NoInput {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			master.Close()
-			return nil, &Error{Attempt: "open", Path: os.DevNull, Cause: cause(err)}
-		}
-		defer null.Close()
-		streams[0], attr.Ctty = null, 1
-	}
-	running, err := s.start(ctx, request, streams, attr)
-	if err != nil {
+	var master *os.File
+	running, err := s.start(ctx, request, func(target *platform.Target) (func(), error) {
+		var err error
+		var release func()
+		master, release, err = setTerminal(target, request)
+		return release, err
+	})
+	switch {
+	case err != nil && master != nil:
 		master.Close()
 		return nil, err
+	case err != nil:
+		return nil, err
+	case master == nil:
+		master = running.terminal
 	}
 	return newSession(request, running, master), nil
 }
 
+// setTerminal gives a target its terminal, of which it returns the master; nil where the stage opens it. What release closes belongs to
+// the started process alone.
+func setTerminal(target *platform.Target, request Request) (master *os.File, release func(), err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, &Error{Attempt: "open", Path: os.DevNull, Cause: cause(err)}
+	}
+	target.Attr = &syscall.SysProcAttr{Setsid: true}
+	target.Streams = [3]*os.File{null, null, null}
+	if target.Confinement.OwnTerminal {
+		cols, rows := request.Size.clamp()
+		target.Order.Terminal = &platform.Terminal{Cols: cols, Rows: rows, NoInput: request.NoInput}
+		return nil, func() { null.Close() }, nil
+	}
+	master, terminal, err := openTerminal(request.Size)
+	if err != nil {
+		null.Close()
+		return nil, nil, &Error{Attempt: "open a terminal", Cause: err, Hint: "close terminals, or raise kernel.pty.max"}
+	}
+	target.Streams[1], target.Streams[2] = terminal, terminal
+	if !request.NoInput {
+		target.Streams[0] = terminal
+	}
+	// Ctty is a descriptor as numbered in the child: standard output is the terminal in any case.
+	target.Attr.Setctty, target.Attr.Ctty = true, 1
+	return master, func() {
+		null.Close()
+		terminal.Close() // or the end of its output would never be seen
+	}, nil
+}
+
 // running is a started leader with what belongs to it.
 type running struct {
-	process   *os.Process
+	process   lifecycle.Process
 	group     lifecycle.Group
+	terminal  *os.File             // the master, where the stage has opened the terminal
+	watched   platform.Supervision // nil where the session needs none
 	outcome   Outcome
 	startedAt time.Time
 	log       *slog.Logger
@@ -123,13 +150,18 @@ type running struct {
 // release gives back what the leader's processes no longer need. The group must be empty. What cannot be given back is logged: it is no
 // reason to tell anybody that a session has not ended.
 func (r *running) release() {
+	if r.watched != nil {
+		if err := r.watched.Close(); err != nil {
+			r.log.Warn("supervision of a session not ended", "error", err)
+		}
+	}
 	if err := r.group.Close(); err != nil {
 		r.log.Warn("group of processes not given back", "error", err)
 	}
 }
 
-// start is the one road to a running process, whatever its streams are.
-func (s *Spawner) start(ctx context.Context, request Request, streams [3]*os.File, attr *syscall.SysProcAttr) (_ *running, err error) {
+// start is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here.
+func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (_ *running, err error) {
 	group, err := s.Tracker.NewGroup(request.ID)
 	if err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
@@ -144,36 +176,52 @@ func (s *Spawner) start(ctx context.Context, request Request, streams [3]*os.Fil
 			run.release()
 		}
 	}()
-	order := platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir}
-	p := &request.Policy
+	target := platform.Target{
+		Order: platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir},
+		Start: group.Start,
+	}
 	runtimeDir := ""
-	if p.Restricted {
-		if p.PrivateRuntimeDir {
-			if runtimeDir, err = group.MakeDir(); err != nil {
-				return nil, &Error{
-					Attempt: "prepare session", Cause: err,
-					Hint: "point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory of your own",
-				}
-			}
-			p = withRuntimeDir(p, runtimeDir)
-		}
-		if order.Confinement, err = s.Backend.Confine(p); err != nil {
-			if refusal := unavailable(p, err); refusal != nil {
-				return nil, refusal
-			}
-			run.outcome.Unconfinable, err = err, nil
+	if request.Policy.Restricted {
+		if runtimeDir, err = s.confine(run, &target, request.Policy); err != nil {
+			return nil, err
 		}
 	}
-	order.Env, run.outcome.Dropped = request.environment(runtimeDir)
-	group.Attach(attr)
-	process, enforcement, err := platform.Launch(ctx, s.Backend, order, streams, attr, group.Add)
+	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
+	release, err := streams(&target)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	launched, err := platform.Launch(ctx, s.Backend, target)
 	if err != nil {
 		return nil, launchError(request, err)
 	}
-	run.process, run.startedAt = process, time.Now()
-	run.outcome.Confined = order.Confinement != nil
-	run.outcome.Enforcement = enforcement
+	run.process, run.terminal, run.watched, run.startedAt = launched.Process, launched.Terminal, launched.Supervision, time.Now()
+	run.outcome.Confined = target.Confinement.Orders != nil
+	run.outcome.Enforcement = launched.Enforcement
 	return run, nil
+}
+
+// confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
+func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy) (runtimeDir string, err error) {
+	asked := &p
+	if p.PrivateRuntimeDir {
+		if runtimeDir, err = run.group.MakeDir(); err != nil {
+			return "", &Error{
+				Attempt: "prepare session", Cause: err,
+				Hint: "point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory of your own",
+			}
+		}
+		asked = withRuntimeDir(asked, runtimeDir)
+	}
+	if target.Confinement, err = s.Backend.Confine(asked); err != nil {
+		if refusal := unavailable(asked, err); refusal != nil {
+			return "", refusal
+		}
+		run.outcome.Unconfinable = err
+		target.Confinement = platform.Confinement{}
+	}
+	return runtimeDir, nil
 }
 
 func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {

@@ -24,16 +24,16 @@ func (Backend) Stage() (string, []string) {
 func (Backend) Confine(p *policy.Policy) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
+		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	if err := seccompAvailable(); err != nil {
-		return nil, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
+		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
-	confinement, err := json.Marshal(Translate(p, abi))
+	orders, err := json.Marshal(Translate(p, abi))
 	if err != nil {
-		return nil, fmt.Errorf("write ruleset: %w", err)
+		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)
 	}
-	return confinement, nil
+	return platform.Confinement{Orders: orders}, nil
 }
 
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from

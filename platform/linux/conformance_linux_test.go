@@ -41,8 +41,8 @@ type older struct {
 }
 
 func (o older) Confine(p *policy.Policy) (platform.Confinement, error) {
-	confinement, err := json.Marshal(Translate(p, o.abi))
-	return confinement, err
+	orders, err := json.Marshal(Translate(p, o.abi))
+	return platform.Confinement{Orders: orders}, err
 }
 
 func TestBackend_ConformsOnOlderKernels(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -27,16 +29,19 @@ type Fake struct {
 	Failure string
 	// Hold, where it is set, lets the stage wait in the middle of confining itself. Unconfined orders do not wait.
 	Hold *Hold
+	// Handed is what the stage hands over: for each kind the reading end of a pipe that says the kind and ends.
+	Handed []platform.Handed
 
 	mu       sync.Mutex // guards confined
 	confined []*policy.Policy
 }
 
-// fakeConfinement is what a Fake tells ConfineFake.
-type fakeConfinement struct {
+// fakeOrders are what a Fake tells ConfineFake.
+type fakeOrders struct {
 	Enforcement platform.Enforcement `json:"enforcement"`
 	Failure     string               `json:"failure"`
 	Hold        *Hold                `json:"hold"`
+	Handed      []platform.Handed    `json:"handed"`
 }
 
 // Name is "fake".
@@ -65,9 +70,10 @@ func (f *Fake) Confine(p *policy.Policy) (platform.Confinement, error) {
 	defer f.mu.Unlock()
 	f.confined = append(f.confined, p)
 	if f.Unavailable != nil {
-		return nil, f.Unavailable
+		return platform.Confinement{}, f.Unavailable
 	}
-	return json.Marshal(fakeConfinement{Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold})
+	orders, err := json.Marshal(fakeOrders{Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed})
+	return platform.Confinement{Orders: orders}, err
 }
 
 // Confined returns every policy that Confine was called with so far, in order.
@@ -97,18 +103,40 @@ func allProtections(p platform.Protection) map[string]platform.Protection {
 }
 
 // ConfineFake is the stage's half of Fake.
-func ConfineFake(c platform.Confinement) (platform.Enforcement, error) {
-	var order fakeConfinement
-	if err := json.Unmarshal(c, &order); err != nil {
-		return platform.Enforcement{}, fmt.Errorf("read fake confinement: %w", err)
+func ConfineFake(order *platform.Order) (platform.Confined, error) {
+	var orders fakeOrders
+	if err := json.Unmarshal(order.Orders, &orders); err != nil {
+		return platform.Confined{}, fmt.Errorf("read fake orders: %w", err)
 	}
-	if order.Hold != nil {
-		if err := order.Hold.wait(); err != nil {
-			return platform.Enforcement{}, err
+	if orders.Hold != nil {
+		if err := orders.Hold.wait(); err != nil {
+			return platform.Confined{}, err
 		}
 	}
-	if order.Failure != "" {
-		return platform.Enforcement{}, errors.New(order.Failure)
+	if orders.Failure != "" {
+		return platform.Confined{}, errors.New(orders.Failure)
 	}
-	return order.Enforcement, nil
+	confined := platform.Confined{Enforcement: orders.Enforcement}
+	for _, kind := range orders.Handed {
+		fd, err := telling(string(kind))
+		if err != nil {
+			return platform.Confined{}, err
+		}
+		confined.Handed = append(confined.Handed, platform.HandedFile{Kind: kind, FD: fd})
+	}
+	return confined, nil
+}
+
+// telling is the reading end of a pipe that holds a text.
+func telling(text string) (int, error) {
+	var ends [2]int
+	if err := unix.Pipe(ends[:]); err != nil {
+		return 0, fmt.Errorf("make pipe: %w", err)
+	}
+	unix.CloseOnExec(ends[0])
+	defer unix.Close(ends[1])
+	if _, err := unix.Write(ends[1], []byte(text)); err != nil {
+		return 0, fmt.Errorf("fill pipe: %w", err)
+	}
+	return ends[0], nil
 }

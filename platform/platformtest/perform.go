@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -48,19 +49,25 @@ func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	return &policy.Policy{Restricted: true, Rules: append(all, rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore}
 }
 
+// Job is an order with the confinement that it is carried out under.
+type Job struct {
+	platform.Order
+	Confinement platform.Confinement
+}
+
 // Order is the order to run an actor in the root directory with an empty environment, unconfined.
-func Order(t testing.TB, acts ...Act) platform.Order {
+func Order(t testing.TB, acts ...Act) Job {
 	t.Helper()
 	script, err := json.Marshal(append([]Act{}, acts...)) // never null, which would be silent
 	if err != nil {
 		t.Fatal(err)
 	}
 	self := Self(t)
-	return platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{}, Dir: "/"}
+	return Job{Order: platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{}, Dir: "/"}}
 }
 
 // Confined is the order of Order under a policy. A backend that cannot confine fails the test.
-func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...Act) platform.Order {
+func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...Act) Job {
 	t.Helper()
 	order := Order(t, acts...)
 	var err error
@@ -72,7 +79,7 @@ func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...
 
 // Perform carries out an order whose program is an actor, waits for its end, and returns a result for each act, with what the stage
 // reported. The test fails where the actor did not run.
-func Perform(t testing.TB, backend platform.Backend, order platform.Order) ([]Result, platform.Enforcement) {
+func Perform(t testing.TB, backend platform.Backend, order Job) ([]Result, platform.Enforcement) {
 	t.Helper()
 	output, enforcement, err := Output(backend, order)
 	if err != nil {
@@ -96,7 +103,7 @@ func decode(output []byte) []Result {
 
 // Output carries out an order, with the null device as stdin, waits for the program's end, and returns what it wrote to its stdout. An
 // exit status other than 0 is an error.
-func Output(backend platform.Backend, order platform.Order) ([]byte, platform.Enforcement, error) {
+func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, platform.Enforcement{}, err
@@ -109,23 +116,29 @@ func Output(backend platform.Backend, order platform.Order) ([]byte, platform.En
 	defer read.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	process, enforcement, err := platform.Launch(ctx, backend, order, [3]*os.File{null, write, os.Stderr},
-		&syscall.SysProcAttr{Setsid: true}, func(int) error { return nil })
+	launched, err := platform.Launch(ctx, backend, platform.Target{
+		Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{null, write, os.Stderr},
+		Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+	})
 	write.Close() // or the end of the output would never be seen
 	if err != nil {
 		return nil, platform.Enforcement{}, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = process.Kill() })
+	enforcement := launched.Enforcement
+	if launched.Supervision != nil {
+		defer launched.Supervision.Close()
+	}
+	stop := context.AfterFunc(ctx, func() { _ = launched.Process.Signal(syscall.SIGKILL) })
 	defer stop()
 	output, readErr := io.ReadAll(read)
-	state, err := process.Wait()
+	status, err := launched.Process.Wait(false)
 	switch {
 	case err != nil:
 		return output, enforcement, err
 	case readErr != nil:
 		return output, enforcement, readErr
-	case !state.Success():
-		return output, enforcement, fmt.Errorf("run %s: %s", order.Program, state)
+	case status != 0:
+		return output, enforcement, fmt.Errorf("run %s: wait status %#x", order.Program, int(status))
 	}
 	return output, enforcement, nil
 }

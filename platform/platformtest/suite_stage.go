@@ -19,7 +19,7 @@ import (
 
 func environmentIsExact(t *testing.T, s suite) {
 	want := []string{"ONE=1", "EMPTY=", "WITH=a=b\n c", "TWICE=1", "TWICE=2"}
-	for name, order := range map[string]platform.Order{
+	for name, order := range map[string]Job{
 		"unconfined": Order(t, Act{Verb: Environ}),
 		"confined":   Confined(t, s.backend, Policy(t), Act{Verb: Environ}),
 	} {
@@ -34,7 +34,7 @@ func environmentIsExact(t *testing.T, s suite) {
 
 func workingDirectory(t *testing.T, s suite) {
 	dir := newScene(t).dir
-	for name, order := range map[string]platform.Order{
+	for name, order := range map[string]Job{
 		"unconfined": Order(t, Act{Verb: WorkDir}),
 		"confined":   Confined(t, s.backend, Policy(t), Act{Verb: WorkDir}),
 	} {
@@ -59,7 +59,7 @@ func noDescriptorIsInherited(t *testing.T, s suite) {
 		t.Fatal(err)
 	}
 	mark := identify(&stat)
-	for name, order := range map[string]platform.Order{
+	for name, order := range map[string]Job{
 		"unconfined": Order(t, Act{Verb: Files}),
 		"confined":   Confined(t, s.backend, Policy(t), Act{Verb: Files}),
 	} {
@@ -125,23 +125,23 @@ func failedStepNeverExecutes(t *testing.T, s suite) {
 	marker := filepath.Join(scene.dir, "marker")
 	text := scene.file(t, "text", "no program")
 	for name, test := range map[string]struct {
-		change func(*platform.Order)
+		change func(*Job)
 		want   platform.Failure
 	}{
 		"confinement that makes no sense": {
-			func(o *platform.Order) { o.Confinement = platform.Confinement(`"nonsense"`) },
+			func(o *Job) { o.Confinement.Orders = platform.Orders(`"nonsense"`) },
 			platform.Failure{Step: platform.StepConfine},
 		},
 		"missing directory": {
-			func(o *platform.Order) { o.Dir = marker + "/no/such" },
+			func(o *Job) { o.Dir = marker + "/no/such" },
 			platform.Failure{Step: platform.StepDirectory, Path: marker + "/no/such", Cause: unix.ENOENT.Error()},
 		},
 		"missing program": {
-			func(o *platform.Order) { o.Program = marker + "/no/such" },
+			func(o *Job) { o.Program = marker + "/no/such" },
 			platform.Failure{Step: platform.StepProgram, Path: marker + "/no/such", Cause: unix.ENOENT.Error()},
 		},
 		"program that is none": {
-			func(o *platform.Order) { o.Program = text },
+			func(o *Job) { o.Program = text },
 			platform.Failure{Step: platform.StepProgram, Path: text, Cause: unix.EACCES.Error(), Denied: true},
 		},
 	} {
@@ -195,7 +195,7 @@ func twentyLaunchesAtOnce(t *testing.T, s suite) {
 }
 
 // controlChild runs an order's program directly, with every inheritable descriptor.
-func controlChild(t *testing.T, order platform.Order) string {
+func controlChild(t *testing.T, order Job) string {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {

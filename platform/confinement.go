@@ -1,0 +1,42 @@
+package platform
+
+import (
+	"encoding/json"
+	"os"
+	"syscall"
+)
+
+// Confinement is one session's sandbox as a backend prepares it in the sidecar. The zero value confines nothing.
+type Confinement struct {
+	// Orders are for the backend's own half in the stage; nil leaves the process unconfined.
+	Orders Orders
+	// OwnTerminal is true where the stage opens the session's terminal itself, in a place that belongs to the session, when the order asks
+	// for a terminal. Otherwise the sidecar opens it.
+	OwnTerminal bool
+	// Attach, where it is not nil, changes the attributes that the stage is started with.
+	Attach func(*syscall.SysProcAttr)
+	// Supervise, where it is not nil, takes over the listener that the stage hands over, before anything of the session runs. The listener
+	// is its to close.
+	Supervise func(listener *os.File) (Supervision, error)
+}
+
+// Supervision is what the sidecar does for a confined session as long as that lives.
+type Supervision interface {
+	// Close ends it. What the session would need it for fails from then on. Closing twice is harmless.
+	Close() error
+}
+
+// Orders are what a backend tells its own half in the stage, in a form only the two understand.
+type Orders json.RawMessage
+
+// MarshalJSON passes the bytes through; nil is null.
+func (o Orders) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON passes the bytes through; null is nil.
+func (o *Orders) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*o = nil
+		return nil
+	}
+	return (*json.RawMessage)(o).UnmarshalJSON(data)
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package platform
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// conn is the sidecar's end of the handshake. It keeps the descriptors that come with what is read; see unix(7), SCM_RIGHTS.
+type conn struct {
+	*os.File
+	handed []*os.File
+}
+
+// mostHanded bounds the descriptors of one message.
+const mostHanded = 4
+
+// Read reads bytes, and takes the descriptors that come with them.
+func (c *conn) Read(p []byte) (int, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	control := make([]byte, unix.CmsgSpace(mostHanded*4))
+	var n, controlled int
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, controlled, _, _, failed = unix.Recvmsg(int(fd), p, control, receiveFlags)
+			if !errors.Is(failed, unix.EINTR) {
+				return !errors.Is(failed, unix.EAGAIN)
+			}
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && controlled > 0 {
+		err = c.take(control[:controlled])
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (c *conn) take(control []byte) error {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return fmt.Errorf("read what the stage hands over: %w", err)
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return fmt.Errorf("read what the stage hands over: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd) // where receiving could not do it at once
+			c.handed = append(c.handed, os.NewFile(uintptr(fd), "handed over"))
+		}
+	}
+	return nil
+}
+
+// drop closes what was handed over and nobody has taken.
+func (c *conn) drop() {
+	for _, file := range c.handed {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// socketpair returns both ends of a stream socket; the runtime's poller serves the first, so that deadlines work on it.
+func socketpair() (ours *conn, theirs *os.File, err error) {
+	// Other goroutines start processes too; the lock keeps the descriptors out of them until they are close-on-exec.
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return &conn{File: os.NewFile(uintptr(fds[0]), "handshake")}, os.NewFile(uintptr(fds[1]), "stage end of handshake"), nil
+}

@@ -1,0 +1,133 @@
+//go:build unix
+
+package platform_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+)
+
+// handing is a backend whose stage hands over the descriptors of Handed, each a file that says what it is.
+func handing(t *testing.T, kinds ...platform.Handed) (*platformtest.Fake, platformtest.Job) {
+	t.Helper()
+	fake := &platformtest.Fake{Handed: kinds}
+	return fake, platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Files})
+}
+
+// supervision counts how often it is closed.
+type supervision struct{ closed atomic.Int32 }
+
+func (s *supervision) Close() error {
+	s.closed.Add(1)
+	return nil
+}
+
+// start launches a job with the null device as its streams.
+func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platform.Launched, error) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	launched, err := platform.Launch(patient(t), fake, platform.Target{
+		Order: job.Order, Confinement: job.Confinement, Streams: [3]*os.File{null, null, null},
+		Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+	})
+	if err == nil {
+		t.Cleanup(func() {
+			if status, err := launched.Process.Wait(false); err != nil || status != 0 {
+				t.Errorf("wait status %#x, %v", int(status), err)
+			}
+		})
+	}
+	return launched, err
+}
+
+func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
+	t.Parallel()
+	fake, job := handing(t, platform.HandedListener, platform.HandedTerminal)
+	watching := &supervision{}
+	said := ""
+	job.Confinement.Supervise = func(listener *os.File) (platform.Supervision, error) {
+		said = readAll(t, listener)
+		return watching, nil
+	}
+	job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
+	launched, err := start(t, fake, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, launched.Terminal); got != "terminal" || said != "listener" {
+		t.Errorf("the terminal is %q, the listener %q", got, said)
+	}
+	if launched.Supervision != watching || watching.closed.Load() != 0 {
+		t.Errorf("supervision is %v, closed %d times", launched.Supervision, watching.closed.Load())
+	}
+}
+
+func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("no room")
+	for name, test := range map[string]struct {
+		handed    []platform.Handed
+		terminal  bool
+		supervise error // what Supervise answers; errUnasked: there is none
+		says      string
+	}{
+		"a terminal that was not asked for": {[]platform.Handed{platform.HandedTerminal}, false, errUnasked, "not asked for"},
+		"a listener that was not asked for": {[]platform.Handed{platform.HandedListener}, true, errUnasked, "not asked for"},
+		"two terminals":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedTerminal}, true, errUnasked, "not asked for"},
+		"something unknown":                 {[]platform.Handed{"what"}, true, nil, "not asked for"},
+		"nothing for a terminal":            {nil, true, errUnasked, "hands over no terminal"},
+		"nothing to supervise":              {nil, false, nil, "hands over nothing to supervise"},
+		"no supervisor":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedListener}, true, refused, "no room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake, job := handing(t, test.handed...)
+			marker := t.TempDir() + "/marker"
+			job.Order = platformtest.Order(t, platformtest.Act{Verb: platformtest.Create, Path: marker}).Order
+			watching := &supervision{}
+			if test.terminal {
+				job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
+			}
+			if !errors.Is(test.supervise, errUnasked) {
+				job.Confinement.Supervise = func(listener *os.File) (platform.Supervision, error) {
+					listener.Close()
+					if test.supervise != nil {
+						return nil, test.supervise
+					}
+					return watching, nil
+				}
+			}
+			if _, err := start(t, fake, job); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error is %v, want one that says %q", err, test.says)
+			}
+			if _, err := os.Stat(marker); len(test.handed) > 0 && err == nil {
+				t.Error("the program ran without its supervisor")
+			}
+		})
+	}
+}
+
+var errUnasked = errors.New("there is no supervisor")
+
+func readAll(t *testing.T, file *os.File) string {
+	t.Helper()
+	defer file.Close()
+	data, err := io.ReadAll(file)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(data)
+}
