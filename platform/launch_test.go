@@ -200,7 +200,7 @@ func TestLaunch_FindsTheProgramInThePathOfTheOrder(t *testing.T) {
 func TestProbeStage_ReportsAndEnds(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{}
-	confinement, err := fake.Confine(platformtest.Policy(t))
+	confinement, err := fake.Confine(platformtest.Policy(t), platform.Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,7 +214,7 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 		}
 		asked = withRuntimeDir(asked, runtimeDir)
 	}
-	if target.Confinement, err = s.Backend.Confine(asked); err != nil {
+	if target.Confinement, err = s.Backend.Confine(asked, platform.Needs{}); err != nil {
 		if refusal := unavailable(asked, err); refusal != nil {
 			return "", refusal
 		}

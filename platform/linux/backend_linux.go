@@ -21,7 +21,7 @@ func (Backend) Stage() (string, []string) {
 }
 
 // Confine translates the policy for this kernel, which must have both Landlock and filters of system calls.
-func (Backend) Confine(p *policy.Policy) (platform.Confinement, error) {
+func (Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
@@ -44,7 +44,7 @@ func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 		Protected:  []policy.Protected{{Path: "/"}},
 		OnDenied:   policy.Report,
 	}
-	confinement, err := b.Confine(strictest)
+	confinement, err := b.Confine(strictest, platform.Needs{})
 	if err != nil {
 		return absent(err)
 	}

@@ -40,7 +40,7 @@ type older struct {
 	abi int
 }
 
-func (o older) Confine(p *policy.Policy) (platform.Confinement, error) {
+func (o older) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
 	orders, err := json.Marshal(Translate(p, o.abi))
 	return platform.Confinement{Orders: orders}, err
 }

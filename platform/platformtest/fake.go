@@ -31,9 +31,12 @@ type Fake struct {
 	Hold *Hold
 	// Handed is what the stage hands over: for each kind the reading end of a pipe that says the kind and ends.
 	Handed []platform.Handed
+	// Supervise becomes that of every confinement; Handed must then hold a platform.HandedListener.
+	Supervise func(listener *os.File) (platform.Supervision, error)
 
-	mu       sync.Mutex // guards confined
+	mu       sync.Mutex // guards what follows
 	confined []*policy.Policy
+	needed   []platform.Needs
 }
 
 // fakeOrders are what a Fake tells ConfineFake.
@@ -64,16 +67,17 @@ func (f *Fake) Probe(context.Context) map[string]platform.Protection {
 	return f.enforcement().Protections
 }
 
-// Confine notes the policy.
-func (f *Fake) Confine(p *policy.Policy) (platform.Confinement, error) {
+// Confine notes the policy and the needs.
+func (f *Fake) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.confined = append(f.confined, p)
+	f.needed = append(f.needed, needs)
 	if f.Unavailable != nil {
 		return platform.Confinement{}, f.Unavailable
 	}
 	orders, err := json.Marshal(fakeOrders{Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed})
-	return platform.Confinement{Orders: orders}, err
+	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
 }
 
 // Confined returns every policy that Confine was called with so far, in order.
@@ -81,6 +85,13 @@ func (f *Fake) Confined() []*policy.Policy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.confined)
+}
+
+// Needed returns the needs that Confine was called with so far, in order.
+func (f *Fake) Needed() []platform.Needs {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.needed)
 }
 
 func (f *Fake) enforcement() platform.Enforcement {

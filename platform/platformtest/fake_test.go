@@ -5,6 +5,7 @@ package platformtest_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestFake_ReportsWhatItIsTold(t *testing.T) {
 func TestFake_Unavailable(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Unavailable: platform.ErrUnavailable}
-	if _, err := fake.Confine(&policy.Policy{}); !errors.Is(err, platform.ErrUnavailable) {
+	if _, err := fake.Confine(&policy.Policy{}, platform.Needs{}); !errors.Is(err, platform.ErrUnavailable) {
 		t.Errorf("error is %v", err)
 	}
 	for name, protection := range fake.Probe(context.Background()) {
@@ -51,6 +52,28 @@ func TestFake_Unavailable(t *testing.T) {
 	}
 	if _, _, err := platformtest.Output(fake, platformtest.Order(t)); err != nil {
 		t.Errorf("an unconfined order fails: %v", err)
+	}
+}
+
+func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("no supervisor today")
+	fake := &platformtest.Fake{
+		Handed: []platform.Handed{platform.HandedListener},
+		Supervise: func(listener *os.File) (platform.Supervision, error) {
+			return nil, errors.Join(refused, listener.Close())
+		},
+	}
+	order := platformtest.Order(t)
+	var err error
+	if order.Confinement, err = fake.Confine(&policy.Policy{}, platform.Needs{ForkGate: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := platformtest.Output(fake, order); !errors.Is(err, refused) {
+		t.Errorf("error is %v", err)
+	}
+	if needed := fake.Needed(); len(needed) != 1 || !needed[0].ForkGate {
+		t.Errorf("needs seen: %v", needed)
 	}
 }
 

@@ -170,7 +170,7 @@ func workingDirectoryIsNoGrant(t *testing.T, s suite) {
 func programMustBeGranted(t *testing.T, s suite) {
 	order := Order(t)
 	var err error
-	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}); err != nil {
+	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}, platform.Needs{}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = Output(s.backend, order)
