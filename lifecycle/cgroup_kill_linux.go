@@ -34,6 +34,9 @@ func killCgroup(ctx context.Context, dir string) (int, error) {
 		return 0, err
 	}
 	if err := writeCgroup(filepath.Join(dir, "cgroup.kill"), "1"); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return 0, nil // removed since, by whoever had killed it: the file is not missing for want of a kernel that has it
+		}
 		return len(members), freezeAndKill(ctx, dir, events)
 	} else if err != nil {
 		return 0, err
@@ -74,7 +77,7 @@ func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
 		}
 		if ctx.Err() != nil {
 			members, _ := cgroupMembers(dir)
-			return fmt.Errorf("kill cgroup %s: %d left %v: %w", dir, len(members), members, ErrSurvivors)
+			return fmt.Errorf("kill cgroup %s: %w", dir, &Survivors{PIDs: members})
 		}
 		// The slice bounds how late the end of ctx is noticed; it delays nothing else.
 		fds := []unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,19 +52,6 @@ func openCgroupTree() (*cgroupTree, error) {
 		return nil, err
 	}
 	return tree, nil
-}
-
-// startTime is field 22 of /proc/PID/stat, in clock ticks since boot.
-func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return "", fmt.Errorf("read start time: %w", err)
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return "", fmt.Errorf("read start time: /proc/%d/stat is too short", pid)
-	}
-	return string(fields[19]), nil
 }
 
 // endCgroup kills and removes a dead sidecar's subtree. The name comes from a file, so it must be one of ours, in a cgroup v2.

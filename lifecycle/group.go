@@ -2,12 +2,8 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"os"
 )
-
-// ErrSurvivors means that processes were still alive when the time to kill them had run out.
-var ErrSurvivors = errors.New("processes survived being killed")
 
 // Mechanisms of tracking, as they stand in spawn replies.
 const (
@@ -34,7 +30,7 @@ type Group interface {
 	// terminal. attr is changed.
 	Start(path string, argv []string, attr *os.ProcAttr) (Process, error)
 	// Kill ends every process of the group and returns how many it had to kill, once the group is empty. When ctx ends first, the
-	// error wraps ErrSurvivors.
+	// error wraps a *Survivors.
 	Kill(ctx context.Context) (killed int, err error)
 	// MakeDir makes a private directory that goes with the group, also where this process dies first. Its path is real, and short,
 	// because a socket's path is limited to 107 bytes (unix(7)).

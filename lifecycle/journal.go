@@ -180,8 +180,7 @@ func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 		if now, err := startTime(sid); err == nil && now != start {
 			continue
 		}
-		group := &sessionGroup{sid: sid}
-		_, err := group.Kill(ctx)
+		_, err := endSession(ctx, sid)
 		failures = append(failures, err)
 	}
 	for _, dir := range dirs {

@@ -5,11 +5,9 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // sessionGroup is the group of last resort: every process whose session id is the leader's. Job control puts each job into a process
@@ -51,10 +49,6 @@ func (g *sessionGroup) add(pid int) error {
 	return nil
 }
 
-// killInterval is the pause between two looks at a session that is dying; a killed process is gone within a millisecond unless
-// it sits in an uninterruptible system call.
-const killInterval = 2 * time.Millisecond
-
 func (g *sessionGroup) Kill(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	sid := g.sid
@@ -62,25 +56,37 @@ func (g *sessionGroup) Kill(ctx context.Context) (int, error) {
 	if sid == 0 {
 		return 0, nil
 	}
-	killed := map[int]bool{}
-	for {
-		// A process that forks between the look and the kill leaves a child for the next look: only a look that finds nobody ends it.
-		alive, err := sessionMembers(sid)
+	killed, err := endSession(ctx, sid)
+	if err != nil {
+		err = fmt.Errorf("kill session %d: %w", sid, err)
+	}
+	return killed, err
+}
+
+// endSession kills every process whose session id this is, and what descends from those.
+func endSession(ctx context.Context, sid int) (int, error) {
+	killed, err := hunt{
+		look: func() iter.Seq2[prey, error] {
+			return lookIn(func(entry processEntry) bool { return entry.session == sid })
+		},
+		kill:  killExactly,
+		pause: sleep,
+	}.converge(ctx)
+	return len(killed), err
+}
+
+// lookIn finds the living among the roots and their descendants.
+func lookIn(root func(processEntry) bool) iter.Seq2[prey, error] {
+	return func(yield func(prey, error) bool) {
+		table, err := processTable()
 		if err != nil {
-			return len(killed), fmt.Errorf("list processes of session %d: %w", sid, err)
+			yield(prey{}, err)
+			return
 		}
-		if len(alive) == 0 {
-			return len(killed), nil
-		}
-		for _, pid := range alive {
-			if unix.Kill(pid, unix.SIGKILL) == nil {
-				killed[pid] = true
+		for _, found := range living(lineage(table, root)) {
+			if !yield(found, nil) {
+				return
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return len(killed), fmt.Errorf("kill session %d: %d left: %w", sid, len(alive), ErrSurvivors)
-		case <-time.After(killInterval):
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
 	}
 }
 
-func TestSessionMembers_LeavesOutZombies(t *testing.T) {
+func TestProcessTable_TellsZombies(t *testing.T) {
 	t.Parallel()
 	command := helper("wait")
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -132,4 +132,16 @@ func TestSessionMembers_LeavesOutZombies(t *testing.T) {
 		t.Errorf("a zombie counts: %v, %v", members, err)
 	}
 	_ = command.Wait()
+}
+
+// sessionMembers lists the living processes of a session.
+func sessionMembers(sid int) ([]int, error) {
+	table, err := processTable()
+	var members []int
+	for _, entry := range table {
+		if entry.session == sid && !entry.dead {
+			members = append(members, entry.pid)
+		}
+	}
+	return members, err
 }

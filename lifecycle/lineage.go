@@ -1,0 +1,41 @@
+package lifecycle
+
+// processEntry is what the system's table says of one process.
+type processEntry struct {
+	prey
+	parent  int
+	session int
+	// dead is true of a zombie: it has ended, and nobody has waited for it yet.
+	dead bool
+}
+
+// lineage picks the roots out of a table, and everything that descends from them. The table was not read at one moment, so it may hold a
+// child whose parent it has missed, and that child is missed too.
+func lineage(table []processEntry, root func(processEntry) bool) []processEntry {
+	children := map[int][]processEntry{}
+	var found []processEntry
+	for _, entry := range table {
+		if root(entry) {
+			found = append(found, entry)
+		} else {
+			children[entry.parent] = append(children[entry.parent], entry)
+		}
+	}
+	for i := 0; i < len(found); i++ {
+		pid := found[i].pid
+		found = append(found, children[pid]...)
+		delete(children, pid) // a number that was given away while the table was read could lead in a circle
+	}
+	return found
+}
+
+// living leaves out what has ended.
+func living(entries []processEntry) []prey {
+	var alive []prey
+	for _, entry := range entries {
+		if !entry.dead {
+			alive = append(alive, entry.prey)
+		}
+	}
+	return alive
+}

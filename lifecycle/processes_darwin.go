@@ -1,0 +1,60 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// szomb is a process state as in <sys/proc.h>.
+const szomb = 5
+
+// processTable lists every process, as it was at one moment but for the session ids.
+func processTable() ([]processEntry, error) {
+	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var table []processEntry
+	for i := range procs {
+		entry := entryOf(&procs[i])
+		entry.session, err = unix.Getsid(entry.pid)
+		if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) { // ended since, or another user's
+			return nil, fmt.Errorf("list processes: %w", err)
+		}
+		table = append(table, entry)
+	}
+	return table, nil
+}
+
+func entryOf(proc *unix.KinfoProc) processEntry {
+	start := proc.Proc.P_starttime
+	return processEntry{
+		prey:   prey{pid: int(proc.Proc.P_pid), birth: uint64(start.Sec*1e6 + int64(start.Usec))},
+		parent: int(proc.Eproc.Ppid),
+		dead:   proc.Proc.P_stat == szomb,
+	}
+}
+
+// startTime tells a process from others that have its number at other times: its start, in microseconds since the epoch.
+func startTime(pid int) (string, error) {
+	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return "", fmt.Errorf("read start time of process %d: %w", pid, err)
+	}
+	return strconv.FormatUint(entryOf(proc).birth, 10), nil
+}
+
+// killExactly kills a process that is what it was when it was looked at.
+func killExactly(target prey) error {
+	proc, err := unix.SysctlKinfoProc("kern.proc.pid", target.pid)
+	if err != nil {
+		return unix.ESRCH // the call finds nothing, and says EIO
+	}
+	if now := entryOf(proc); now.birth != target.birth || now.dead {
+		return unix.ESRCH
+	}
+	return unix.Kill(target.pid, unix.SIGKILL)
+}
