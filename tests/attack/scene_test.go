@@ -4,36 +4,15 @@ package attack
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, removeVictim) }
-
-var buildVictim = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "sidecar-victim-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "victim")
-	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/tests/victim")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	command.Stderr = os.Stderr
-	return path, command.Run()
-})
-
-func removeVictim() {
-	if path, err := buildVictim(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // scene is a world with the victim in its project, where sessions may execute it.
 type scene struct {
@@ -53,21 +32,7 @@ func newScene(t testing.TB) *scene {
 // copyVictim puts a copy of the victim at a path.
 func (s *scene) copyVictim(path string) {
 	s.t.Helper()
-	built, err := buildVictim()
-	if err != nil {
-		s.t.Fatalf("build victim: %v", err)
-	}
-	program, err := os.ReadFile(built)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	// A child that another test forks meanwhile would hold the file open for writing until it execs, and the kernel executes no such
-	// file (ETXTBSY). The lock keeps forks out.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, program, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Victim(s.t, "tests/victim", path)
 }
 
 // inside and outside name a file in the project, or in the directory that is not granted.

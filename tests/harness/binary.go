@@ -3,55 +3,84 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
-// built is the directory of what build has built; "" until then. It is read when no test runs any more.
-var built string
+const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
 
-var build = sync.OnceValues(func() (string, error) {
-	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
-		return given, nil
-	}
-	if err := noteSources(); err != nil {
-		return "", err
-	}
+// builtDir makes the directory of what is built for a test process.
+var builtDir = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "sidecar-build-")
 	if err != nil {
 		return "", err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // tests may run it as another user
+	return dir, os.Chmod(dir, 0o755) // tests may run what is in it as another user
+})
+
+// builds holds, by package, a function that builds it once and returns the program's path.
+var builds sync.Map
+
+// program builds one of the module's commands, once in a test process.
+func program(t testing.TB, pkg string) string {
+	t.Helper()
+	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) { return goBuild(pkg) }))
+	built, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatalf("build %s: %v", pkg, err)
+	}
+	return built
+}
+
+func goBuild(pkg string) (string, error) {
+	if err := noteSources(); err != nil {
 		return "", err
 	}
-	built = dir
-	path := filepath.Join(dir, "sandbox-sidecar")
-	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar")
+	dir, err := builtDir()
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, path.Base(pkg))
+	command := exec.Command("go", "build", "-trimpath", "-o", out, module+pkg)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stderr = os.Stderr
-	return path, command.Run()
-})
+	return out, command.Run()
+}
 
 // Binary is the path of the sidecar, built once in a test process, or SIDECAR_BINARY where that is set.
 func Binary(t testing.TB) string {
 	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatalf("build sidecar: %v", err)
+	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
+		return given
 	}
-	return path
+	return program(t, "cmd/sandbox-sidecar")
 }
 
-// Main runs a package's tests and removes the binary that was built for them, and what else the package made for all its tests.
-// TestMain calls it.
-func Main(m *testing.M, cleanups ...func()) {
-	status := m.Run()
-	for _, cleanup := range cleanups {
-		cleanup()
+// Victim puts a copy of a hostile program, the given package of this module, where the test wants it: to be executed in a session it must
+// lie where sessions may execute it.
+func Victim(t testing.TB, pkg, path string) {
+	t.Helper()
+	text, err := os.ReadFile(program(t, pkg))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if built != "" {
-		os.RemoveAll(built)
+	// A child that another test forks meanwhile would hold the file open for writing until it execs, and the kernel executes no such
+	// file (ETXTBSY). The lock keeps forks out.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Main runs a package's tests and removes what was built for them. TestMain calls it.
+func Main(m *testing.M) {
+	status := m.Run()
+	if dir, err := builtDir(); err == nil {
+		os.RemoveAll(dir)
 	}
 	os.Exit(status)
 }

@@ -4,36 +4,15 @@ package syscalls
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func TestMain(m *testing.M) {
-	harness.Main(m, func() {
-		if path, err := buildVictim(); err == nil {
-			os.RemoveAll(filepath.Dir(path))
-		}
-	})
-}
-
-var buildVictim = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "sidecar-victim-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "victim")
-	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/sandbox-sidecar/sandbox-sidecar/tests/syscalls/victim")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	command.Stderr = os.Stderr
-	return path, command.Run()
-})
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // scene is an editor in a world with the victim in its project.
 type scene struct {
@@ -44,19 +23,9 @@ type scene struct {
 
 func newScene(t testing.TB, settings string) *scene {
 	t.Helper()
-	built, err := buildVictim()
-	if err != nil {
-		t.Fatalf("build victim: %v", err)
-	}
-	program, err := os.ReadFile(built)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := harness.NewWorld(t)
 	s := &scene{t: t, victim: filepath.Join(w.Project, "victim")}
-	if err := os.WriteFile(s.victim, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.Victim(t, "tests/syscalls/victim", s.victim)
 	s.Editor = harness.Start(t, w, harness.Options{Settings: settings})
 	return s
 }
