@@ -195,8 +195,10 @@ func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 	if status := command.ProcessState.ExitCode(); err != nil || status != 7 {
 		t.Fatalf("exit status %d, output %q", status, out)
 	}
-	mustBeDead(t, "after exec", []int{pid})
-	if left := cgroups(t, command.Process.Pid); len(left) != 0 {
+	if harness.Alive(pid) {
+		t.Errorf("process %d is alive", pid)
+	}
+	if left := harness.Cgroups(command.Process.Pid); len(left) != 0 {
 		t.Errorf("cgroups are left: %s", left)
 	}
 }

@@ -218,3 +218,15 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 
 // offline are settings that ask for everything, the network to be off included: what is not asked for is not promised.
 func offline() string { return harness.Settings(harness.Sandbox{"allow_network": false}) }
+
+// announced waits for the process id that a victim writes, and returns it.
+func announced(t testing.TB, s *scene) int {
+	t.Helper()
+	pid := 0
+	harness.Eventually(t, "victim writes its process id", func() bool {
+		var err error
+		pid, err = strconv.Atoi(harness.Read(t, s.inside("pid")))
+		return err == nil
+	})
+	return pid
+}

@@ -3,12 +3,16 @@ package harness
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
@@ -24,10 +28,12 @@ sleep 0.01
 setsid "$0" $(($1 - 1)) "$2" &
 `
 
-// breeder starts the seven and says so when they run. Each sleep is exec'ed under a name that holds the token.
+// breeder starts the seven and says so when they run. Each sleep is exec'ed under a name that holds the token. SIGUSR1 ends it with
+// status 8.
 const breeder = `#!/bin/bash
 token=$1
 lie() { exec -a "lie-$token-$1" sleep 300; }
+trap 'exit 8' USR1
 lie plain &
 nohup bash -c "exec -a lie-$token-nohup sleep 300" >/dev/null 2>&1 &
 setsid bash -c "exec -a lie-$token-setsid sleep 300" &
@@ -36,7 +42,8 @@ setsid bash -c "exec -a lie-$token-setsid sleep 300" &
 bash -c "kill -STOP \$\$; exec -a lie-$token-stopped sleep 300" stopped-$token &
 "$2" ` + "HOPS" + ` "hop-$token" &
 echo "brood is out"
-sleep 300
+sleep 300 &
+wait $!
 `
 
 // Brood is seven processes in a session that do what is known to survive elsewhere: background, nohup, a session of its own, a double
@@ -47,24 +54,57 @@ type Brood struct {
 	Session *Session
 }
 
-// Release starts a brood in a new session of the given kind, and returns when all of it runs.
+// Release starts a brood in a new session of the given kind, and returns when all of it runs. What a failed test leaves of it is killed
+// with the test.
 func Release(t *testing.T, e *Editor, kind protocol.Kind) *Brood {
 	t.Helper()
-	token := uuid.NewString()
-	dir := e.World.Project
-	hop := filepath.Join(dir, "hop-"+token)
-	script(t, hop, strings.ReplaceAll(hopper, "TOKEN", token))
-	start := filepath.Join(dir, "brood-"+token)
-	script(t, start, strings.ReplaceAll(breeder, "HOPS", strconv.Itoa(hops)))
-	b := &Brood{token: token}
-	b.Session = e.Spawn(protocol.SpawnParams{Kind: kind, Command: start, Args: []string{token, hop}})
+	b, argv := hatch(t, e.World.Project)
+	b.Session = e.Spawn(protocol.SpawnParams{Kind: kind, Command: argv[0], Args: argv[1:]})
 	b.Session.Await("brood is out")
-	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
-		Eventually(t, name+" runs", func() bool { return len(Find("lie-"+token+"-"+name)) == 1 })
-	}
-	Eventually(t, "one is stopped", func() bool { return len(Find("stopped-"+token)) == 1 && stopped(Find("stopped-" + token)[0]) })
-	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+token)) > 0 })
+	b.await(t)
 	return b
+}
+
+// ReleaseAlone starts a brood as a session leader of its own that no sidecar knows, and returns its command too.
+func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
+	t.Helper()
+	b, argv := hatch(t, dir)
+	command := exec.Command(argv[0], argv[1:]...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t)
+	return b, command
+}
+
+// hatch makes a brood that nobody has started yet, and the command line for that.
+func hatch(t *testing.T, dir string) (*Brood, []string) {
+	t.Helper()
+	b := &Brood{token: uuid.NewString()}
+	hop := filepath.Join(dir, "hop-"+b.token)
+	script(t, hop, strings.ReplaceAll(hopper, "TOKEN", b.token))
+	start := filepath.Join(dir, "brood-"+b.token)
+	script(t, start, strings.ReplaceAll(breeder, "HOPS", strconv.Itoa(hops)))
+	t.Cleanup(func() {
+		_ = os.Remove(hop) // a chain may be faster than one look
+		for deadline := time.Now().Add(Patience); len(b.Alive()) > 0 && time.Now().Before(deadline); {
+			for _, pid := range b.Alive() {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	})
+	return b, []string{start, b.token, hop}
+}
+
+// await waits until all of the brood runs.
+func (b *Brood) await(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
+		Eventually(t, name+" runs", func() bool { return len(Find("lie-"+b.token+"-"+name)) == 1 })
+	}
+	Eventually(t, "one is stopped", func() bool { return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0]) })
+	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+b.token)) > 0 })
 }
 
 // script writes a program that the sidecar's user may run, whoever that is.
@@ -81,15 +121,30 @@ func script(t *testing.T, path, text string) {
 // Alive lists the living processes of the brood, and of the script that started it.
 func (b *Brood) Alive() []int { return Find(b.token) }
 
-// Dead waits until none is left, and looks often enough that a chain would have shown itself again.
-func (b *Brood) Dead(t *testing.T) {
+// Dead waits until none is left, and looks often enough that a chain would have shown itself again. It returns when the last was gone.
+func (b *Brood) Dead(t *testing.T) time.Time {
 	t.Helper()
 	Eventually(t, "the brood is dead", func() bool { return len(b.Alive()) == 0 })
+	gone := time.Now()
 	for range 20 {
 		if left := b.Alive(); len(left) > 0 {
 			t.Fatalf("%d processes of the brood are alive again", len(left))
 		}
 	}
+	return gone
+}
+
+// Dying waits until what the session's reply promises to be dead is dead: all of the brood where there is a guarantee, otherwise what has not
+// left the terminal's session. It returns when the last of that was gone.
+func (b *Brood) Dying(t *testing.T) time.Time {
+	t.Helper()
+	if b.Session.Tracking.Guarantee {
+		return b.Dead(t)
+	}
+	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf", "stopped-" + b.token} {
+		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
+	}
+	return time.Now()
 }
 
 // Find lists the living processes with the text in their command lines.

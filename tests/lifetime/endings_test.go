@@ -1,10 +1,9 @@
 package lifetime
 
 import (
-	"os"
+	"errors"
 	"os/exec"
-	"path/filepath"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,54 +13,118 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+// scene is a brood in a sidecar's session.
+type scene struct {
+	*harness.Editor
+	brood   *harness.Brood
+	sidecar int
+	// editor is the process that the sidecar was told to watch; nil where it was told of none.
+	editor *exec.Cmd
 
-// endings are the ways in which a session ends. Each starts the end; that the brood is dead is awaited by the test.
-var endings = []struct {
-	name string
-	end  func(t *testing.T, e *harness.Editor, b *harness.Brood)
-}{
-	{"close", func(t *testing.T, _ *harness.Editor, b *harness.Brood) {
-		result := b.Session.Close(0)
-		if left := b.Alive(); len(left) != 0 || result.Remaining != 0 {
-			t.Errorf("close was answered with %d processes alive", len(left))
-		}
-		if result.Killed < 7 {
-			t.Errorf("close counted %d killed processes, expected 7 or more", result.Killed)
-		}
-	}},
-	{"leader's exit", func(t *testing.T, _ *harness.Editor, b *harness.Brood) {
-		if err := unix.Kill(b.Session.PID, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		b.Session.Exit()
-		if left := b.Alive(); len(left) != 0 {
-			t.Errorf("terminal/exited was sent with %d processes alive", len(left))
-		}
-	}},
-	{"end of stdin", func(_ *testing.T, e *harness.Editor, _ *harness.Brood) { _ = e.HangUp() }},
-	{"SIGTERM", signal(unix.SIGTERM)},
-	{"SIGHUP", signal(unix.SIGHUP)},
-	{"SIGKILL", signal(unix.SIGKILL)},
-	{"SIGSTOP and SIGKILL", func(t *testing.T, e *harness.Editor, b *harness.Brood) {
-		signal(unix.SIGSTOP)(t, e, b)
-		signal(unix.SIGKILL)(t, e, b)
-	}},
+	hangUp sync.Once
+	left   int // the sidecar's exit status, set by hangUp
 }
 
-func signal(number unix.Signal) func(*testing.T, *harness.Editor, *harness.Brood) {
-	return func(t *testing.T, e *harness.Editor, _ *harness.Brood) {
-		if err := unix.Kill(e.Process(), number); err != nil {
-			t.Fatal(err)
+// ending is one way in which a session ends.
+type ending struct {
+	name string
+	// setting arranges what the ending needs before the sidecar starts; nil: nothing.
+	setting func(t *testing.T, s *scene) harness.Options
+	// end starts the end; that the brood is dead is awaited by the test.
+	end func(t *testing.T, s *scene)
+	// status is the sidecar's exit status, or one of those below.
+	status int
+}
+
+const (
+	goesOn   = -1 // the sidecar lives on
+	isKilled = -2 // the sidecar has no exit status, or one that nobody can learn
+)
+
+var endings = []ending{
+	{"close", nil, func(t *testing.T, s *scene) { s.close(t, 0, 8) }, goesOn},
+	// The hang-up ends all but those that ignore it or have left the terminal's session.
+	{"close with grace", nil, func(t *testing.T, s *scene) { s.close(t, 100, 4) }, goesOn},
+	{"leader's exit", nil, func(t *testing.T, s *scene) {
+		kill(t, s.brood.Session.PID, unix.SIGUSR1)
+		if exit := s.exited(t); exit.ExitCode == nil || *exit.ExitCode != 8 {
+			t.Errorf("terminal/exited says %+v", exit)
 		}
+	}, goesOn},
+	{"leader's SIGKILL", nil, func(t *testing.T, s *scene) {
+		kill(t, s.brood.Session.PID, unix.SIGKILL)
+		s.exited(t)
+	}, goesOn},
+	{"shutdown and exit", nil, func(t *testing.T, s *scene) {
+		harness.Call(s.Editor, protocol.Shutdown, protocol.Empty{})
+		s.deadAlready(t, "shutdown was answered")
+		harness.Notify(s.Editor, protocol.Exit, protocol.Empty{})
+	}, 0},
+	{"exit alone", nil, func(_ *testing.T, s *scene) { harness.Notify(s.Editor, protocol.Exit, protocol.Empty{}) }, 1},
+	{"end of stdin", nil, func(_ *testing.T, s *scene) { s.exitStatus() }, 1},
+	{"SIGTERM", nil, signalled(unix.SIGTERM), 128 + 15},
+	{"SIGINT", nil, signalled(unix.SIGINT), 128 + 2},
+	{"SIGHUP", nil, signalled(unix.SIGHUP), 128 + 1},
+	{"SIGKILL", nil, signalled(unix.SIGKILL), isKilled},
+	{"SIGSTOP and SIGKILL", nil, func(t *testing.T, s *scene) {
+		kill(t, s.sidecar, unix.SIGSTOP)
+		kill(t, s.sidecar, unix.SIGKILL)
+	}, isKilled},
+	{"editor's SIGKILL", ownEditor, func(t *testing.T, s *scene) { kill(t, s.Process(), unix.SIGKILL) }, isKilled},
+	{"editor's SIGKILL, with its pipe held by another", watchedEditor, func(t *testing.T, s *scene) { kill(t, s.editor.Process.Pid, unix.SIGKILL) }, 1},
+}
+
+func signalled(number unix.Signal) func(*testing.T, *scene) {
+	return func(t *testing.T, s *scene) { kill(t, s.sidecar, number) }
+}
+
+// ownEditor puts a process between the test and the sidecar that alone holds the sidecar's pipes.
+func ownEditor(t *testing.T, _ *scene) harness.Options {
+	return harness.Options{Wrap: func(command *exec.Cmd) { inRole(t, command, "editor") }}
+}
+
+// watchedEditor makes a process that is the editor by processId alone; the pipes are the test's.
+func watchedEditor(t *testing.T, s *scene) harness.Options {
+	s.editor = exec.Command("sleep", "1000")
+	if err := s.editor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.editor.Process.Kill()
+		_ = s.editor.Wait()
+	})
+	return harness.Options{Initialize: func(p *protocol.InitializeParams) { p.ProcessID = &s.editor.Process.Pid }}
+}
+
+// close closes the session, of which at least so many processes are to be killed.
+func (s *scene) close(t *testing.T, graceMs, killed int) {
+	t.Helper()
+	result := s.brood.Session.Close(graceMs)
+	s.deadAlready(t, "close was answered")
+	if result.Remaining != 0 || result.Killed < killed && s.brood.Session.Tracking.Guarantee {
+		t.Errorf("close says %+v, expected %d or more killed and none left", result, killed)
+	}
+}
+
+func (s *scene) exited(t *testing.T) protocol.ExitedParams {
+	t.Helper()
+	exit := s.brood.Session.Exit()
+	s.deadAlready(t, "terminal/exited was sent")
+	return exit
+}
+
+// deadAlready fails the test where a session with a guarantee was said to have ended too early.
+func (s *scene) deadAlready(t *testing.T, when string) {
+	t.Helper()
+	if left := s.brood.Alive(); len(left) != 0 && s.brood.Session.Tracking.Guarantee {
+		t.Errorf("%s with %d processes alive", when, len(left))
 	}
 }
 
 // However a session ends, sandboxed or not, everything that it ever started is dead, and no trace of its cgroup, its journal or its
-// private directory is left.
+// private directory is left. Where the reply gives no guarantee, that holds for what has not left the terminal's session.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "process_tracking")
 	for _, sandbox := range []struct{ name, settings string }{
 		{"sandboxed", harness.Defaults(nil)}, {"unsandboxed", harness.Off()},
 	} {
@@ -69,103 +132,88 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 			for _, ending := range endings {
 				t.Run(sandbox.name+" "+string(kind)+" "+ending.name, func(t *testing.T) {
 					t.Parallel()
-					w := harness.NewWorld(t)
-					e := harness.Start(t, w, harness.Options{Settings: sandbox.settings})
-					b := harness.Release(t, e, kind)
-					count, sidecar, begun := len(b.Alive()), e.Process(), time.Now()
-					ending.end(t, e, b)
-					b.Dead(t)
-					t.Logf("%s: %d processes dead after %d ms", b.Session.Tracking.Mechanism, count, time.Since(begun).Milliseconds())
-					if ending.name != "close" && ending.name != "leader's exit" {
-						harness.Eventually(t, "the sidecar has ended", func() bool { return !harness.Alive(sidecar) })
-						noTrace(t, w, sidecar)
+					if sandbox.name == "sandboxed" {
+						harness.Require(t, "filesystem")
 					}
+					ending.mustEnd(t, sandbox.settings, kind)
 				})
 			}
 		}
 	}
 }
 
-// noTrace checks what a sidecar that has ended must not leave: in the state directory, among the processes, in the cgroup tree.
-func noTrace(t *testing.T, w *harness.World, sidecar int) {
+func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind) {
 	t.Helper()
-	state := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
-	harness.Eventually(t, "the state directory is empty", func() bool {
-		entries, err := os.ReadDir(state)
-		return err == nil && len(entries) == 0
-	})
-	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Find(state)) == 0 })
-	harness.Eventually(t, "the cgroups are gone", func() bool { return len(cgroupsOf(t, sidecar)) == 0 })
-}
-
-// cgroupsOf lists the cgroup directories that a sidecar of this process id has made, wherever its cgroup is.
-func cgroupsOf(t *testing.T, sidecar int) []string {
-	t.Helper()
-	out, err := exec.Command("find", "/sys/fs/cgroup", "-type", "d", "-name", "sandbox-sidecar-"+itoa(sidecar)+"-*").Output()
-	if err != nil && len(out) == 0 {
-		return nil // directories that vanish while find looks
+	s := &scene{}
+	var options harness.Options
+	if g.setting != nil {
+		options = g.setting(t, s)
 	}
-	return strings.Fields(string(out))
-}
-
-// The watchdog is ended by somebody: the sidecar starts another, and that one does its work.
-func TestAKilledWatchdogIsReplaced(t *testing.T) {
-	t.Parallel()
-	harness.Require(t, "process_tracking")
+	options.Settings = settings
 	w := harness.NewWorld(t)
-	e := harness.Start(t, w, harness.Options{})
-	b := harness.Release(t, e, protocol.Tool)
-	state := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
-	first := harness.Find(state)
-	if len(first) != 1 {
-		t.Fatalf("%d watchdogs run, expected 1", len(first))
+	s.Editor = harness.Start(t, w, options)
+	s.sidecar = s.Process()
+	if g.name == "editor's SIGKILL" {
+		s.sidecar = sidecarOf(t, s.Process())
 	}
-	if err := unix.Kill(first[0], unix.SIGKILL); err != nil {
-		t.Fatal(err)
+	s.brood = harness.Release(t, s.Editor, kind)
+	count, begun := len(s.brood.Alive()), time.Now()
+	g.end(t, s)
+	gone := s.brood.Dying(t)
+	t.Logf("%s, guarantee %t: %d processes dead after %d ms", s.brood.Session.Tracking.Mechanism, s.brood.Session.Tracking.Guarantee,
+		count, gone.Sub(begun).Milliseconds())
+	if g.status == goesOn {
+		if _, status := s.Tool("true"); status != 0 {
+			t.Errorf("the sidecar does not start another session")
+		}
+		s.exitStatus()
 	}
-	harness.Eventually(t, "another watchdog runs", func() bool {
-		now := harness.Find(state)
-		return len(now) == 1 && now[0] != first[0]
-	})
-	e.Log.Await(t, "watchdog has died")
-	signal(unix.SIGKILL)(t, e, b)
-	b.Dead(t)
-	harness.Eventually(t, "the sidecar has ended", func() bool { return !harness.Alive(e.Process()) })
+	harness.NoTrace(t, w, s.sidecar)
+	if got := s.exitStatus(); g.status >= 0 && got != g.status {
+		t.Errorf("exit status %d, expected %d", got, g.status)
+	}
 }
 
-// The sidecar and its watchdog are killed together: the next sidecar of the same user sweeps up what they left, and touches nothing of
-// one that lives.
-func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
+// exitStatus hangs up and waits for the sidecar's end; isKilled where a signal has ended it.
+func (s *scene) exitStatus() int {
+	s.hangUp.Do(func() {
+		var failed *exec.ExitError
+		err := s.HangUp()
+		switch {
+		case err == nil:
+			s.left = 0
+		case errors.As(err, &failed) && failed.Exited():
+			s.left = failed.ExitCode()
+		default:
+			s.left = isKilled
+		}
+	})
+	return s.left
+}
+
+// Without a sidecar a brood outlives its leader, however that ends: what the tests above kill does not die by itself.
+func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "process_tracking")
-	w := harness.NewWorld(t)
-	dead, living := harness.Start(t, w, harness.Options{}), harness.Start(t, w, harness.Options{})
-	left, kept := harness.Release(t, dead, protocol.Tool), harness.Release(t, living, protocol.Tool)
-	state := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
-	watchdogs := harness.Find(state)
-	if len(watchdogs) != 2 {
-		t.Fatalf("%d watchdogs run, expected 2", len(watchdogs))
-	}
-	for _, pid := range watchdogs {
-		if parent(t, pid) == dead.Process() {
-			// Stopped first, or it might be quicker than the second kill.
-			_ = unix.Kill(pid, unix.SIGSTOP)
-			_ = unix.Kill(dead.Process(), unix.SIGKILL)
-			_ = unix.Kill(pid, unix.SIGKILL)
+	for _, number := range []unix.Signal{unix.SIGUSR1, unix.SIGHUP, unix.SIGKILL} {
+		b, leader := harness.ReleaseAlone(t, t.TempDir())
+		kill(t, leader.Process.Pid, number)
+		_ = leader.Wait()
+		if got := len(b.Alive()); got < 5 {
+			t.Errorf("%s: %d processes of the brood are alive, expected 5 or more", unix.SignalName(number), got)
 		}
 	}
-	// Its first thread may be a zombie while others still hold the journal's lock; reaped is dead.
-	_ = dead.HangUp()
-	if len(left.Alive()) == 0 {
-		t.Fatal("the brood is dead without anybody to kill it: this test shows nothing")
-	}
-	harness.Start(t, w, harness.Options{})
-	left.Dead(t)
-	noTraceOf := func() bool { return len(cgroupsOf(t, dead.Process())) == 0 }
-	harness.Eventually(t, "the dead sidecar's cgroups are gone", noTraceOf)
-	if len(kept.Alive()) < 7 {
-		t.Errorf("the sweep touched a living sidecar's session: %d processes are left", len(kept.Alive()))
+}
+
+// One session's end is none of another's.
+func TestTheOthersLiveOn(t *testing.T) {
+	t.Parallel()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
+	kept, ended := harness.Release(t, e, protocol.Terminal), harness.Release(t, e, protocol.Terminal)
+	ended.Session.Close(0)
+	ended.Dying(t)
+	if got := len(kept.Alive()); got < 7 {
+		t.Errorf("%d processes of another session are alive, expected 7 or more", got)
 	}
 	kept.Session.Close(0)
-	kept.Dead(t)
+	kept.Dying(t)
 }

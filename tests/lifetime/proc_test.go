@@ -1,26 +1,58 @@
 package lifetime
 
 import (
-	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+// stat is the fields of /proc/PID/stat from the third on, counted behind the command name; nil where there is no such process.
+func stat(pid int) []string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+}
 
-// parent is a process's parent: field 4 of /proc/PID/stat, counted behind the command name.
-func parent(t *testing.T, pid int) int {
+// children lists a process's children by their state: "Z" is a zombie.
+func children(parent int) map[int]string {
+	entries, _ := os.ReadDir("/proc")
+	found := map[int]string{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			found[pid] = fields[0]
+		}
+	}
+	return found
+}
+
+// kill sends a signal that must arrive.
+func kill(t testing.TB, pid int, signal unix.Signal) {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
+	if err := unix.Kill(pid, signal); err != nil {
+		t.Fatalf("send %s to process %d: %v", unix.SignalName(signal), pid, err)
 	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	n, err := strconv.Atoi(strings.Fields(after)[1])
-	if err != nil {
-		t.Fatal(err)
+}
+
+// watchdogOf is the watchdog of one sidecar among those of a world.
+func watchdogOf(t testing.TB, w *harness.World, sidecar int) int {
+	t.Helper()
+	for _, pid := range harness.Watchdogs(w) {
+		if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(sidecar) {
+			return pid
+		}
 	}
-	return n
+	t.Fatalf("sidecar %d has no watchdog", sidecar)
+	return 0
 }

@@ -18,8 +18,6 @@ var detachActs = map[string]act{
 	// The second of two forks: what comes out has neither its parent nor its terminal nor its process group.
 	"detach-again": one(func(file string) error { return leave("linger", file) }),
 	"linger":       one(linger),
-	"stop":         one(stop),
-	"respawn":      two(respawn),
 	"wait":         one(wait),
 }
 
@@ -54,37 +52,6 @@ func announce(file string) error {
 		return err
 	}
 	return os.Rename(temporary, file)
-}
-
-// stop lingers as a stopped process, which takes no signal but SIGKILL.
-func stop(file string) error {
-	if err := announce(file); err != nil {
-		return err
-	}
-	if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-		return err
-	}
-	// Another thread may take the signal, a moment after kill(2) has returned.
-	<-time.After(lingerTime)
-	return nil
-}
-
-// respawn replaces itself by a new process over and over, each in a session of its own. The generation stands in the file.
-func respawn(file, until string) error {
-	end, err := strconv.ParseInt(until, 10, 64)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errMisuse, err)
-	}
-	if end == 0 {
-		end = time.Now().Add(lingerTime).Unix()
-	}
-	if time.Now().Unix() > end {
-		return nil
-	}
-	if err := announce(file); err != nil {
-		return err
-	}
-	return leave("respawn", file, strconv.FormatInt(end, 10))
 }
 
 // wait stays until a file exists.

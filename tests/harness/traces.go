@@ -1,0 +1,49 @@
+package harness
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// State is the directory where the world's sidecars keep what belongs to their sessions.
+func (w *World) State() string {
+	return filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
+}
+
+// Cgroups lists the cgroup directories that a sidecar of this process id has made, wherever its cgroup is: its own first, then one a session.
+func Cgroups(sidecar int) []string {
+	var dirs []string
+	pattern := fmt.Sprintf("sandbox-sidecar-%d-*", sidecar)
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // a directory that has gone while we looked, or one that is hidden from us, where no sidecar of ours is
+		}
+		for up := path; entry.IsDir() && len(up) > 1; up = filepath.Dir(up) {
+			if match, _ := filepath.Match(pattern, filepath.Base(up)); match {
+				dirs = append(dirs, path)
+				break
+			}
+		}
+		return nil
+	})
+	return dirs
+}
+
+// NoTrace waits until a sidecar that has ended, and was the world's last, has left nothing: in the state directory, among the processes, in
+// the cgroup tree.
+func NoTrace(t testing.TB, w *World, sidecar int) {
+	t.Helper()
+	Eventually(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
+	Eventually(t, "the state directory is empty", func() bool {
+		entries, err := os.ReadDir(w.State())
+		return err == nil && len(entries) == 0
+	})
+	Eventually(t, "the watchdog has ended", func() bool { return len(Watchdogs(w)) == 0 })
+	Eventually(t, "the cgroups are gone", func() bool { return len(Cgroups(sidecar)) == 0 })
+}
+
+// Watchdogs lists the watchdogs of the world's sidecars.
+func Watchdogs(w *World) []int { return Find(w.State()) }
