@@ -1,3 +1,5 @@
+//go:build linux
+
 package lifetime
 
 import (
@@ -14,6 +16,7 @@ import (
 // roles are what the test binary can be started for beside the tests, by its first argument. Each returns an exit status.
 var roles = map[string]func(args []string) int{
 	"editor": playEditor,
+	"reaper": playReaper,
 }
 
 func TestMain(m *testing.M) {

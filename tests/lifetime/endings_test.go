@@ -1,3 +1,5 @@
+//go:build linux
+
 package lifetime
 
 import (
@@ -125,9 +127,7 @@ func (s *scene) deadAlready(t *testing.T, when string) {
 // private directory is left. Where the reply gives no guarantee, that holds for what has not left the terminal's session.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
-	for _, sandbox := range []struct{ name, settings string }{
-		{"sandboxed", harness.Defaults(nil)}, {"unsandboxed", harness.Off()},
-	} {
+	for _, sandbox := range sandboxes {
 		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 			for _, ending := range endings {
 				t.Run(sandbox.name+" "+string(kind)+" "+ending.name, func(t *testing.T) {

@@ -28,6 +28,7 @@ func main() {
 	register(linkActs)
 	register(processActs)
 	register(detachActs)
+	register(chainActs)
 	register(privilegeActs)
 	register(socketActs)
 	register(selfActs)

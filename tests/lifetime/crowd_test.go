@@ -1,0 +1,159 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// sandboxes are the settings that a promise must hold under.
+var sandboxes = []struct{ name, settings string }{{"sandboxed", harness.Defaults(nil)}, {"unsandboxed", harness.Off()}}
+
+// A session of a thousand processes is closed as a whole.
+func TestAThousandProcessesAreClosed(t *testing.T) {
+	t.Parallel()
+	const crowd = 1000
+	for _, sandbox := range sandboxes {
+		// One after the other: two thousand processes would say nothing more.
+		t.Run(sandbox.name, func(t *testing.T) {
+			w := harness.NewWorld(t)
+			e, _ := reaped(t, w, sandbox.settings)
+			sleeper := filepath.Join(w.Project, "crowd-"+uuid.NewString())
+			if err := os.Symlink("/bin/sleep", sleeper); err != nil {
+				t.Fatal(err)
+			}
+			s := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait", crowd, sleeper),
+			})
+			s.Await("all")
+			// The last of them may not have executed the sleeper yet; but it is there, and counts.
+			result := s.Close(0)
+			if left := harness.Find(sleeper); len(left) != 0 {
+				t.Errorf("close was answered with %d processes alive", len(left))
+			}
+			if result.Killed <= crowd || result.Remaining != 0 {
+				t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
+			}
+			t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed, result.ElapsedMs)
+			mustLeaveNobody(t, e)
+		})
+	}
+}
+
+// Eight chains that hop from process to process as fast as the kernel can fork are dead when a session is said to have ended, and when the
+// sidecar was killed. No list of processes can show that; the counters in which they leave their traces do.
+func TestChainsAtFullSpeedDie(t *testing.T) {
+	t.Parallel()
+	for _, sandbox := range sandboxes {
+		for _, ending := range []struct {
+			name string
+			end  func(t *testing.T, s *harness.Session, sidecar int) (killed int)
+		}{
+			{"close", func(_ *testing.T, s *harness.Session, _ int) int { return s.Close(0).Killed }},
+			{"leader's SIGKILL", func(t *testing.T, s *harness.Session, _ int) int {
+				kill(t, s.PID, unix.SIGKILL)
+				s.Exit()
+				return 0
+			}},
+			{"SIGKILL", func(t *testing.T, _ *harness.Session, sidecar int) int {
+				kill(t, sidecar, unix.SIGKILL)
+				return 0
+			}},
+		} {
+			t.Run(sandbox.name+" "+ending.name, func(t *testing.T) {
+				w := harness.NewWorld(t)
+				e, sidecar := reaped(t, w, sandbox.settings)
+				c := newChains(t, filepath.Join(w.Project, "page"))
+				victim := filepath.Join(w.Project, "victim")
+				harness.Victim(t, "tests/victim", victim)
+				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim, Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
+				if !s.Tracking.Guarantee {
+					s.Close(0)
+					harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
+				}
+				c.mustRun(t)
+				begun := time.Now()
+				killed := ending.end(t, s, sidecar)
+				if ending.name == "SIGKILL" {
+					mustLeaveNobody(t, e) // that the watchdog is done is told by nobody else
+				}
+				elapsed := time.Since(begun)
+				c.mustStandStill(t)
+				t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(), elapsed.Milliseconds(), killed)
+				mustLeaveNobody(t, e)
+			})
+		}
+	}
+}
+
+const chains = 8
+
+// chainPage is the file through which chains and test know of each other: eight bytes that are to end them, then for each chain its
+// number of hops and its present process id.
+type chainPage struct{ file *os.File }
+
+// newChains makes one, which ends its chains with the test.
+func newChains(t *testing.T, path string) *chainPage {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = file.WriteAt([]byte{1}, 0)
+		file.Close()
+	})
+	return &chainPage{file}
+}
+
+// each calls visit with the hops of every chain.
+func (c *chainPage) each(visit func(hops uint64)) {
+	page := make([]byte, 4096)
+	_, _ = c.file.ReadAt(page, 0)
+	for i := range chains {
+		visit(binary.NativeEndian.Uint64(page[8+16*i:]))
+	}
+}
+
+func (c *chainPage) hops() (sum uint64) {
+	c.each(func(hops uint64) { sum += hops })
+	return sum
+}
+
+// mustRun waits until every chain has hopped, and hops on.
+func (c *chainPage) mustRun(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, "every chain hops", func() bool {
+		least := ^uint64(0)
+		c.each(func(hops uint64) { least = min(least, hops) })
+		return least >= 50
+	})
+	before := c.hops()
+	harness.Eventually(t, "the chains go on", func() bool { return c.hops() > before })
+}
+
+// mustStandStill fails the test where a chain hops on. One that lived would have hopped many times while a program is started and ends.
+func (c *chainPage) mustStandStill(t *testing.T) {
+	t.Helper()
+	before := c.hops()
+	for range 20 {
+		_ = harness.Find("nothing")
+	}
+	if after := c.hops(); after != before {
+		t.Errorf("the chains hop on: %d hops, then %d", before, after)
+	}
+}

@@ -1,0 +1,88 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// playReaper starts a sidecar and inherits every process that loses its parent below it (PR_SET_CHILD_SUBREAPER, prctl(2)). It ends with the
+// sidecar's exit status when it has no child any more: no process that the sidecar has ever started, however indirectly, is left then, which
+// is the kernel's own word and needs no look at /proc. It reaps at once; the init of a container may take its time, and a fork storm would
+// use up every process id.
+func playReaper(args []string) int {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return complain(err)
+	}
+	sidecar, err := os.StartProcess(args[0], args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return complain(err)
+	}
+	// The pipes are the sidecar's and the test's.
+	os.Stdin.Close()
+	os.Stdout.Close()
+	fmt.Fprintf(os.Stderr, "sidecar=%d\n", sidecar.Pid)
+	status := -1
+	for {
+		var ended unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ended, 0, nil)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return status
+		case err == nil && pid == sidecar.Pid:
+			status = ended.ExitStatus()
+		}
+	}
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 2
+}
+
+// reaped starts a sidecar below a reaper, and returns its process id.
+func reaped(t testing.TB, w *harness.World, settings string) (*harness.Editor, int) {
+	t.Helper()
+	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) { inRole(t, command, "reaper") }})
+	return e, announcedSidecar(t, e)
+}
+
+func announcedSidecar(t testing.TB, e *harness.Editor) int {
+	t.Helper()
+	pid, err := strconv.Atoi(e.Log.Await(t, `sidecar=(\d+)`)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// mustLeaveNobody hangs up, where that was not done, and waits for the reaper's end.
+func mustLeaveNobody(t testing.TB, e *harness.Editor) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = e.HangUp() // the status is the sidecar's
+	}()
+	select {
+	case <-ended:
+	case <-time.After(harness.Patience):
+		var left []string
+		for pid, state := range children(e.Process()) {
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			left = append(left, fmt.Sprintf("%d %s %q", pid, state, name))
+		}
+		_ = unix.Kill(e.Process(), unix.SIGKILL)
+		t.Fatalf("processes of the sidecar are left: %q", left)
+	}
+}
