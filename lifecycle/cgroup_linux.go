@@ -26,7 +26,8 @@ type cgroupTree struct {
 	scoped     bool // own cgroup is a scope that this process moved itself into
 }
 
-func openCgroupTree() (*cgroupTree, error) {
+// openCgroupTree makes the subtree, after its name was noted.
+func openCgroupTree(note func(record) error) (*cgroupTree, error) {
 	own, err := ownCgroup()
 	if err != nil {
 		return nil, err
@@ -35,17 +36,24 @@ func openCgroupTree() (*cgroupTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree := &cgroupTree{dir: filepath.Join(own, fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start))}
-	// A second tracker in this process (a test's, say) gets a directory of its own.
+	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
+	tree := &cgroupTree{dir: filepath.Join(own, name)}
+	// A second tracker in this process (a test's, say) gets a directory of its own, and never notes the first one's.
 	for i := 1; ; i++ {
-		err = os.Mkdir(tree.dir, 0o755)
-		if !errors.Is(err, fs.ErrExist) {
+		if _, err := os.Lstat(tree.dir); err == nil {
+			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
+			continue
+		}
+		if err := note(record{Cgroup: tree.dir}); err != nil {
+			return nil, err
+		}
+		err := os.Mkdir(tree.dir, 0o755)
+		if err == nil {
 			break
 		}
-		tree.dir = filepath.Join(own, fmt.Sprintf(treePrefix+"%d-%s-%d", os.Getpid(), start, i))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make cgroup: %w", err)
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("make cgroup: %w", err)
+		}
 	}
 	if err := tree.selfTest(); err != nil {
 		_ = os.Remove(tree.dir)

@@ -28,7 +28,7 @@ func lack(t *testing.T, cause error) {
 // newTree opens a tree of the test's own, which must leave nothing behind.
 func newTree(t *testing.T) *cgroupTree {
 	t.Helper()
-	tree, err := openCgroupTree()
+	tree, err := openCgroupTree(func(record) error { return nil })
 	if err != nil {
 		lack(t, err)
 	}
@@ -251,6 +251,37 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 	mustBeGone(t, pids)
 	mustCloseTwice(t, first)
 	mustCloseTwice(t, second)
+}
+
+// A sidecar may be killed between any two system calls: what it makes must be in the journal already, and only that.
+func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
+	t.Parallel()
+	var noted []string
+	tree, err := openCgroupTree(func(r record) error {
+		if _, err := os.Lstat(r.Cgroup); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is noted when it is there already", r.Cgroup)
+		}
+		noted = append(noted, r.Cgroup)
+		return nil
+	})
+	if err != nil {
+		lack(t, err)
+	}
+	if err := tree.close(); err != nil {
+		t.Error(err)
+	}
+	if len(noted) == 0 || noted[len(noted)-1] != tree.dir {
+		t.Errorf("%q were noted for %s", noted, tree.dir)
+	}
+
+	full, refused := errors.New("no space left on device"), ""
+	_, err = openCgroupTree(func(r record) error { refused = r.Cgroup; return full })
+	if !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(refused); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s was made without a note", refused)
+	}
 }
 
 func TestWriteCgroup_NeverCreatesAFile(t *testing.T) {

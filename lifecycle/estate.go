@@ -18,40 +18,37 @@ type estate struct {
 	options Options
 
 	mu       sync.Mutex // guards the fields below
-	journal  *journal   // made with the first group
-	watchdog *watchdog  // likewise; nil without Options.Watchdog
+	journal  *journal   // made with the first record or group
+	watchdog *watchdog  // made with the first group; nil without Options.Watchdog
 	closed   bool
 }
 
-// open makes journal and watchdog on first use, and writes first down what the whole tracker owns.
-func (e *estate) open(first record) error {
+// open makes the watchdog on first use, and the journal that it is to carry out.
+func (e *estate) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.closed:
-		return fmt.Errorf("track processes: %w", os.ErrClosed)
-	case e.options.StateDir == "":
-		return nil
+	if err := e.openJournal(); err != nil || e.journal == nil {
+		return err
 	}
-	if e.journal == nil {
-		j, err := newJournal(e.options.StateDir)
-		if err != nil {
-			return err
-		}
-		if first != (record{}) {
-			if err := j.write(first); err != nil {
-				return errors.Join(err, j.close())
-			}
-		}
-		e.journal = j
-		if e.options.Watchdog != nil {
-			e.watchdog = &watchdog{command: e.options.Watchdog, journal: j.path, log: e.options.logger()}
-		}
+	if e.watchdog == nil && e.options.Watchdog != nil {
+		e.watchdog = &watchdog{command: e.options.Watchdog, journal: e.journal.path, log: e.options.logger()}
 	}
 	if e.watchdog != nil {
 		return e.watchdog.use()
 	}
 	return nil
+}
+
+// openJournal makes the journal on first use. The lock is held.
+func (e *estate) openJournal() (err error) {
+	switch {
+	case e.closed:
+		return fmt.Errorf("track processes: %w", os.ErrClosed)
+	case e.options.StateDir == "" || e.journal != nil:
+		return nil
+	}
+	e.journal, err = newJournal(e.options.StateDir)
+	return err
 }
 
 // release is called as often as open succeeded.
@@ -63,12 +60,17 @@ func (e *estate) release() {
 	}
 }
 
+// write notes something before it comes to be.
 func (e *estate) write(r record) error {
 	e.mu.Lock()
+	var err error
+	if !e.closed { // afterwards nothing comes to be any more
+		err = e.openJournal()
+	}
 	j := e.journal
 	e.mu.Unlock()
-	if j == nil {
-		return nil
+	if err != nil || j == nil {
+		return err
 	}
 	return j.write(r)
 }

@@ -27,8 +27,9 @@ type scoper struct {
 	own   func() (string, error)
 }
 
-func newScoper(env []string) *scoper {
-	return &scoper{env: env, tree: openCgroupTree, start: startScope, own: ownCgroup}
+func newScoper(env []string, note func(record) error) *scoper {
+	tree := func() (*cgroupTree, error) { return openCgroupTree(note) }
+	return &scoper{env: env, tree: tree, start: startScope, own: ownCgroup}
 }
 
 // open makes the subtree in the own cgroup, or moves this process once into a scope and makes it there. The error holds every reason.

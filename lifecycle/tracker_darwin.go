@@ -26,7 +26,7 @@ func (t *Tracker) Tracking() Tracking {
 
 // NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
 func (t *Tracker) NewGroup(string) (Group, error) {
-	if err := t.estate.open(record{}); err != nil {
+	if err := t.estate.open(); err != nil {
 		return nil, err
 	}
 	return &sessionGroup{belongings: &belongings{estate: &t.estate}, tracking: t.Tracking()}, nil

@@ -25,7 +25,7 @@ type Tracker struct {
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
-	t.tree, t.reason = newScoper(options.Env).open()
+	t.tree, t.reason = newScoper(options.Env, t.estate.write).open()
 	if options.StateDir != "" {
 		t.background.Go(func() {
 			if err := Sweep(ctx, options.StateDir); err != nil {
@@ -55,11 +55,7 @@ func (t *Tracker) Tracking() Tracking {
 
 // NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
 func (t *Tracker) NewGroup(name string) (Group, error) {
-	first := record{}
-	if t.tree != nil {
-		first.Cgroup = t.tree.dir
-	}
-	if err := t.estate.open(first); err != nil {
+	if err := t.estate.open(); err != nil {
 		return nil, err
 	}
 	share := &belongings{estate: &t.estate}
