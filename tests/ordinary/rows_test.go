@@ -1,0 +1,104 @@
+//go:build linux
+
+package ordinary
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// rows are the files of the directory of that name. Their keys:
+//
+//	program: what has to be installed; a test without it is a lack of the machine
+//	grant: a path for additional_read_write_paths, beyond the defaults
+//	network: "on" where the script needs it, if only to talk to itself
+//	kind: "terminal" where it is for a terminal
+//	type: a pattern of the output, " -> ", and what is typed then
+//
+// The section "prepare" is run outside of the sandbox, in a fresh home directory; SHARED is a directory that all runs of the row have.
+// "script" is run inside, by bash -e in the project.
+func rows(t testing.TB) []harness.CaseFile {
+	t.Helper()
+	return harness.CaseFiles(t, "rows", []string{"program", "grant", "network", "kind", "type"}, []string{"prepare", "script"})
+}
+
+func TestOrdinaryThingsWork(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, row := range rows(t) {
+		t.Run(row.Name, func(t *testing.T) {
+			t.Parallel()
+			needProgram(t, row.Key("program"))
+			shared := t.TempDir()
+			if !run(t, row, shared, "without a sandbox", harness.Off()) {
+				t.Fatal("control: what does not work without a sandbox says nothing about one")
+			}
+			run(t, row, shared, "with default settings", harness.Defaults(grants(row)))
+			if row.Key("network") != "on" {
+				offline := grants(row)
+				offline["allow_network"] = false
+				run(t, row, shared, "with the network off", harness.Defaults(offline))
+			}
+		})
+	}
+}
+
+// needProgram looks for a program where sessions look.
+func needProgram(t *testing.T, program string) {
+	t.Helper()
+	for dir := range strings.SplitSeq(searchPath, ":") {
+		if _, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return
+		}
+	}
+	harness.Lack(t, program, "not installed in "+searchPath)
+}
+
+const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
+
+func grants(row harness.CaseFile) harness.Sandbox {
+	if path := row.Key("grant"); path != "" {
+		return harness.Sandbox{"additional_read_write_paths": []string{path}}
+	}
+	return harness.Sandbox{}
+}
+
+// run plays a row in a world of its own, whose home is not in a temporary directory: default settings open those.
+func run(t *testing.T, row harness.CaseFile, shared, under, settings string) bool {
+	t.Helper()
+	root := harness.OutsideDefaults(t)
+	w := &harness.World{Home: root, Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
+	harness.Write(t, filepath.Join(w.Home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n")
+	harness.Write(t, filepath.Join(w.Project, "script"), row.Section("script"))
+	prepare := exec.Command("/bin/bash", "-e", "-c", row.Section("prepare"))
+	prepare.Env, prepare.Dir = append(harness.Environ(w), "PATH="+searchPath, "SHARED="+shared), w.Home
+	if output, err := prepare.CombinedOutput(); err != nil {
+		t.Fatalf("prepare: %v\n%s", err, output)
+	}
+	e := harness.Start(t, w, harness.Options{Settings: settings, Env: []string{"PATH=" + searchPath}})
+	kind := protocol.Tool
+	if row.Key("kind") == "terminal" {
+		kind = protocol.Terminal
+	}
+	session := e.Spawn(protocol.SpawnParams{Kind: kind, Command: "/bin/bash", Args: []string{"-e", "script"}})
+	if session.Sandbox.Applied == (settings == harness.Off()) {
+		t.Errorf("%s: sandbox applied: %v", under, session.Sandbox.Applied)
+	}
+	if pattern, text, typed := strings.Cut(row.Key("type"), " -> "); typed {
+		session.Await(pattern)
+		session.Type(text)
+	}
+	exit := session.Exit()
+	if exit.ExitCode != nil && *exit.ExitCode == 0 {
+		return true
+	}
+	t.Errorf("%s: exit %v:\n%s", under, exit, session.Output())
+	return false
+}
