@@ -63,6 +63,8 @@ type Handed string
 const (
 	// HandedTerminal is the master of the terminal that the stage has opened.
 	HandedTerminal Handed = "terminal"
+	// HandedKept is what the sidecar only holds open as long as the session lives.
+	HandedKept Handed = "kept"
 	// HandedListener is what Confinement.Supervise takes.
 	HandedListener Handed = "listener"
 )

@@ -42,6 +42,8 @@ type Launched struct {
 	Enforcement Enforcement
 	// Terminal is the master of the terminal that the stage has opened; nil where it was not to.
 	Terminal *os.File
+	// Kept is to be closed once the session's processes are gone.
+	Kept []*os.File
 	// Supervision is to be closed once the session's processes are gone; nil where there is none.
 	Supervision Supervision
 }
@@ -72,18 +74,26 @@ func Launch(ctx context.Context, backend Backend, target Target) (Launched, erro
 	if err := launched.shakeHands(ctx, ours, target); err != nil {
 		_ = process.Signal(unix.SIGKILL)
 		status, waitErr := process.Wait(false)
-		if launched.Supervision != nil {
-			_ = launched.Supervision.Close()
-		}
-		if launched.Terminal != nil {
-			launched.Terminal.Close()
-		}
+		launched.drop()
 		if errors.Is(err, errStageDied) && waitErr == nil {
 			err = fmt.Errorf("%w: %s", err, describe(status))
 		}
 		return Launched{}, err
 	}
 	return launched, nil
+}
+
+// drop gives back what came with a stage that executed nothing.
+func (l *Launched) drop() {
+	if l.Supervision != nil {
+		_ = l.Supervision.Close()
+	}
+	if l.Terminal != nil {
+		l.Terminal.Close()
+	}
+	for _, file := range l.Kept {
+		file.Close()
+	}
 }
 
 var errStageDied = errors.New("stage ended before it executed anything")
@@ -149,6 +159,8 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 		switch {
 		case kind == HandedTerminal && target.Order.Terminal != nil && l.Terminal == nil:
 			conn.handed[i], l.Terminal = nil, file
+		case kind == HandedKept:
+			conn.handed[i], l.Kept = nil, append(l.Kept, file)
 		case kind == HandedListener && target.Confinement.Supervise != nil && l.Supervision == nil:
 			conn.handed[i] = nil
 			supervision, err := target.Confinement.Supervise(file)
@@ -184,22 +196,24 @@ func handshakeError(err error) error {
 	return fmt.Errorf("talk to stage: %w", err)
 }
 
-// ProbeStage lets a stage confine itself, report and exit.
+// ProbeStage lets a stage confine itself, with a terminal where it opens one itself, report and exit.
 func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (Enforcement, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return Enforcement{}, err
 	}
 	defer null.Close()
+	var order Order
+	if confinement.OwnTerminal {
+		order.Terminal = &Terminal{Cols: 80, Rows: 24}
+	}
 	launched, err := Launch(ctx, backend, Target{
-		Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+		Order: order, Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
 	if err != nil {
 		return Enforcement{}, err
 	}
 	_, err = launched.Process.Wait(false)
-	if launched.Supervision != nil {
-		err = errors.Join(err, launched.Supervision.Close())
-	}
+	launched.drop()
 	return launched.Enforcement, err
 }

@@ -141,6 +141,7 @@ type running struct {
 	process   lifecycle.Process
 	group     lifecycle.Group
 	terminal  *os.File             // the master, where the stage has opened the terminal
+	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
 	outcome   Outcome
 	startedAt time.Time
@@ -154,6 +155,9 @@ func (r *running) release() {
 		if err := r.watched.Close(); err != nil {
 			r.log.Warn("supervision of a session not ended", "error", err)
 		}
+	}
+	for _, file := range r.kept {
+		file.Close()
 	}
 	if err := r.group.Close(); err != nil {
 		r.log.Warn("group of processes not given back", "error", err)
@@ -196,7 +200,8 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	if err != nil {
 		return nil, launchError(request, err)
 	}
-	run.process, run.terminal, run.watched, run.startedAt = launched.Process, launched.Terminal, launched.Supervision, time.Now()
+	run.process, run.startedAt = launched.Process, time.Now()
+	run.terminal, run.kept, run.watched = launched.Terminal, launched.Kept, launched.Supervision
 	run.outcome.Confined = target.Confinement.Orders != nil
 	run.outcome.Enforcement = launched.Enforcement
 	return run, nil

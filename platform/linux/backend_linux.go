@@ -2,15 +2,17 @@ package linux
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Backend confines by Landlock and a filter of system calls. It holds no state; the zero value is ready.
-type Backend struct{}
+// Backend confines by Landlock and a filter of system calls, in namespaces where there are any. The zero value is ready.
+type Backend struct {
+	// namespaces are those to be used; nil: those of this machine.
+	namespaces *namespaces
+}
 
 // Name is "linux".
 func (Backend) Name() string { return "linux" }
@@ -20,8 +22,9 @@ func (Backend) Stage() (string, []string) {
 	return "/proc/self/exe", []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine translates the policy for this kernel, which must have both Landlock and filters of system calls.
-func (Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
+// Confine translates the policy for this kernel, which must have both Landlock and filters of system calls. The first call finds out,
+// in some milliseconds, which namespaces this machine has.
+func (b Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
@@ -29,20 +32,28 @@ func (Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement
 	if err := seccompAvailable(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
-	orders, err := json.Marshal(Translate(p, abi))
-	if err != nil {
-		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)
+	ruleset := Translate(p, abi)
+	if ruleset.Asked.needNamespaces() {
+		available := b.available()
+		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked), available.why
 	}
-	return platform.Confinement{Orders: orders}, nil
+	return prepare(ruleset)
+}
+
+func (b Backend) available() namespaces {
+	if b.namespaces != nil {
+		return *b.namespaces
+	}
+	return availableNamespaces()
 }
 
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
 // inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	strictest := &policy.Policy{
-		Restricted: true,
-		Protected:  []policy.Protected{{Path: "/"}},
-		OnDenied:   policy.Report,
+		Restricted: true, PrivateTerminals: true,
+		Protected: []policy.Protected{{Path: "/"}},
+		OnDenied:  policy.Report,
 	}
 	confinement, err := b.Confine(strictest, platform.Needs{})
 	if err != nil {

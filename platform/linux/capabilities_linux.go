@@ -3,6 +3,7 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,20 +16,25 @@ var keptCapabilities = []int{
 	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities removes every other capability from the calling thread, for good.
-func dropCapabilities() error {
+// dropCapabilities removes every other capability from the calling thread, for good. Those of an ordinary user in a user namespace were
+// for the stage's work alone: they go altogether, and the bounding set is left as every other process of the user has it. With a smaller one,
+// programs that have file capabilities would not start at all, where no_new_privs lets them start without.
+func dropCapabilities(own *Own) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
 	var kept [2]uint32
-	for _, capability := range keptCapabilities {
-		kept[capability/32] |= 1 << (capability % 32)
+	lent := own != nil && own.User && os.Geteuid() != 0
+	if !lent {
+		for _, capability := range keptCapabilities {
+			kept[capability/32] |= 1 << (capability % 32)
+		}
 	}
 	// The bounding set can only be lowered by a process that has CAP_SETPCAP. Without it there is nothing to lower that no_new_privs
 	// does not keep out anyway.
-	if data[0].Effective&(1<<unix.CAP_SETPCAP) != 0 {
+	if !lent && data[0].Effective&(1<<unix.CAP_SETPCAP) != 0 {
 		if err := lowerBoundingSet(kept); err != nil {
 			return err
 		}

@@ -34,6 +34,12 @@ func TestBackend_Conforms(t *testing.T) {
 	platformtest.Run(t, Backend{}, features(abi))
 }
 
+func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	abi := requireLandlock(t)
+	platformtest.Run(t, Backend{namespaces: &namespaces{why: "switched off"}}, features(abi))
+}
+
 // older is the backend on a kernel with an older version of the ABI: every kernel takes the rulesets of its predecessors.
 type older struct {
 	Backend

@@ -26,7 +26,7 @@ func abiVersionOf() (int, error) {
 
 // enforce puts the ruleset in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It returns
 // the paths that could not be granted.
-func enforce(r Ruleset) ([]platform.Missing, error) {
+func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS), Scoped: uint64(r.Scoped)}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create landlock ruleset: %w", err)
@@ -43,10 +43,36 @@ func enforce(r Ruleset) ([]platform.Missing, error) {
 		}
 		missing = append(missing, platform.Missing{Path: rule.Path, Reason: err.Error()})
 	}
+	if r.Asked.Terminals {
+		if err := addTerminals(fd, r.FS, ownTerminals); err != nil {
+			return nil, err
+		}
+	}
 	if err := landlock.LandlockRestrictSelf(fd, 0); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
 	return missing, nil
+}
+
+// addTerminals grants the terminals that are the session's own: all of its devpts where it has one, and in any case those that it runs
+// on, by their descriptors, because no other path leads to a caller's terminal, and on the shared devpts a path could lead to another's.
+func addTerminals(ruleset int, handled FSAccess, all bool) error {
+	access := (fsRead | fsWrite | fsDevice) & handled
+	if all {
+		if err := addRule(ruleset, Rule{Path: ptsDir, Access: access}); err != nil {
+			return fmt.Errorf("grant %s: %w", ptsDir, err)
+		}
+	}
+	for fd, name := range streamNames {
+		if !isTerminal(fd) {
+			continue
+		}
+		err := landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
+		if err != nil {
+			return fmt.Errorf("grant terminal that is %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // unreachable are the errors of a path that is not there for us; a grant of it would open nothing.

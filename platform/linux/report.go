@@ -8,19 +8,18 @@ import (
 )
 
 // report says what a ruleset protects once it and the filter of system calls are in force and their canaries were refused.
-func report(r Ruleset) map[string]platform.Protection {
+func report(r Ruleset, own outcome) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
 		platform.Filesystem: layered(platform.Filesystem, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism,
-			Detail: "what is not granted cannot be opened, created, removed, renamed or linked; that it exists, and its metadata, stays visible; " +
-				"terminals of the same user below /dev/pts can be opened where the policy grants /dev/pts",
+			Detail: "what is not granted cannot be opened, created, removed, renamed or linked; that it exists, and its metadata, stays visible",
 		}),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
 			Detail: "programs run only from where executing is granted; an interpreter or the loader can still run what it can read",
 		},
-		platform.Network:     network(r.Asked.Network),
+		platform.Network:     network(r),
 		platform.UnixSockets: unixSockets(r, mechanism),
 		platform.Signals: layered(platform.Signals, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
@@ -46,7 +45,30 @@ func report(r Ruleset) map[string]platform.Protection {
 			Fix:    `take "/" out of the granted paths`,
 		}
 	}
+	protections[platform.Filesystem] = withTerminals(protections[platform.Filesystem], r, own)
 	return protections
+}
+
+// withTerminals adds what became of other terminals, which are files of the same user.
+func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.Protection {
+	switch {
+	case !r.Asked.Terminals:
+		files.Detail += "; terminals below /dev/pts can be opened as far as the settings grant them"
+	case own.terminals:
+		files.Mechanism += ", own devpts"
+		files.Detail += "; the terminals in /dev/pts are the session's own"
+	default:
+		why, fix := own.without, ""
+		if why == "" {
+			why, fix = r.Lacks, "; or "+fixNamespaces
+		}
+		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so that programs which open new ones (tmux, script, " +
+			"ssh -t from inside) fail: " + why
+		if files.Fix == "" {
+			files.Fix = `put "/dev/pts" into additional_read_write_paths if new terminals are needed more than others need protection` + fix
+		}
+	}
+	return files
 }
 
 // layered lowers a protection to degraded, or to absent where nothing is left of it, by what the kernel's ABI version lacks.
@@ -91,13 +113,25 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	}
 }
 
-func network(off bool) platform.Protection {
-	if !off {
+func network(r Ruleset) platform.Protection {
+	switch {
+	case !r.Asked.Network:
 		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}
-	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "seccomp",
-		Detail: "nothing but Unix sockets can be created; localhost is off too",
+	case r.Own != nil && r.Own.Network:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
+			Detail: "there is nothing but a loopback interface of the session's own; only Unix, IP and routing sockets can be created",
+		}
+	default:
+		why := ""
+		if r.Lacks != "" {
+			why = " (" + r.Lacks + ")"
+		}
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "seccomp",
+			Detail: "nothing but Unix sockets can be created; localhost is off too" + why,
+			Fix:    "for localhost: " + fixNamespaces,
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func TestReport_PerVersion(t *testing.T) {
 		{9, 20, e, e, e},
 	} {
 		for abi := test.from; abi <= test.to; abi++ {
-			got := report(Translate(strict, abi))
+			got := report(Translate(strict, abi), outcome{})
 			for name, want := range map[string]platform.Status{
 				platform.Filesystem: test.filesystem, platform.Signals: test.signals, platform.UnixSockets: test.unixSockets,
 				platform.Execute: e, platform.Network: e, platform.ProtectedPaths: a, platform.Syscalls: e, platform.Denials: a,
@@ -48,7 +48,7 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*policy.Policy{strict, samples["everything"], samples["terminal"]} {
 		for _, abi := range abis {
-			for name, protection := range report(Translate(p, abi)) {
+			for name, protection := range report(Translate(p, abi), outcome{}) {
 				if protection.Detail == "" {
 					t.Errorf("ABI %d: %s is %s without a word why", abi, name, protection.Status)
 				}
@@ -68,7 +68,7 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
 	t.Parallel()
 	for abi, kernel := range map[int]string{1: "6.10", 2: "6.10", 3: "6.10", 4: "6.10"} {
-		filesystem := report(Translate(strict, abi))[platform.Filesystem]
+		filesystem := report(Translate(strict, abi), outcome{})[platform.Filesystem]
 		if !strings.Contains(filesystem.Fix, kernel) {
 			t.Errorf("ABI %d: fix is %q, want one that names %s", abi, filesystem.Fix, kernel)
 		}
@@ -76,17 +76,17 @@ func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
 			t.Errorf("ABI %d: detail is %q", abi, filesystem.Detail)
 		}
 	}
-	if fix := report(Translate(strict, 5))[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
+	if fix := report(Translate(strict, 5), outcome{})[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
 		t.Errorf("fix of signals is %q", fix)
 	}
-	if fix := report(Translate(strict, 8))[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
+	if fix := report(Translate(strict, 8), outcome{})[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
 		t.Errorf("fix of unix sockets is %q", fix)
 	}
 }
 
 func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 	t.Parallel()
-	asked, not := report(Translate(strict, 9)), report(Translate(samples["everything"], 9))
+	asked, not := report(Translate(strict, 9), outcome{}), report(Translate(samples["everything"], 9), outcome{})
 	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
 		if asked[name].NotAsked || !not[name].NotAsked {
 			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotAsked, not[name].NotAsked)
@@ -101,7 +101,7 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 
 func TestReport_AllOfTheFilesystemIsDegraded(t *testing.T) {
 	t.Parallel()
-	if got := report(Translate(samples["everything"], 20))[platform.Filesystem]; got.Status != platform.Degraded {
+	if got := report(Translate(samples["everything"], 20), outcome{})[platform.Filesystem]; got.Status != platform.Degraded {
 		t.Errorf("filesystem is %s although everything is granted", got.Status)
 	}
 }

@@ -19,6 +19,10 @@ type Ruleset struct {
 	Canary *Canary `json:"canary"`
 	// Asked says which protections the policy wants.
 	Asked Asked `json:"asked"`
+	// Own is what the stage makes in its namespaces; nil where it is started in none.
+	Own *Own `json:"own,omitempty"`
+	// Lacks says which namespaces this machine does not have; empty where they are all there, or none is needed.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 // Rule grants rights below a path. Rights that mean nothing on a file are left out by the stage where the path is one.
@@ -60,7 +64,9 @@ type Canary struct {
 // Asked are the protections that a policy may leave out.
 type Asked struct {
 	// Network is true where the network is to be off.
-	Network        bool `json:"network"`
+	Network bool `json:"network"`
+	// Terminals is true where the session is to have its own.
+	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`
 	// WholeFilesystem is true where the policy grants reading all of "/", so that nothing is left for the canary.
@@ -98,6 +104,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	}
 	ruleset.Asked = Asked{
 		Network:         !p.Network.Allowed,
+		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,

@@ -140,7 +140,7 @@ func udp(t *testing.T) *os.File {
 func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{true, false} {
-		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7))
+		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), outcome{})
 		want := platform.Enforced
 		if allowed {
 			want = platform.Absent

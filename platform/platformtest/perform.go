@@ -35,7 +35,7 @@ func Self(t testing.TB) string {
 	return path
 }
 
-// Policy is a policy that lets an actor run and grants the given rules beside. The network is allowed.
+// Policy is a policy that lets an actor run and grants the given rules beside. The network is allowed, and terminals are its own.
 func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	t.Helper()
 	runnable := policy.Read | policy.Execute
@@ -46,7 +46,9 @@ func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 			all = append(all, policy.Rule{Path: real, Access: runnable, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"}})
 		}
 	}
-	return &policy.Policy{Restricted: true, Rules: append(all, rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore}
+	return &policy.Policy{
+		Restricted: true, PrivateTerminals: true, Rules: append(all, rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+	}
 }
 
 // Job is an order with the confinement that it is carried out under.

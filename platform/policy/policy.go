@@ -20,6 +20,9 @@ type Policy struct {
 	Rules []Rule `json:"rules"`
 	// PrivateRuntimeDir asks for a runtime directory of the session's own, granted read-write and named by XDG_RUNTIME_DIR.
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
+	// PrivateTerminals asks for a /dev/pts of the session's own, granted read-write: the session's terminal and those that it opens are
+	// there, and nobody else's.
+	PrivateTerminals bool `json:"privateTerminals"`
 	// Network says whether the session may reach the network.
 	Network Network `json:"network"`
 	// UnixSockets are the sockets of outside processes that the session may connect to.

@@ -57,7 +57,7 @@ func TestFind_GrantsAddUpAlongThePath(t *testing.T) {
 func full() *Policy {
 	origin := Origin{File: "/f", Key: "k", Line: 3}
 	return &Policy{
-		Restricted: true, Project: "/p", Rules: []Rule{{Path: "/p", Access: ReadWrite, Origin: origin}}, PrivateRuntimeDir: true,
+		Restricted: true, Project: "/p", Rules: []Rule{{Path: "/p", Access: ReadWrite, Origin: origin}}, PrivateRuntimeDir: true, PrivateTerminals: true,
 		Network: Network{Allowed: true, Origin: origin}, UnixSockets: []UnixSocket{{Path: "/s", Origin: origin}},
 		Environment: Environment{Allowed: []string{"A"}, Origin: origin}, Protected: []Protected{{Path: "/p/.git", Origin: origin}},
 		OnUnavailable: Warn, OnDenied: Ask,
@@ -73,6 +73,7 @@ func TestID_ChangesWithEveryEffect(t *testing.T) {
 		"path":        func(p *Policy) { p.Rules[0].Path = "/q" },
 		"access":      func(p *Policy) { p.Rules[0].Access = Read },
 		"runtime":     func(p *Policy) { p.PrivateRuntimeDir = false },
+		"terminals":   func(p *Policy) { p.PrivateTerminals = false },
 		"network":     func(p *Policy) { p.Network.Allowed = false },
 		"socket":      func(p *Policy) { p.UnixSockets[0].Path = "/t" },
 		"abstract":    func(p *Policy) { p.UnixSockets[0] = UnixSocket{Abstract: "/s"} },

@@ -134,6 +134,9 @@ func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 		s := rogueScene(t)
 		e := s.start(harness.Defaults(harness.Sandbox{"allow_network": allowed}))
 		output, status := e.Tool("bash -c 'cat main.rs >/dev/tcp/127.0.0.1/" + port + " && echo sent'")
+		if !allowed && harness.Namespaces(t) {
+			want = "Connection refused" // by the session's own localhost, where nobody listens
+		}
 		if (status == 0) != allowed || !strings.Contains(output, want) {
 			t.Errorf("network %t: want %q: status %d\n%s", allowed, want, status, output)
 		}

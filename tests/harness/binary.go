@@ -3,7 +3,6 @@ package harness
 import (
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -43,7 +42,10 @@ func goBuild(pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, path.Base(pkg))
+	out := filepath.Join(dir, pkg) // two packages may have the same last name
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return "", err
+	}
 	command := exec.Command("go", "build", "-trimpath", "-o", out, module+pkg)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stderr = os.Stderr

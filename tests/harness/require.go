@@ -41,13 +41,27 @@ func listed(feature string) bool {
 // doctor asks the sidecar itself for the status of a protection, with the line that explains it.
 func doctor(t testing.TB, feature string) (status, detail string) {
 	t.Helper()
+	line, detail := diagnosis(t, feature)
+	return strings.Fields(line)[0], detail
+}
+
+// mechanism asks the sidecar by what a protection is enforced.
+func mechanism(t testing.TB, feature string) string {
+	t.Helper()
+	line, _ := diagnosis(t, feature)
+	return line
+}
+
+// diagnosis is what doctor says about a protection: a line, and one that explains it.
+func diagnosis(t testing.TB, feature string) (line, detail string) {
+	t.Helper()
 	out, _ := exec.Command(Binary(t), "doctor").Output() // the exit status only sums up
 	lines := bufio.NewScanner(strings.NewReader(string(out)))
 	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) >= 2 && fields[1] == feature {
+		line := lines.Text()
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[1] == feature {
 			lines.Scan()
-			return fields[0], strings.TrimSpace(lines.Text())
+			return line, strings.TrimSpace(lines.Text())
 		}
 	}
 	t.Fatalf("doctor does not know %q:\n%s", feature, out)

@@ -39,15 +39,27 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	if _, status := control.Tool(control.program32(t, "getpid", 20, [3]uint32{})); status != 0 {
 		harness.Lack(t, "ia32", "programs for 32-bit x86 do not run")
 	}
-	online, without := newScene(t, sandboxed()), newScene(t, offline())
-	for _, c := range compat {
-		for _, place := range []struct {
-			name string
-			s    *scene
-			want unix.Errno
-		}{{"without a sandbox", control, c.answer}, {"with network", online, c.online}, {"without network", without, c.offline}} {
-			if _, got := place.s.Tool(place.s.program32(t, "program", c.number, c.args, c.data...)); got != int(place.want) {
-				t.Errorf("%s %s is answered with error %d, want %d (%v)", c.name, place.name, got, int(place.want), place.want)
+	type place struct {
+		name string
+		s    *scene
+		want func(i int) unix.Errno
+	}
+	places := []place{
+		{"without a sandbox", control, func(i int) unix.Errno { return compat[i].answer }},
+		{"with network", newScene(t, sandboxed()), func(i int) unix.Errno { return compat[i].online }},
+	}
+	for _, machine := range harness.Machines(t) {
+		want := func(i int) unix.Errno { return compat[i].offline }
+		if machine.Namespaces {
+			want = places[1].want
+		}
+		places = append(places, place{"without network, " + machine.Name, newSceneOn(t, offline(), machine), want})
+	}
+	for i, c := range compat {
+		for _, place := range places {
+			want := place.want(i)
+			if _, got := place.s.Tool(place.s.program32(t, "program", c.number, c.args, c.data...)); got != int(want) {
+				t.Errorf("%s %s is answered with error %d, want %d (%v)", c.name, place.name, got, int(want), want)
 			}
 		}
 	}

@@ -23,10 +23,15 @@ type scene struct {
 
 func newScene(t testing.TB, settings string) *scene {
 	t.Helper()
+	return newSceneOn(t, settings, harness.Machine{})
+}
+
+func newSceneOn(t testing.TB, settings string, machine harness.Machine) *scene {
+	t.Helper()
 	w := harness.NewWorld(t)
 	s := &scene{t: t, victim: filepath.Join(w.Project, "victim")}
 	harness.Victim(t, "tests/syscalls/victim", s.victim)
-	s.Editor = harness.Start(t, w, harness.Options{Settings: settings})
+	s.Editor = harness.Start(t, w, harness.Options{Settings: settings, Wrap: machine.Wrap})
 	return s
 }
 
@@ -57,4 +62,9 @@ func call(name string, number uint64, args ...uint64) string {
 		act += fmt.Sprintf(",%#x", arg)
 	}
 	return act
+}
+
+// shell is a line for a shell on a terminal.
+func shell(line string) protocol.SpawnParams {
+	return protocol.SpawnParams{Kind: protocol.Terminal, Command: line}
 }

@@ -4,9 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,10 +14,6 @@ func withoutLandlock(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no program", errMisuse)
 	}
-	runtime.LockOSThread() // the filter is the thread's
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
 	// The number is at offset 0 of struct seccomp_data. It is the same on every architecture: 444.
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
@@ -28,9 +21,5 @@ func withoutLandlock(args []string) error {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
-		return err
-	}
-	return unix.Exec(args[0], args, os.Environ())
+	return filtered(filter, args)
 }

@@ -32,6 +32,7 @@ func main() {
 	register(privilegeActs)
 	register(socketActs)
 	register(selfActs)
+	register(terminalActs)
 	for step := range steps(os.Args[1:]) {
 		do, known := acts[step[0]]
 		if !known {

@@ -15,15 +15,16 @@ import (
 )
 
 var privilegeActs = map[string]act{
-	"exec":             execute,
-	"mount-tmpfs":      one(func(dir string) error { return unix.Mount("victim", dir, "tmpfs", 0, "") }),
-	"bind":             two(func(from, to string) error { return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "") }),
-	"own-mounts":       ownMounts,
-	"chroot":           one(unix.Chroot),
-	"privileges":       privileges,
-	"raise":            raise,
-	"file-capability":  one(fileCapability),
-	"without-landlock": withoutLandlock,
+	"exec":               execute,
+	"mount-tmpfs":        one(func(dir string) error { return unix.Mount("victim", dir, "tmpfs", 0, "") }),
+	"bind":               two(func(from, to string) error { return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "") }),
+	"own-mounts":         ownMounts,
+	"chroot":             one(unix.Chroot),
+	"privileges":         privileges,
+	"raise":              raise,
+	"file-capability":    one(fileCapability),
+	"without-landlock":   withoutLandlock,
+	"without-namespaces": withoutNamespaces,
 }
 
 // execute becomes another program.

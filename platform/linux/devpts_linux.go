@@ -1,0 +1,260 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+const (
+	ptsDir = "/dev/pts"
+	ptmx   = "/dev/ptmx"
+)
+
+// setTerminals puts a devpts of the session's own on /dev/pts, and opens its terminal there. Where the session is to run on a terminal
+// that it was given, that one keeps its name; where it cannot, the shared devpts stays, of which only that terminal is granted.
+func (m *made) setTerminals(terminal *platform.Terminal) error {
+	devpts, err := newDevpts()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(devpts)
+	var borrowed *borrowed
+	if terminal == nil {
+		if borrowed, err = borrow(devpts); err != nil {
+			m.without = err.Error()
+			return nil
+		}
+	}
+	if err := unix.MoveMount(devpts, "", unix.AT_FDCWD, ptsDir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount devpts: on %s: %w", ptsDir, err)
+	}
+	switch {
+	case terminal != nil:
+		master, err := openTerminal(devpts, terminal)
+		if err != nil {
+			return err
+		}
+		m.handed = append(m.handed, platform.HandedFile{Kind: platform.HandedTerminal, FD: master})
+	case borrowed != nil:
+		if err := borrowed.show(devpts); err != nil {
+			return err
+		}
+		m.handed = append(m.handed, platform.HandedFile{Kind: platform.HandedKept, FD: borrowed.master})
+	}
+	m.terminals = true
+	return leadToOwn(devpts)
+}
+
+// newDevpts makes a devpts, which is on no path yet. Each is an instance of its own (Documentation/filesystems/devpts.rst, Linux 4.7).
+func newDevpts() (int, error) {
+	context, err := unix.Fsopen("devpts", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make devpts: %w", err)
+	}
+	defer unix.Close(context)
+	for _, option := range [][2]string{{"mode", "620"}, {"ptmxmode", "666"}} {
+		if err := unix.FsconfigSetString(context, option[0], option[1]); err != nil {
+			return -1, fmt.Errorf("make devpts: option %s: %w", option[0], err)
+		}
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return -1, fmt.Errorf("make devpts: %w", err)
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make devpts: %w", err)
+	}
+	return fd, nil
+}
+
+// openMaster opens a new terminal of a devpts.
+func openMaster(devpts int) (int, error) {
+	// Not blocking: the sidecar, which gets it, waits for many at once.
+	master, err := unix.Openat(devpts, "ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open a terminal: %w", err)
+	}
+	return master, nil
+}
+
+// openPeer opens a master's other side without its path (TIOCGPTPEER, ioctl_tty(2)).
+func openPeer(master int) (int, error) {
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return -1, fmt.Errorf("unlock terminal: %w", err)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return -1, fmt.Errorf("open other side of terminal: %w", errno)
+	}
+	return int(fd), nil
+}
+
+// openTerminal opens the session's terminal and makes it the controlling terminal and the standard streams. It returns the master.
+func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
+	master, err := openMaster(devpts)
+	if err != nil {
+		return -1, err
+	}
+	slave, err := openPeer(master)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(slave)
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Col: terminal.Cols, Row: terminal.Rows}); err != nil {
+		return -1, fmt.Errorf("set size of terminal: %w", err)
+	}
+	termios, err := unix.IoctlGetTermios(slave, unix.TCGETS)
+	if err == nil {
+		termios.Iflag |= unix.IUTF8 // erase whole characters
+		err = unix.IoctlSetTermios(slave, unix.TCSETS, termios)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("set terminal attributes: %w", err)
+	}
+	if err := unix.IoctlSetInt(slave, unix.TIOCSCTTY, 0); err != nil {
+		return -1, fmt.Errorf("make terminal the controlling one: %w", err)
+	}
+	streams := []int{0, 1, 2}
+	if terminal.NoInput {
+		streams = streams[1:]
+	}
+	for _, fd := range streams {
+		if err := unix.Dup3(slave, fd, 0); err != nil {
+			return -1, fmt.Errorf("make terminal %s: %w", streamNames[fd], err)
+		}
+	}
+	return master, nil
+}
+
+// leadToOwn makes sure that /dev/ptmx opens terminals of the session's own devpts. The usual device node does, because the kernel looks
+// for a devpts beside it; a container may have bound the node of its own devpts there, which then is covered.
+func leadToOwn(devpts int) error {
+	err := provePTMX(devpts)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	node, err := unix.OpenTree(devpts, "ptmx", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open ptmx: %w", err)
+	}
+	defer unix.Close(node)
+	if err := unix.MoveMount(node, "", unix.AT_FDCWD, ptmx, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount ptmx: on %s: %w", ptmx, err)
+	}
+	return provePTMX(devpts)
+}
+
+var errOtherDevpts = errors.New("it opens terminals of another devpts")
+
+// provePTMX opens a terminal by /dev/ptmx and looks where it lies.
+func provePTMX(devpts int) error {
+	master, err := unix.Open(ptmx, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", ptmx, err)
+	}
+	defer unix.Close(master)
+	peer, err := openPeer(master)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(peer)
+	var own, got unix.Stat_t
+	if err := errors.Join(unix.Fstat(devpts, &own), unix.Fstat(peer, &got)); err != nil {
+		return err
+	}
+	if own.Dev != got.Dev {
+		return fmt.Errorf("open %s: %w", ptmx, errOtherDevpts)
+	}
+	return nil
+}
+
+// isTerminal reports whether a descriptor is a terminal.
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}
+
+// borrowed is a terminal of the shared devpts that the session runs on. Programs find a terminal's name by looking for its number in
+// /dev/pts (ttyname(3)), so it is to stand there in the session's own devpts too.
+type borrowed struct {
+	number int
+	node   int // the terminal, as a mount that is on no path yet
+	master int // keeps the number taken in the session's devpts
+}
+
+// maxBorrowed bounds the numbers that are tried: each costs an open terminal.
+const maxBorrowed = 512
+
+// borrow prepares the terminal among the standard streams; nil where none of them is one that stands in /dev/pts.
+func borrow(devpts int) (*borrowed, error) {
+	number, found := sharedTerminal()
+	if !found {
+		return nil, nil
+	}
+	node, err := unix.OpenTree(unix.AT_FDCWD, ptsDir+"/"+strconv.Itoa(number), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return nil, fmt.Errorf("open terminal %d: %w", number, err)
+	}
+	b := &borrowed{number: number, node: node}
+	if b.master, err = takeNumber(devpts, number); err != nil {
+		unix.Close(node)
+		return nil, err
+	}
+	return b, nil
+}
+
+// sharedTerminal is the number of the first standard stream that stands in /dev/pts.
+func sharedTerminal() (number int, found bool) {
+	const unix98Major, unix98Majors = 136, 8 // Documentation/admin-guide/devices.txt: 256 terminals each
+	for fd := range streamNames {
+		var stream, named unix.Stat_t
+		if !isTerminal(fd) || unix.Fstat(fd, &stream) != nil {
+			continue
+		}
+		major, minor := unix.Major(uint64(stream.Rdev)), unix.Minor(uint64(stream.Rdev)) //nolint:unconvert // of other widths elsewhere
+		if major < unix98Major || major >= unix98Major+unix98Majors {
+			continue
+		}
+		number := int(major-unix98Major)<<8 + int(minor)
+		if unix.Lstat(ptsDir+"/"+strconv.Itoa(number), &named) == nil && named.Dev == stream.Dev && named.Ino == stream.Ino {
+			return number, true
+		}
+	}
+	return 0, false
+}
+
+// takeNumber opens terminals of a devpts, which gives out the lowest free number, until one has the wanted number. It closes the others.
+func takeNumber(devpts, number int) (int, error) {
+	if number > maxBorrowed {
+		return -1, fmt.Errorf("its number, %d, is too high to be shown to the session", number)
+	}
+	for range number + 1 {
+		master, err := openMaster(devpts)
+		if err != nil {
+			return -1, err
+		}
+		got, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+		if err != nil {
+			return -1, fmt.Errorf("read terminal's number: %w", err)
+		}
+		if got == number {
+			return master, nil
+		}
+		defer unix.Close(master)
+	}
+	return -1, fmt.Errorf("no terminal got the number %d", number)
+}
+
+// show puts the terminal under its number into the session's devpts.
+func (b *borrowed) show(devpts int) error {
+	defer unix.Close(b.node)
+	if err := unix.MoveMount(b.node, "", devpts, strconv.Itoa(b.number), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount terminal: on %s/%d: %w", ptsDir, b.number, err)
+	}
+	return nil
+}

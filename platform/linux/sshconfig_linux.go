@@ -1,0 +1,139 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sshDir = "/etc/ssh"
+	// maxSSHIncludes and maxSSHConfig bound the work; real ones have a handful of small files.
+	maxSSHIncludes = 64
+	maxSSHConfig   = 256 << 10
+)
+
+// adoptSSHConfig covers the files that ssh's system-wide configuration includes by copies of this user's. ssh refuses to start where such a
+// file belongs to anybody but root and the user (readconf.c, read_config_file_depth), and in a user namespace of one id root's files
+// belong to nobody.
+func adoptSSHConfig() error {
+	files := includedByRoot()
+	if len(files) == 0 {
+		return nil
+	}
+	copies, err := newTmpfs()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(copies)
+	var covered []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil || len(content) > maxSSHConfig {
+			continue // ssh cannot read it either, or it is no configuration
+		}
+		if err := writeAt(copies, strconv.Itoa(len(covered)), content); err != nil {
+			return err
+		}
+		covered = append(covered, file)
+	}
+	if err := unix.MountSetattr(copies, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return fmt.Errorf("make copies read-only: %w", err)
+	}
+	for i, file := range covered {
+		if err := cover(copies, strconv.Itoa(i), file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// includedByRoot lists the real paths of the included files that are neither this user's nor mapped.
+func includedByRoot() []string {
+	var files []string
+	seen := map[string]bool{}
+	pending := []string{sshDir + "/ssh_config"}
+	for depth := 0; len(pending) > 0 && depth < maxSSHIncludes; depth++ {
+		content, err := os.ReadFile(pending[0])
+		pending = pending[1:]
+		if err != nil {
+			continue
+		}
+		for _, name := range sshIncludes(string(content)) {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(sshDir, name)
+			}
+			matches, err := filepath.Glob(name)
+			if err != nil {
+				continue
+			}
+			for _, match := range matches {
+				real, err := filepath.EvalSymlinks(match)
+				if err != nil || seen[real] || len(files) >= maxSSHIncludes {
+					continue
+				}
+				seen[real] = true
+				pending = append(pending, real)
+				var stat unix.Stat_t
+				if unix.Stat(real, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && int(stat.Uid) != os.Geteuid() {
+					files = append(files, real)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// newTmpfs makes a small file system in memory, which is on no path yet.
+func newTmpfs() (int, error) {
+	context, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make tmpfs: %w", err)
+	}
+	defer unix.Close(context)
+	for _, option := range [][2]string{{"mode", "755"}, {"size", "16m"}} {
+		if err := unix.FsconfigSetString(context, option[0], option[1]); err != nil {
+			return -1, fmt.Errorf("make tmpfs: option %s: %w", option[0], err)
+		}
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return -1, fmt.Errorf("make tmpfs: %w", err)
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make tmpfs: %w", err)
+	}
+	return fd, nil
+}
+
+func writeAt(dir int, name string, content []byte) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("write copy: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), name)
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write copy: %w", err)
+	}
+	return nil
+}
+
+// cover mounts a file of the directory over another.
+func cover(dir int, name, path string) error {
+	tree, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open copy: %w", err)
+	}
+	defer unix.Close(tree)
+	err = unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("mount copy: on %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package harness
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Namespaces reports whether sessions get namespaces of their own on this machine.
+func Namespaces(t testing.TB) bool {
+	t.Helper()
+	return strings.Contains(mechanism(t, "network"), "network namespace")
+}
+
+// WithoutNamespaces starts a command, a sidecar's or another, on a machine that has none: a filter of system calls, which it inherits,
+// refuses to make any, as those of container engines do. clone3 is not there, because no filter can read its flags.
+func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
+	t.Helper()
+	victim := filepath.Join(t.TempDir(), "victim")
+	Victim(t, "tests/victim", victim)
+	return func(command *exec.Cmd) {
+		command.Args = append([]string{victim, "without-namespaces", command.Path}, command.Args[1:]...)
+		command.Path = victim
+	}
+}
+
+// Machine is what a test runs on: this machine, or less of it.
+type Machine struct {
+	Name string
+	// Namespaces is true where sessions have namespaces of their own.
+	Namespaces bool
+	// Wrap changes the command of a sidecar; nil: not at all.
+	Wrap func(*exec.Cmd)
+}
+
+// Machines are this one, and this one without namespaces where it has them.
+func Machines(t testing.TB) []Machine {
+	t.Helper()
+	without := Machine{Name: "without namespaces", Wrap: WithoutNamespaces(t)}
+	if !Namespaces(t) {
+		return []Machine{without}
+	}
+	return []Machine{{Name: "with namespaces", Namespaces: true}, without}
+}
