@@ -65,7 +65,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 	p := &compiled.Policy
 	out := protocol.Policy{
-		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{}, PrivateRuntimeDir: p.PrivateRuntimeDir,
+		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{}, PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
 		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
 		OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
 	}

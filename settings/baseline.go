@@ -26,8 +26,9 @@ var baselines = map[string]map[string][]baselinePath{
 			"/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
 		"system_paths.read_write": append(append(
 			grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
-			// Not /dev: it holds other people's terminals and the disks. What is here any process needs and none can harm with.
-			grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")...),
+			// Not /dev: it holds the disks and, in /dev/pts, the user's other terminals. What is here any process needs and none can harm
+			// with. With /dev/ptmx come terminals of the session's own.
+			grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")...),
 			// Not /run/user itself: the session bus and systemd's user manager start processes outside of any sandbox.
 			baselinePath{path: "/run/user", private: true}),
 	},

@@ -105,7 +105,7 @@ func TestCompile_Paths(t *testing.T) {
 		{
 			name:   "the baseline's /dev is the safe devices",
 			user:   `{}`,
-			access: map[string]string{"/dev/null": "read,write,device", "/dev/pts/3": "read,write,device", "/dev/sda": "none", "/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none"},
+			access: map[string]string{"/dev/null": "read,write,device", "/dev/pts/3": "none", "/dev/sda": "none", "/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none"},
 		},
 		{
 			name:   "a written /dev and /run/user are literal, with a warning",
@@ -308,8 +308,8 @@ func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 
 func describePolicy(p *policy.Policy) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nnetwork %t\nunavailable %s\ndenied %s\nenv %s\n",
-		p.Restricted, p.Project, p.PrivateRuntimeDir, p.Network.Allowed, p.OnUnavailable, p.OnDenied, strings.Join(p.Environment.Allowed, " "))
+	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied %s\nenv %s\n",
+		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed, p.OnUnavailable, p.OnDenied, strings.Join(p.Environment.Allowed, " "))
 	for _, rule := range p.Rules {
 		fmt.Fprintf(&out, "%-24s %s: %s\n", rule.Access, rule.Path, rule.Origin)
 	}

@@ -123,6 +123,7 @@ func (e *evaluation) paths() {
 		granted = append(granted, list...)
 	}
 	e.policy.Rules = e.mergeRules(granted)
+	e.policy.PrivateTerminals = e.privateTerminals()
 	for key, list := range asked {
 		e.explainDropped(key, list)
 	}
@@ -153,6 +154,15 @@ func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 	}
 	slices.SortFunc(rules, func(a, b policy.Rule) int { return cmp.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// privateTerminals reports whether the session may open terminals, and is not granted those of others beside: then it gets its own. A
+// program that opens a terminal needs its other side, too, which lies in a directory with everybody's.
+func (e *evaluation) privateTerminals() bool {
+	if e.host.platform != "linux" {
+		return false
+	}
+	return e.rules.at(e.resolver.resolve("/dev/ptmx").path).Has(policy.Write) && !e.rules.at("/dev/pts").Has(policy.Write)
 }
 
 // explainDropped says which of the project's grants have no effect, or not all of it. What the session gets in another way is not

@@ -62,9 +62,7 @@ func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
 
 // judgeWritable completes a grant for writing and says what it opens.
 func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
-	remark := func(severity Severity, format string, args ...any) {
-		e.report(file, g.at, severity, g.origin.Key, format, args...)
-	}
+	remark := func(severity Severity, message string) { e.report(file, g.at, severity, g.origin.Key, "%s", message) }
 	if policy.Contains("/dev", g.path) && !policy.Contains("/dev/shm", g.path) {
 		g.access |= policy.Device
 	}
@@ -72,6 +70,9 @@ func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
 	case g.path == "/dev":
 		remark(SeverityWarning, "grants every device, the terminals of other programs and what is typed into them included;"+
 			" without this entry the safe devices are granted")
+	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
+		remark(SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
+			" with /dev/ptmx alone a session has terminals of its own")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
 		remark(SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the sandbox:"+
 			" this is a full escape; without this entry a session has a runtime directory of its own")

@@ -116,6 +116,8 @@ func exceeds(narrow, wide *policy.Policy) string {
 		return "it allows the network"
 	case narrow.PrivateRuntimeDir && !wide.PrivateRuntimeDir:
 		return "it has a runtime directory"
+	case narrow.PrivateTerminals && !wide.PrivateTerminals && !granted.at("/dev/pts").Has(policy.Write):
+		return "it has terminals"
 	case narrow.OnUnavailable == policy.Warn && wide.OnUnavailable == policy.Refuse:
 		return "it starts unconfined"
 	case narrow.OnDenied != wide.OnDenied:

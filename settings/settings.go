@@ -46,7 +46,8 @@ type SystemPaths struct {
 	Executable []string `json:"executable"`
 	// ReadOnly may be read: configuration, data, certificates.
 	ReadOnly []string `json:"read_only"`
-	// ReadWrite may be read, written and executed: temporary directories, devices.
+	// ReadWrite may be read, written and executed: temporary directories, devices. On Linux "/dev/ptmx" lets a session open terminals of its
+	// own; "/dev/pts" lets it open those of all your programs.
 	ReadWrite []string `json:"read_write"`
 }
 

@@ -34,7 +34,7 @@ type person struct {
 func sit(t *testing.T, name string, args ...string) *person {
 	t.Helper()
 	w := harness.NewWorld(t)
-	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
 	binary := harness.Binary(t)
 	p := &person{t: t, command: exec.Command(name, args...), ended: make(chan error, 1)}
 	if name == "sandbox-sidecar" {
@@ -267,5 +267,30 @@ func TestSchemaCommand_PrintsASchema(t *testing.T) {
 	}
 	if err := json.Unmarshal(out, &schema); err != nil || schema.Schema == "" || schema.Properties["terminal"] == nil {
 		t.Errorf("%v in %.300s", err, out)
+	}
+}
+
+// A terminal's number may be too high for the session's own /dev/pts to show it. Then the shared one stays, of which nothing but that
+// terminal can be opened.
+func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const more = 520
+	var first string
+	for range more {
+		master, slave, err := pty.Open()
+		if err != nil {
+			harness.Lack(t, "terminals", err.Error())
+		}
+		if first == "" {
+			first = slave.Name()
+		}
+		defer master.Close()
+		defer slave.Close()
+	}
+	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `tty; exec 3<>"$(tty)" && echo own >&3; (exec 4<>"$1") 2>/dev/null || echo others refused`, "sh", first)
+	p.sees(`/dev/pts/\d+\r\n(?s:.*)own\r\nothers refused`)
+	if status := p.status(); status != 0 {
+		t.Errorf("exit status %d", status)
 	}
 }

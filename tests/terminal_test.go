@@ -31,7 +31,7 @@ func bash(t *testing.T, e *harness.Editor) *harness.Session {
 func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `for fd in 0 1 2; do test -t $fd && echo "$fd is a tty"; done; stty size; echo "TERM=$TERM"; tty; exec 3<>/dev/tty && echo controlling >&3`, Cols: 101, Rows: 37})
 	s.Exit()
 	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n/dev/pts/\d+\ncontrolling\n$`)
@@ -42,7 +42,7 @@ func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 
 func TestTerminal_IsInBlockingMode(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1 /proc/self/fdinfo/2"})
 	s.Exit()
 	flags := regexp.MustCompile(`flags:\s+(\d+)`).FindAllStringSubmatch(s.Output(), -1)
@@ -62,7 +62,7 @@ func TestTerminal_PsAgrees(t *testing.T) {
 	if _, err := exec.LookPath("ps"); err != nil {
 		harness.Lack(t, "ps", err.Error())
 	}
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo "sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
 	s.Exit()
 	values := regexp.MustCompile(`^tty=(\S+)\nps=(\S+)\nsid=(\d+)\ntpgid=(\d+)\n(\d+)\n$`).FindStringSubmatch(s.Output())
@@ -73,7 +73,7 @@ func TestTerminal_PsAgrees(t *testing.T) {
 
 func TestJobControl_InterruptReachesTheForegroundAlone(t *testing.T) {
 	t.Parallel()
-	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{}))
+	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)}))
 	s.Type("sleep 1001 &\n")
 	s.Await(`\[1\] \d+\r\n`)
 	s.Type("sh -c 'echo run''ning; exec sleep 1002'\n")
@@ -93,7 +93,7 @@ func TestJobControl_InterruptReachesTheForegroundAlone(t *testing.T) {
 
 func TestJobControl_QuitAndEndOfFile(t *testing.T) {
 	t.Parallel()
-	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{}))
+	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)}))
 	s.Type("ulimit -c 0; sh -c 'echo run''ning; exec sleep 1002'\n")
 	s.Await("running")
 	s.Type("\x1c")
@@ -112,7 +112,7 @@ func TestJobControl_QuitAndEndOfFile(t *testing.T) {
 
 func TestJobControl_SuspendAndResume(t *testing.T) {
 	t.Parallel()
-	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{}))
+	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)}))
 	s.Type("sh -c 'echo run''ning; exec cat'\n")
 	s.Await("running")
 	s.Type("\x1a")
@@ -135,7 +135,7 @@ func TestJobControl_SuspendAndResume(t *testing.T) {
 
 func TestJobControl_ABackgroundReaderStops(t *testing.T) {
 	t.Parallel()
-	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{}))
+	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)}))
 	s.Type("cat &\n")
 	s.Await(`\[1\] \d+\r\n`)
 	s.Type("until jobs | grep -q 'Stop''ped'; do sleep 0.02; done; echo st''opped-by-ttin\n")
@@ -150,7 +150,7 @@ func TestJobControl_ABackgroundReaderStops(t *testing.T) {
 
 func TestJobControl_APipelineIsOneJob(t *testing.T) {
 	t.Parallel()
-	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{}))
+	s := bash(t, harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)}))
 	s.Type("seq 100000 | sort -n | tail -n 1 | sed s/^/last=/\n")
 	s.Await(`last=100000\r\n`)
 	s.Type("sh -c 'echo run''ning; exec sleep 1000' | cat | cat\n")
@@ -167,7 +167,7 @@ func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
 		harness.Lack(t, "script", err.Error())
 	}
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "outer=$(tty)"; script -qec 'echo "inner=$(tty)"; stty -echo; read line; echo "read $line"' /dev/null`})
 	s.Await("inner=.*\r\n")
 	s.Type("through both\n")
@@ -216,7 +216,7 @@ func TestTerminal_UmaskAndLimitsAreTheEditors(t *testing.T) {
 func TestTerminal_ALargePasteArrives(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
-	e := harness.Start(t, w, harness.Options{})
+	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil)})
 	s := bash(t, e)
 	var want, paste strings.Builder
 	for i := range 2000 {
@@ -232,7 +232,7 @@ func TestTerminal_ALargePasteArrives(t *testing.T) {
 
 func TestTerminal_EachSessionHasItsOwn(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	seen := map[string]bool{}
 	for range 5 {
 		s := e.Spawn(protocol.SpawnParams{Command: "tty; stty size; exec sleep 1000", Cols: 80 + len(seen)})

@@ -43,6 +43,9 @@ func printPolicy(args []string) error {
 		fmt.Fprintf(out, "%s\t%q\t%s\n", strings.Join(rule.Access, ","), rule.Path, origin)
 	}
 	fmt.Fprintf(out, "\nnetwork\t%s\n", allowed(p.AllowNetwork))
+	if p.PrivateTerminals {
+		fmt.Fprint(out, "terminals\tits own\n")
+	}
 	fmt.Fprintf(out, "unix sockets\t%s\n", listed(p.UnixSockets))
 	fmt.Fprintf(out, "variables\t%s\n", listed(p.AllowedEnvVars))
 	fmt.Fprintf(out, "protected\t%s\n", listed(p.ProtectedPaths))

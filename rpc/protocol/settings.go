@@ -56,14 +56,16 @@ type Policy struct {
 	Project    string       `json:"project"`
 	Rules      []PolicyRule `json:"rules"`
 	// PrivateRuntimeDir: the session gets an XDG_RUNTIME_DIR of its own.
-	PrivateRuntimeDir bool             `json:"privateRuntimeDir"`
-	AllowNetwork      bool             `json:"allowNetwork"`
-	UnixSockets       []string         `json:"unixSockets"`
-	AllowedEnvVars    []string         `json:"allowedEnvVars"`
-	ProtectedPaths    []string         `json:"protectedPaths"`
-	OnUnavailable     string           `json:"onUnavailable"`
-	OnDenied          string           `json:"onDenied"`
-	Diagnostics       []FileDiagnostic `json:"diagnostics"`
+	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
+	// PrivateTerminals: the session gets a /dev/pts of its own.
+	PrivateTerminals bool             `json:"privateTerminals"`
+	AllowNetwork     bool             `json:"allowNetwork"`
+	UnixSockets      []string         `json:"unixSockets"`
+	AllowedEnvVars   []string         `json:"allowedEnvVars"`
+	ProtectedPaths   []string         `json:"protectedPaths"`
+	OnUnavailable    string           `json:"onUnavailable"`
+	OnDenied         string           `json:"onDenied"`
+	Diagnostics      []FileDiagnostic `json:"diagnostics"`
 }
 
 // PolicyRule grants a path.

@@ -67,7 +67,7 @@ type Sandbox map[string]any
 func Settings(extra Sandbox) string {
 	block := Sandbox{
 		"enabled": true, "apply_to": "both",
-		"system_paths": map[string]any{"read_write": []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"}},
+		"system_paths": map[string]any{"read_write": []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", "/dev/ptmx"}},
 	}
 	return file(block, extra)
 }

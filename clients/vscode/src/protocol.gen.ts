@@ -374,6 +374,8 @@ export interface Policy {
   rules: PolicyRule[];
   /** The session gets an XDG_RUNTIME_DIR of its own. */
   privateRuntimeDir: boolean;
+  /** The session gets a /dev/pts of its own. */
+  privateTerminals: boolean;
   allowNetwork: boolean;
   unixSockets: string[];
   allowedEnvVars: string[];

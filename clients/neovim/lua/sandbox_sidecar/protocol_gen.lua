@@ -227,6 +227,7 @@
 ---@field project string
 ---@field rules sandbox_sidecar.PolicyRule[]
 ---@field privateRuntimeDir boolean The session gets an XDG_RUNTIME_DIR of its own.
+---@field privateTerminals boolean The session gets a /dev/pts of its own.
 ---@field allowNetwork boolean
 ---@field unixSockets string[]
 ---@field allowedEnvVars string[]
