@@ -40,25 +40,32 @@ type record struct {
 	Remove string `json:"remove,omitempty"`
 }
 
-const journalSuffix = ".journal"
+const (
+	// newJournalPrefix begins the name of a journal that is not locked yet, and so has nothing in it.
+	newJournalPrefix = "new-journal-"
+	journalSuffix    = ".journal"
+)
 
-// newJournal makes this process's journal in the state directory. Until it is locked it has a name that no sweep looks at.
+// newJournal makes this process's journal in the state directory.
 func newJournal(stateDir string) (*journal, error) {
-	file, err := os.CreateTemp(stateDir, "new-journal-")
-	if err != nil {
-		return nil, fmt.Errorf("make journal: %w", err)
-	}
-	j := &journal{path: file.Name() + journalSuffix, file: file}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
-	if err == nil {
-		err = os.Rename(file.Name(), j.path)
-	}
-	if err != nil {
+	for {
+		file, err := os.CreateTemp(stateDir, newJournalPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("make journal: %w", err)
+		}
+		j := &journal{path: file.Name() + journalSuffix, file: file}
+		if err = lock(file, 0); err == nil {
+			err = os.Rename(file.Name(), j.path)
+		}
+		if err == nil {
+			return j, nil
+		}
 		file.Close()
 		_ = os.Remove(file.Name())
-		return nil, fmt.Errorf("make journal: %w", err)
+		if !errors.Is(err, fs.ErrNotExist) { // a sweep was there between its birth and its lock, and took it for a dead sidecar's
+			return nil, fmt.Errorf("make journal: %w", err)
+		}
 	}
-	return j, nil
 }
 
 // write adds a record. It reaches the file system before it returns; whether it reaches the disk does not matter, because nothing that
@@ -100,7 +107,8 @@ func Sweep(ctx context.Context, stateDir string) error {
 	}
 	var failures []error
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), journalSuffix) {
+		// A new one that is not locked is empty, and goes like one that was carried out.
+		if strings.HasSuffix(entry.Name(), journalSuffix) || strings.HasPrefix(entry.Name(), newJournalPrefix) {
 			failures = append(failures, clean(ctx, filepath.Join(stateDir, entry.Name())))
 		}
 	}

@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -78,6 +79,53 @@ func TestSweep_RemovesWhatADeadSidecarListed(t *testing.T) {
 	}
 	if exist(private) || exist(j.path) {
 		t.Errorf("left: directory %t, journal %t", exist(private), exist(j.path))
+	}
+}
+
+// A sidecar can die before it has locked its journal, or be so slow that a sweep takes it for dead.
+func TestSweep_RemovesAJournalThatWasNeverLocked(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	born, err := os.CreateTemp(dir, newJournalPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	born.Close()
+	if err := Sweep(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if exist(born.Name()) {
+		t.Error("it is left")
+	}
+}
+
+func TestNewJournal_WhileASweepLooks(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	swept := make(chan error)
+	go func() {
+		var failures []error
+		for ctx.Err() == nil {
+			failures = append(failures, Sweep(ctx, dir))
+		}
+		swept <- errors.Join(failures...)
+	}()
+	for range 500 {
+		j, err := newJournal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !exist(j.path) {
+			t.Fatal("a journal is gone as soon as it was made")
+		}
+		if err := j.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-swept; err != nil {
+		t.Error(err)
 	}
 }
 
