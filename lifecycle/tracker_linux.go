@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // Tracker makes groups by the best mechanism this machine has.
@@ -27,13 +28,29 @@ func Open(options Options) *Tracker {
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
 	t.tree, t.reason = newScoper(options.Env, t.estate.write).open()
 	if options.StateDir != "" {
-		t.background.Go(func() {
-			if err := Sweep(ctx, options.StateDir); err != nil {
-				options.logger().Warn("sweep of what dead sidecars left", "error", err)
-			}
-		})
+		t.background.Go(func() { sweepTwice(ctx, options) })
 	}
 	return t
+}
+
+// secondLook is the pause before the second sweep.
+const secondLook = 2 * time.Second
+
+// sweepTwice sweeps at once, and again when whoever still had a dead sidecar's journal must be done: a child that it was about to start shares
+// its descriptors, and with them the lock, until it execs; a watchdog that is cleaning up may be killed, too.
+func sweepTwice(ctx context.Context, options Options) {
+	for again := range 2 {
+		if again == 1 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(secondLook):
+			}
+		}
+		if err := Sweep(ctx, options.StateDir); err != nil {
+			options.logger().Warn("sweep of what dead sidecars left", "error", err)
+		}
+	}
 }
 
 // Tracking describes the mechanism that groups get.

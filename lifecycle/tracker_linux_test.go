@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
@@ -44,6 +45,32 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 	mustBeGone(t, pids)
 	if err := errors.Join(group.Close(), tracker.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The lock of a dead sidecar may be held for a moment by a child that it was starting.
+func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	j, err := newJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			sweepTwice(t.Context(), Options{StateDir: dir})
+		}()
+		synctest.Wait() // it has looked and waits
+		if !exist(j.path) {
+			t.Error("a locked journal was swept")
+		}
+		j.file.Close()
+		<-ended
+	})
+	if exist(j.path) {
+		t.Error("the journal is left")
 	}
 }
 
