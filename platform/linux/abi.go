@@ -4,13 +4,13 @@ import (
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// abiVersion is what one version of Landlock's ABI adds, and what is not covered without it.
+// abiVersion is what one version of Landlock's ABI adds, and what is otherwise without it.
 type abiVersion struct {
 	version int
 	kernel  string // the first release with it
 	fs      FSAccess
 	scoped  Scope
-	// without says what a session can still do on a kernel below this version; empty where it can do nothing more.
+	// without says what a session can still do on a kernel below this version, or what it must do without; empty where nothing differs.
 	without string
 	// protection is what without weakens.
 	protection string
@@ -27,8 +27,9 @@ var abiVersions = []abiVersion{
 	// Below 2 every rename and link between two directories is refused; that is an inconvenience, not a hole.
 	{version: 2, kernel: "5.19", fs: FSAccess(landlock.AccessFSRefer)},
 	{
-		version: 3, kernel: "6.2", fs: FSAccess(landlock.AccessFSTruncate),
-		without: "files outside the grants can be emptied with truncate(2)", protection: "filesystem",
+		version: truncationABI, kernel: "6.2", fs: FSAccess(landlock.AccessFSTruncate),
+		without:    "truncate(2) and openat2(2) are refused even on the session's own files, because Landlock sees no truncation here",
+		protection: "filesystem",
 	},
 	{
 		version: 5, kernel: "6.10", fs: FSAccess(landlock.AccessFSIoctlDev),

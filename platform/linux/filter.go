@@ -14,6 +14,10 @@ func rulesFor(network bool) []syscallRule {
 // Filter makes the program for an architecture by Go's name for it. It is pure; the error says that the architecture is not known.
 // A call of any architecture but this one and its 32-bit predecessor ends the process: its numbers would mean other calls.
 func Filter(goarch string, network bool) (Program, error) {
+	return assemble(goarch, rulesFor(network))
+}
+
+func assemble(goarch string, rules []syscallRule) (Program, error) {
 	m, err := machineOf(goarch)
 	if err != nil {
 		return nil, err
@@ -33,7 +37,6 @@ func Filter(goarch string, network bool) (Program, error) {
 		b.answer(uint32(refuse(enosys)))
 		b.place(known)
 	}
-	rules := rulesFor(network)
 	if err := b.dispatch(m.native, rules); err != nil {
 		return nil, err
 	}

@@ -37,20 +37,35 @@ func TestFilter_Golden(t *testing.T) {
 		if !kind.network {
 			name += "-offline"
 		}
-		path := filepath.Join("testdata", "filters", name+".golden")
-		got := filter(t, kind.goarch, kind.network).String()
-		if *updateFilters {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
+		compareGolden(t, name, filter(t, kind.goarch, kind.network).String())
+	}
+}
+
+func TestTruncationFilter_Golden(t *testing.T) {
+	t.Parallel()
+	for _, goarch := range []string{"amd64", "arm64"} {
+		program, err := TruncationFilter(goarch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got != string(want) {
-			t.Errorf("%s differs (go test -update-filters rewrites it); got:\n%s", path, got)
+		compareGolden(t, goarch+"-truncation", program.String())
+	}
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "filters", name+".golden")
+	if *updateFilters {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
 		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update-filters rewrites it); got:\n%s", path, got)
 	}
 }
 
@@ -112,7 +127,7 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare"} {
+		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64"} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(a.number(syscallNumbers[call]))
 				for _, first := range interesting {
@@ -183,6 +198,15 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 102, [6]uint64{1}, "allow", "allow", "getuid, which has the number of socketcall elsewhere"},
 		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "socketpair"},
 		{"amd64", 0xc000003e, 53, [6]uint64{30, 1}, "EAFNOSUPPORT", "EAFNOSUPPORT", "socketpair of AF_TIPC"},
+		{"amd64", 0xc000003e, 302, [6]uint64{0, 0, 1}, "allow", "allow", "prlimit64 of oneself"},
+		{"amd64", 0xc000003e, 302, [6]uint64{inherited, 0, 1}, "allow", "allow", "prlimit64 of oneself with a high half"},
+		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 0, 1}, "allow", "allow", "prlimit64 that reads another's"},
+		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another"},
+		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1 << 32}, "EPERM", "EPERM", "prlimit64 of another, by a high address"},
+		{"amd64", 0x40000003, 340, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another by int 0x80"},
+		{"amd64", 0xc000003e, 30, [6]uint64{}, "ENOSYS", "ENOSYS", "shmat"},
+		{"amd64", 0x40000003, 117, [6]uint64{21}, "ENOSYS", "ENOSYS", "ipc"},
+		{"arm64", 0xc00000b7, 188, [6]uint64{}, "ENOSYS", "ENOSYS", "msgrcv"},
 		{"amd64", 0xc000003e, 0x40000000 | 41, [6]uint64{1, 1}, "ENOSYS", "ENOSYS", "x32"},
 		{"amd64", 0xc00000b7, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
 		{"arm64", 0xc000003e, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},

@@ -32,6 +32,26 @@ func installFilter(network bool) error {
 	if err != nil {
 		return err
 	}
+	return load(program)
+}
+
+// installTruncationFilter is installFilter for the filter that stands in for Landlock's eye on truncation. It proves it too: the canary
+// has an empty path, which a kernel does not find.
+func installTruncationFilter() error {
+	program, err := TruncationFilter(runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	if err := load(program); err != nil {
+		return err
+	}
+	if err := unix.Truncate("", 0); !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("call truncate after filtering: expected EACCES: got %w: the filter has no effect", err)
+	}
+	return nil
+}
+
+func load(program Program) error {
 	code := make([]unix.SockFilter, len(program))
 	for i, in := range program {
 		code[i] = unix.SockFilter{Code: in.Code, Jt: in.JT, Jf: in.JF, K: in.K}

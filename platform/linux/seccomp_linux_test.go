@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -151,5 +152,86 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 		if got[platform.Syscalls].Status != platform.Enforced {
 			t.Errorf("system calls: %+v", got[platform.Syscalls])
 		}
+	}
+}
+
+// Everything that empties a file without a right that Landlock knows on every kernel is refused; what needs such a right is left.
+func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
+	t.Parallel()
+	if err := seccompAvailable(); err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	open := func(flags int) func() error {
+		return func() error {
+			fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}
+	}
+	acts := []struct {
+		name    string
+		do      func() error
+		empties bool // without the filter
+		answer  error
+	}{
+		{"truncate", func() error { return unix.Truncate(path, 0) }, true, unix.EACCES},
+		{"open for reading", open(unix.O_RDONLY | unix.O_TRUNC), true, unix.EACCES},
+		{"open for neither", open(unix.O_ACCMODE | unix.O_TRUNC), true, unix.EACCES},
+		{"openat2", func() error {
+			fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_TRUNC | unix.O_CLOEXEC})
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}, true, unix.ENOSYS},
+		{"only read", open(unix.O_RDONLY), false, nil},
+		{"only write", open(unix.O_WRONLY), false, nil},
+		{"open for writing", open(unix.O_WRONLY | unix.O_TRUNC), true, nil},
+		{"open for both", open(unix.O_RDWR | unix.O_TRUNC), true, nil},
+		{"create", func() error {
+			fd, err := unix.Creat(path, 0o600)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}, true, nil},
+	}
+	play := func(filtered bool) error {
+		for _, act := range acts {
+			if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+				return err
+			}
+			err := act.do()
+			left, readErr := os.ReadFile(path)
+			if readErr != nil {
+				return readErr
+			}
+			answer, empty := act.answer, act.empties && act.answer == nil
+			if !filtered {
+				answer, empty = nil, act.empties
+			}
+			if !errors.Is(err, answer) || empty != (len(left) == 0) {
+				return fmt.Errorf("%s, filtered %t: got %w, and %q is left", act.name, filtered, err, left)
+			}
+		}
+		return nil
+	}
+	if err := play(false); err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	err := onOwnThread(func() error {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		if err := installTruncationFilter(); err != nil {
+			return err
+		}
+		return play(true)
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

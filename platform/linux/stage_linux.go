@@ -52,6 +52,11 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
+	if ruleset.ABI < truncationABI {
+		if err := installTruncationFilter(); err != nil {
+			return platform.Confined{}, err
+		}
+	}
 	// In a network of its own, where nothing is to be reached, a session may make sockets.
 	isolated := ruleset.Own != nil && ruleset.Own.Network
 	sockets := !ruleset.Asked.Network || isolated

@@ -77,6 +77,20 @@ var refusals = append([]refusal{
 	{"add_key", unix.SYS_ADD_KEY, nil, "EPERM", anybody},
 	{"request_key", unix.SYS_REQUEST_KEY, nil, "EPERM", anybody},
 	{"keyctl", unix.SYS_KEYCTL, []uint64{9999}, "EPERM", anybody},
+	// The process with the highest number does not exist; that the kernel would say.
+	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
+	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
+	{"shmget", unix.SYS_SHMGET, []uint64{0, 0, 0}, "ENOSYS", anybody}, // no segment is empty
+	{"shmat", unix.SYS_SHMAT, []uint64{minus, 0, 0}, "ENOSYS", anybody},
+	{"shmctl", unix.SYS_SHMCTL, []uint64{minus, 0, 0}, "ENOSYS", anybody},
+	{"msgget", unix.SYS_MSGGET, []uint64{1, 0}, "ENOSYS", anybody},
+	{"msgsnd", unix.SYS_MSGSND, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
+	{"msgrcv", unix.SYS_MSGRCV, []uint64{minus, 0, 0, 0, 0}, "ENOSYS", anybody},
+	{"msgctl", unix.SYS_MSGCTL, []uint64{minus, 0, 0}, "ENOSYS", anybody},
+	{"semget", unix.SYS_SEMGET, []uint64{1, 0, 0}, "ENOSYS", anybody},
+	{"semop", unix.SYS_SEMOP, []uint64{minus, 0, 0}, "ENOSYS", anybody},
+	{"semtimedop", unix.SYS_SEMTIMEDOP, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
+	{"semctl", unix.SYS_SEMCTL, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
 	{"userfaultfd", unix.SYS_USERFAULTFD, []uint64{userOnly}, "EPERM", anybody},
 	{"bpf", unix.SYS_BPF, []uint64{9999, 0, 0}, "EPERM", sysAdmin},
 	{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, []uint64{0, 0, 0, minus, minus}, "EPERM", anybody},
@@ -132,6 +146,8 @@ func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 		call("unix-stream", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
 		call("unix-datagram", unix.SYS_SOCKET, high|unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
 		call("getpid", unix.SYS_GETPID),
+		call("prlimit-own", unix.SYS_PRLIMIT64, high, unix.RLIMIT_NOFILE, 0, 0),
+		call("prlimit-read", unix.SYS_PRLIMIT64, uint64(os.Getpid()), unix.RLIMIT_NOFILE, 0, 0),
 		call("seize", unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1<<31-1), // the process with the highest number does not exist
 	}
 	for _, settings := range []string{sandboxed(), offline()} {
