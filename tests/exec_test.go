@@ -144,7 +144,7 @@ func TestExec_SuspendAndResume(t *testing.T) {
 	p.sees("running job")
 	p.types("\x1a")
 	p.sees(`(?s)Stopped.*Stopped.*sleep 1000`)
-	p.types("kill %1; suspend -f\n")
+	p.types("kill -9 %1; wait %1; suspend -f\n")
 	p.sees(`(?s)Stopped.*Stopped.*Stopped.*SIDECAR`)
 	p.types("fg\n")
 	p.types("echo ins''ide again\n")

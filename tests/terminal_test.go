@@ -123,11 +123,12 @@ func TestJobControl_SuspendAndResume(t *testing.T) {
 	s.Type("\x04")
 	s.Await("fgend")
 
-	s.Type("sh -c 'echo sec''ond; read x </dev/null; sleep 0.3; echo fin''ished'\n")
+	// It forks nothing: a child that is stopped between vfork and exec would hold up its parent, and nobody would see the stop.
+	s.Type("mkfifo gate; sh -c 'echo sec''ond; read x <gate; echo fin''ished'\n")
 	s.Await("second")
 	s.Type("\x1a")
 	s.Await(`(?s)Stopped.*Stopped`)
-	s.Type("bg\n")
+	s.Type("bg; echo >gate\n")
 	s.Await("finished")
 	s.Type("wait; echo al''l\n")
 	s.Await("all")
@@ -142,7 +143,7 @@ func TestJobControl_ABackgroundReaderStops(t *testing.T) {
 	s.Await("stopped-by-ttin")
 	s.Type("fg\n")
 	s.Type("mine\n")
-	s.Await(`mine\r\n(cat\r\n)?mine\r\n`)
+	s.Await(`(?s)mine\r\n.*mine\r\n`) // echoed, and repeated
 	s.Type("\x04")
 	s.Type("echo ba''ck\n")
 	s.Await("back")
