@@ -198,7 +198,7 @@ func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 	if harness.Alive(pid) {
 		t.Errorf("process %d is alive", pid)
 	}
-	if left := harness.Cgroups(command.Process.Pid); len(left) != 0 {
+	if left := w.Cgroups(command.Process.Pid); len(left) != 0 {
 		t.Errorf("cgroups are left: %s", left)
 	}
 }

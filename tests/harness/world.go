@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // World is where a test takes place. All paths are real paths.
@@ -15,6 +16,8 @@ type World struct {
 	Project string
 	// Outside is a directory of the user's that no settings of Settings grant.
 	Outside string
+
+	born time.Time
 }
 
 // NewWorld makes an empty one that goes with the test.
@@ -25,6 +28,7 @@ func NewWorld(t testing.TB) *World {
 		t.Fatal(err)
 	}
 	w := &World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
+	w.born = time.Now().Add(-time.Second) // file times come from a coarser clock
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func TestAThousandProcessesAreClosed(t *testing.T) {
 				t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
 			}
 			t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed, result.ElapsedMs)
-			mustLeaveNobody(t, e)
+			mustLeaveNobody(t, e.Client)
 		})
 	}
 }
@@ -86,12 +86,12 @@ func TestChainsAtFullSpeedDie(t *testing.T) {
 				begun := time.Now()
 				killed := ending.end(t, s, sidecar)
 				if ending.name == "SIGKILL" {
-					mustLeaveNobody(t, e) // that the watchdog is done is told by nobody else
+					mustLeaveNobody(t, e.Client) // that the watchdog is done is told by nobody else
 				}
 				elapsed := time.Since(begun)
 				c.mustStandStill(t)
 				t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(), elapsed.Milliseconds(), killed)
-				mustLeaveNobody(t, e)
+				mustLeaveNobody(t, e.Client)
 			})
 		}
 	}

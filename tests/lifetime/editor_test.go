@@ -17,6 +17,7 @@ import (
 var roles = map[string]func(args []string) int{
 	"editor": playEditor,
 	"reaper": playReaper,
+	"tracer": playTracer,
 }
 
 func TestMain(m *testing.M) {

@@ -39,6 +39,21 @@ func children(parent int) map[int]string {
 	return found
 }
 
+// groupOf is the process that a thread belongs to.
+func groupOf(tid int) int {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(tid), "status"))
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "Tgid:"); ok {
+			pid, _ := strconv.Atoi(strings.TrimSpace(value))
+			return pid
+		}
+	}
+	return 0
+}
+
+// splitArgs splits what /proc/PID/cmdline holds.
+func splitArgs(cmdline []byte) []string { return strings.Split(string(cmdline), "\x00") }
+
 // kill sends a signal that must arrive.
 func kill(t testing.TB, pid int, signal unix.Signal) {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -21,17 +22,10 @@ import (
 // is the kernel's own word and needs no look at /proc. It reaps at once; the init of a container may take its time, and a fork storm would
 // use up every process id.
 func playReaper(args []string) int {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return complain(err)
-	}
-	sidecar, err := os.StartProcess(args[0], args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	sidecar, err := startBelow(args)
 	if err != nil {
 		return complain(err)
 	}
-	// The pipes are the sidecar's and the test's.
-	os.Stdin.Close()
-	os.Stdout.Close()
-	fmt.Fprintf(os.Stderr, "sidecar=%d\n", sidecar.Pid)
 	status := -1
 	for {
 		var ended unix.WaitStatus
@@ -39,10 +33,26 @@ func playReaper(args []string) int {
 		switch {
 		case errors.Is(err, unix.ECHILD):
 			return status
-		case err == nil && pid == sidecar.Pid:
+		case err == nil && pid == sidecar:
 			status = ended.ExitStatus()
 		}
 	}
+}
+
+// startBelow starts a sidecar whose orphans will be ours, and returns and prints its process id.
+func startBelow(args []string) (int, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
+	sidecar, err := os.StartProcess(args[0], args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return 0, err
+	}
+	// The pipes are the sidecar's and the test's.
+	os.Stdin.Close()
+	os.Stdout.Close()
+	fmt.Fprintf(os.Stderr, "sidecar=%d\n", sidecar.Pid)
+	return sidecar.Pid, nil
 }
 
 func complain(err error) int {
@@ -54,12 +64,12 @@ func complain(err error) int {
 func reaped(t testing.TB, w *harness.World, settings string) (*harness.Editor, int) {
 	t.Helper()
 	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) { inRole(t, command, "reaper") }})
-	return e, announcedSidecar(t, e)
+	return e, announcedSidecar(t, e.Log)
 }
 
-func announcedSidecar(t testing.TB, e *harness.Editor) int {
+func announcedSidecar(t testing.TB, log *harness.Buffer) int {
 	t.Helper()
-	pid, err := strconv.Atoi(e.Log.Await(t, `sidecar=(\d+)`)[1])
+	pid, err := strconv.Atoi(log.Await(t, `sidecar=(\d+)`)[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,22 +77,22 @@ func announcedSidecar(t testing.TB, e *harness.Editor) int {
 }
 
 // mustLeaveNobody hangs up, where that was not done, and waits for the reaper's end.
-func mustLeaveNobody(t testing.TB, e *harness.Editor) {
+func mustLeaveNobody(t testing.TB, c *client.Client) {
 	t.Helper()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = e.HangUp() // the status is the sidecar's
+		_ = c.HangUp() // the status is the sidecar's
 	}()
 	select {
 	case <-ended:
 	case <-time.After(harness.Patience):
 		var left []string
-		for pid, state := range children(e.Process()) {
+		for pid, state := range children(c.Process()) {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			left = append(left, fmt.Sprintf("%d %s %q", pid, state, name))
 		}
-		_ = unix.Kill(e.Process(), unix.SIGKILL)
+		_ = unix.Kill(c.Process(), unix.SIGKILL)
 		t.Fatalf("processes of the sidecar are left: %q", left)
 	}
 }

@@ -1,0 +1,158 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// roundLine is what a session of a round runs, and what stands outside beside it: nothing in its name tells one from the other.
+const roundLine = "sleep 301 & setsid sleep 301 & echo up; wait"
+
+// A thousand sessions come and go in one sidecar, sandboxed tools and unsandboxed terminals. It is left as it was, and what looks like their
+// processes but is not theirs lives on.
+func TestAThousandRoundsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	rounds, atOnce := 1000, 4
+	if testing.Short() {
+		rounds = 100
+	}
+	w := harness.NewWorld(t)
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
+	for _, kind := range kinds {
+		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: roundLine})
+		t.Logf("%s: %s, guarantee %t", kind, s.Tracking.Mechanism, s.Tracking.Guarantee)
+		s.Close(0)
+	}
+	lookAlikes := []int{startLookAlike(t, w, nil), startLookAlike(t, w, oldTerminal(t, e))}
+
+	before, begun := take(sidecar, w), time.Now()
+	var workers sync.WaitGroup
+	var killed atomic.Int64
+	for worker := range atOnce {
+		workers.Go(func() {
+			for round := worker; round < rounds && !t.Failed(); round += atOnce {
+				s := e.Spawn(protocol.SpawnParams{Kind: kinds[round%2], Command: roundLine})
+				if round%3 > 0 { // the others are closed in the middle of their start
+					s.Await("up")
+				}
+				closed := s.Close(0)
+				if closed.Remaining != 0 {
+					t.Errorf("round %d: closed with %+v", round, closed)
+				}
+				killed.Add(int64(closed.Killed))
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d rounds, %d processes killed, in %d ms", rounds, killed.Load(), time.Since(begun).Milliseconds())
+	after := take(sidecar, w)
+	harness.Eventually(t, "what a round needs is given back", func() bool {
+		after = take(sidecar, w)
+		return after.leaves(before) || t.Failed()
+	})
+	t.Logf("before: %v", before)
+	t.Logf("after:  %v", after)
+	for _, pid := range lookAlikes {
+		if !harness.Alive(pid) {
+			t.Errorf("process %d, which only looks like a session's, is dead", pid)
+		}
+	}
+	mustLeaveNobody(t, e.Client)
+	harness.NoTrace(t, w, sidecar)
+}
+
+// inventory is what a sidecar has at a moment.
+type inventory struct {
+	cgroups, state, descriptors, children, zombies, threads int
+}
+
+func take(sidecar int, w *harness.World) inventory {
+	var got inventory
+	got.cgroups = len(w.Cgroups(sidecar))
+	entries, _ := os.ReadDir(w.State())
+	descriptors, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", sidecar))
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", sidecar))
+	got.state, got.descriptors, got.threads = len(entries), len(descriptors), len(threads)
+	for _, state := range children(sidecar) {
+		got.children++
+		if state == "Z" {
+			got.zombies++
+		}
+	}
+	return got
+}
+
+// leaves reports whether there is no more than before. Threads do not count: Go keeps those that it once needed.
+func (i inventory) leaves(before inventory) bool {
+	return i.cgroups <= before.cgroups && i.state <= before.state && i.descriptors <= before.descriptors && i.children <= before.children && i.zombies == 0
+}
+
+func (i inventory) String() string {
+	return fmt.Sprintf("%d cgroups, %d files of state, %d descriptors, %d children, %d zombies, %d threads",
+		i.cgroups, i.state, i.descriptors, i.children, i.zombies, i.threads)
+}
+
+// oldTerminal opens a terminal of the name that a session's has just had.
+func oldTerminal(t *testing.T, e *harness.Editor) *os.File {
+	t.Helper()
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Command: "tty; sleep 301"})
+	name := s.Await(`(/dev/pts/\d+)`)[1]
+	s.Close(0)
+	for range 100 { // another test may have taken it meanwhile, and give it back
+		master, terminal, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			master.Close()
+			terminal.Close()
+		})
+		if terminal.Name() == name {
+			return terminal
+		}
+	}
+	t.Logf("%s was not to be had again", name)
+	_, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return terminal
+}
+
+// startLookAlike runs what a session runs, in the same directory, on a terminal or on none.
+func startLookAlike(t *testing.T, w *harness.World, terminal *os.File) int {
+	t.Helper()
+	command := exec.Command("/bin/sh", "-c", roundLine)
+	command.Dir, command.Env = w.Project, harness.Environ(w)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if terminal != nil {
+		command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
+		command.SysProcAttr.Setctty = true
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for pid := range children(command.Process.Pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	return command.Process.Pid
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// stride is the distance between two steps that are tried, of so many: each test takes other ones, and SIDECAR_EVERY_STEP has all of them
+// tried, which takes minutes.
+func stride(steps int) int {
+	sample := 12
+	switch {
+	case os.Getenv("SIDECAR_EVERY_STEP") != "":
+		return 1
+	case testing.Short():
+		sample = 3
+	}
+	return max(1, steps/sample)
+}
+
+// Whoever is killed, at whichever step of a spawn: nothing that was started is left once the next sidecar has started, and no trace. Only a
+// helper's death is not the end of the sidecar: at most one spawn is answered by an error, and the next one works.
+func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, sandbox := range sandboxes {
+		for _, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
+			t.Run(sandbox.name+" "+string(target), func(t *testing.T) {
+				t.Parallel()
+				try := func(t *testing.T, step int) int { return dieAt(t, sandbox.settings, target, step) }
+				if target == targetStart {
+					try = func(t *testing.T, step int) int { return dieStarting(t, sandbox.settings, step) }
+				}
+				steps := try(t, 0)
+				if steps < 5 {
+					t.Fatalf("all takes %d steps: they are not counted", steps)
+				}
+				tried := 0
+				for step := 1 + rand.IntN(stride(steps)); step <= steps; step += stride(steps) {
+					t.Run(strconv.Itoa(step), func(t *testing.T) { try(t, step) })
+					tried++
+				}
+				t.Logf("%d of %d steps tried", tried, steps)
+			})
+		}
+	}
+}
+
+// dieAt spawns while somebody is to be killed at a step, kills the sidecar then if that was not it, starts another, and looks for what is
+// left. It returns the number of steps that there were; with step 0 all were taken.
+func dieAt(t *testing.T, settings string, target target, step int) (steps int) {
+	t.Helper()
+	w := harness.NewWorld(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
+		inRole(t, command, "tracer", string(target), strconv.Itoa(step))
+	}})
+	sidecar := announcedSidecar(t, e.Log)
+	kill(t, e.Process(), unix.SIGUSR1)
+	e.Log.Await(t, "armed")
+
+	token := fmt.Sprintf("300.%d", uuid.New().ID())
+	spawn := func() error {
+		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+			Kind: protocol.Tool, Cwd: w.Project, Command: fmt.Sprintf("setsid sleep %s & sleep %s", token, token),
+		})
+		return err
+	}
+	err := spawn()
+	if target == targetHelper && step > 0 {
+		// The second may be the one that is hit, if the steps were fewer this time.
+		if second := spawn(); second != nil && err != nil {
+			t.Errorf("two spawns in a row failed: %v, %v", err, second)
+		} else {
+			err = errors.Join(err, second)
+		}
+		var answer *client.Error
+		if err != nil && !errors.As(err, &answer) {
+			t.Errorf("a spawn was not answered: %v", err)
+		}
+	}
+	if err == nil || target == targetHelper || step == 0 {
+		kill(t, sidecar, unix.SIGKILL)
+	}
+	<-e.Gone() // its descriptors are closed: nobody holds its journal any more
+	switch {
+	case target == targetWatchdog && step == 0:
+		harness.NoTrace(t, w, sidecar) // all that it has to do
+	case target == targetWatchdog:
+		harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
+	}
+	steps = mustBeSwept(t, w, e.Client, sidecar, e.Log)
+	if left := harness.Find(token); len(left) != 0 {
+		t.Errorf("%d processes are left", len(left))
+	}
+	return steps
+}
+
+// mustBeSwept starts the next sidecar after the death of one below a tracer, and makes sure that nothing of that one is left then. It returns
+// the number of steps there were.
+func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar int, log *harness.Buffer) (steps int) {
+	t.Helper()
+	next := harness.Start(t, w, harness.Options{})
+	mustLeaveNobody(t, dead)
+	harness.Eventually(t, "the state directory holds one journal", func() bool {
+		entries, err := os.ReadDir(w.State())
+		return err == nil && len(entries) == 1
+	})
+	_ = next.HangUp()
+	harness.NoTrace(t, w, sidecar)
+	steps, err := strconv.Atoi(log.Await(t, `steps=(\d+)`)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// dieStarting is dieAt for a sidecar's own start.
+func dieStarting(t *testing.T, settings string, step int) (steps int) {
+	t.Helper()
+	w, log := harness.NewWorld(t), &harness.Buffer{}
+	harness.Write(t, w.UserSettings(), settings)
+	command := exec.Command(harness.Binary(t), "serve")
+	command.Env, command.Stderr = harness.Environ(w), log
+	inRole(t, command, "tracer", string(targetStart), strconv.Itoa(step))
+	c, err := client.Start(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(c.Process(), unix.SIGKILL) }) // only where the test has failed it is still there
+	sidecar := announcedSidecar(t, log)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	if _, err := client.Call(ctx, c, protocol.Initialize, protocol.InitializeParams{}); err == nil {
+		kill(t, sidecar, unix.SIGKILL)
+	}
+	<-c.Gone()
+	return mustBeSwept(t, w, c, sidecar, log)
+}
