@@ -54,7 +54,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		s.background.Go(func() { s.awaitEditor(gone) })
 	}
 	store, err := settings.Open(settings.Options{
-		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Logger: s.log, OnChange: s.settingsChanged,
+		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
+		Logger: s.log, OnChange: s.settingsChanged,
 	})
 	if err != nil {
 		return protocol.InitializeResult{}, nil, fmt.Errorf("open settings: %w", err)

@@ -25,6 +25,7 @@ type evaluation struct {
 	origins     map[string]string
 	diagnostics []FileDiagnostic
 	refusals    []string // built-in grants that do not count
+	forbidden   []place
 	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
 	stale map[string]bool
 }
@@ -35,6 +36,7 @@ func (s *Snapshot) evaluate() evaluation {
 		host: s.host, resolver: newResolver(s.files), projectDir: s.projectDir,
 		user: mergeUser(s.user), writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
+	e.forbidden = s.forbidden(e.resolver)
 	if s.project != nil {
 		project := mergeUser([]fileState{*s.project})
 		e.project = &project
@@ -98,9 +100,7 @@ func (e *evaluation) paths() {
 		target := e.resolver.resolve(e.projectDir)
 		e.policy.Project = target.path
 		// Symlinks on the way to it are fine: the editor names the directory anew for each session.
-		granted = append(granted, grant{
-			path: target.path, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"},
-		})
+		granted = append(granted, e.projectGrant())
 	}
 	for i, c := range categories {
 		user[i] = e.grantsOf(&e.user, c, "")

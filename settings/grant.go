@@ -53,6 +53,10 @@ func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
 			text: text, path: target.path, access: c.access, at: at, links: target.links, origin: from.policy(c.key, at),
 		}
 		if c.access.Has(policy.Write) {
+			if why := e.undoes(g.path); why != "" {
+				e.report(from.file, at, SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", quote(text), why)
+				continue
+			}
 			e.judgeWritable(from.file, &g, target)
 		}
 		list = append(list, g)

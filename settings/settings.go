@@ -18,7 +18,8 @@ type Sandbox struct {
 	AdditionalExecutablePaths []string `json:"additional_executable_paths"`
 	// AdditionalReadOnlyPaths may be read.
 	AdditionalReadOnlyPaths []string `json:"additional_read_only_paths"`
-	// AdditionalReadWritePaths may be read, written and executed, as the project itself.
+	// AdditionalReadWritePaths may be read, written and executed, as the project itself. An entry that would undo the sandbox does not
+	// count: /, /proc, /sys, the directories of the settings and of the sidecar's state, the sidecar's own program.
 	AdditionalReadWritePaths []string `json:"additional_read_write_paths"`
 	// AllowNetwork set to false leaves no network at all, except loopback inside the session where the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`

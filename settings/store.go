@@ -27,6 +27,8 @@ type Options struct {
 	Home string
 	// Platform is "linux" or "darwin"; empty: the one this program was built for.
 	Platform string
+	// Guarded are further places that no grant may open to sessions for writing: the program itself, its state. Absolute.
+	Guarded []string
 	// Logger may be nil.
 	Logger *slog.Logger
 	// Once leaves the files unwatched, for a program that asks once and ends: OnChange is never called.
@@ -187,10 +189,11 @@ type host struct {
 	platform string
 	home     string // "" where it is not known
 	env      map[string]string
+	guarded  []string // see Options.Guarded
 }
 
 func newHost(options Options) host {
-	h := host{platform: options.Platform, home: options.Home, env: map[string]string{}}
+	h := host{platform: options.Platform, home: options.Home, env: map[string]string{}, guarded: options.Guarded}
 	for _, entry := range options.Env {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
 			h.env[name] = value

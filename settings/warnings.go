@@ -69,7 +69,7 @@ func (e *evaluation) projectRisks() []string {
 	}
 	switch {
 	case project == "/":
-		return []string{"the project directory is /: sessions may write every file that you may"}
+		return []string{"the project directory is /: sessions may read every file that you may"}
 	case project == home:
 		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
 			" your keys, your mail and the start-up files of your programs", project)}
@@ -103,7 +103,7 @@ func (s *Snapshot) Guarded() []string {
 	list := s.settingsFiles(r)
 	for _, state := range s.user {
 		dir := filepath.Dir(state.file)
-		if state.file == policy.OriginEditor || !slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(dir)) {
+		if state.file == policy.OriginEditor || !ownDirectory(state.file) {
 			continue
 		}
 		real := r.resolve(dir).path
@@ -120,6 +120,11 @@ func (s *Snapshot) Guarded() []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// ownDirectory reports whether a settings file lies in a directory that is all about settings.
+func ownDirectory(file string) bool {
+	return slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(filepath.Dir(file)))
 }
 
 // settingsFiles are the user's files: each under its real path, and where its name lies, which differs if it is a symlink.

@@ -25,7 +25,7 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 		{"other temporary directory", on, "/var/tmp", "is shared by all programs"},
 		{"settings in the project", on, "/home/u/.config", "the settings file " + userFile + " is writable from inside: /home/u/.config is granted by projectDir (session)"},
 		{
-			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config/zed"]}`, "/home/u/project",
+			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "/home/u/project",
 			"granted by additional_read_write_paths (" + userFile + ":1)",
 		},
 		{"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project", "2 settings do not count, the first: "},

@@ -104,7 +104,7 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 			return nil, nil, "", fmt.Errorf("find settings file: %w", err)
 		}
 	}
-	store, err := settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Once: true})
+	store, err := settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -118,15 +118,21 @@ func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner 
 
 // guarded are the paths beside settings files that no session may write: this program and its state.
 func guarded() []string {
-	var paths []string
-	if path, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
-		paths = append(paths, path)
-	}
+	paths := program()
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
 		paths = append(paths, dir)
 	}
 	return paths
+}
+
+// program is the path of this program, in a list that is empty where it is not known.
+func program() []string {
+	path, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return []string{path}
 }

@@ -1,0 +1,82 @@
+package settings
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// A grant for writing that would undo the sandbox does not count, whoever wrote it: nobody means it, and what it opens is not the file
+// but every later session. Where such a place is only a part of what is granted, as in a grant of the home directory, the grant counts,
+// and the place is protected or the user is warned.
+
+// kernelPlaces are where a platform's kernel takes orders from files: on Linux what confines and ends processes among them.
+var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
+
+// place is where no session may write, with what a session would gain.
+type place struct{ path, gain string }
+
+// forbidden are the places of this snapshot, under their real paths.
+func (s *Snapshot) forbidden(r *resolver) []place {
+	var list []place
+	for _, path := range kernelPlaces[s.host.platform] {
+		list = append(list, place{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
+	}
+	for _, path := range s.host.guarded {
+		list = append(list, place{r.resolve(path).path, "the program that confines it, or what that program keeps about sessions"})
+	}
+	for _, dir := range s.host.stateDirs() {
+		list = append(list, place{r.resolve(dir).path, "what the sidecar keeps about sessions and trusts"})
+	}
+	for _, state := range s.user {
+		if state.file == policy.OriginEditor {
+			continue
+		}
+		path := state.file
+		if ownDirectory(path) {
+			path = filepath.Dir(path)
+		}
+		list = append(list, place{r.resolve(path).path, "the settings, which say what later sessions may do"})
+	}
+	return list
+}
+
+// stateDirs are the directories of what the sidecar keeps, whether they exist or not.
+func (h host) stateDirs() []string {
+	var list []string
+	if dir := h.env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
+		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
+	}
+	if dir := h.env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
+		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
+	} else if h.home != "" {
+		list = append(list, filepath.Join(h.home, ".local", "state", "sandbox-sidecar"))
+	}
+	return list
+}
+
+// undoes says why a grant for writing of a path would undo the sandbox; "" where it would not.
+func (e *evaluation) undoes(path string) string {
+	if path == "/" {
+		return "it would grant writing everything, the settings and the kernel's own files included"
+	}
+	for _, forbidden := range e.forbidden {
+		if policy.Contains(forbidden.path, path) {
+			return "a session that writes there changes " + forbidden.gain
+		}
+	}
+	return ""
+}
+
+// projectGrant is what a session may do in its project: everything, but where that would undo the sandbox.
+func (e *evaluation) projectGrant() grant {
+	g := grant{
+		path: e.policy.Project, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"},
+	}
+	if why := e.undoes(g.path); why != "" {
+		g.access = readExecute
+		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s", g.path, why))
+	}
+	return g
+}
