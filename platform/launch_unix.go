@@ -48,8 +48,9 @@ type Launched struct {
 	Supervision Supervision
 }
 
-// Launch starts the stage, gives it the order, and returns once the target was executed. On an error no process is left, and nothing
-// else: a *Failure where the stage could not carry the order out, anything else where there was no stage to speak of.
+// Launch starts the stage, gives it the order, and returns once the target was executed. On an error the process is dead: a *Failure where
+// the stage could not carry the order out, anything else where there was no stage to speak of. Where ctx ends just when the target was
+// executed, the target may have started others; they are in the group of Target.Start.
 func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
 	ours, theirs, err := socketpair()
 	if err != nil {

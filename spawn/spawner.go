@@ -164,6 +164,17 @@ func (r *running) release() {
 	}
 }
 
+// abandon ends what a failed start has left. A start can fail when the program was executed already and has started others: where it is
+// given up just then.
+func (r *running) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if _, err := r.group.Kill(ctx); err != nil {
+		r.log.Error("a session that was given up has processes left", "error", err)
+	}
+	r.release()
+}
+
 // start is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here.
 func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (_ *running, err error) {
 	group, err := s.Tracker.NewGroup(request.ID)
@@ -177,7 +188,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	run.outcome.Tracking = group.Tracking()
 	defer func() {
 		if err != nil {
-			run.release()
+			run.abandon()
 		}
 	}()
 	target := platform.Target{

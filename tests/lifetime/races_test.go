@@ -1,0 +1,260 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// answered fails the test unless a request was answered, and returns the code of the error; 0 for a result.
+func answered(t *testing.T, what string, err error) protocol.Code {
+	t.Helper()
+	var answer *client.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &answer):
+		return answer.Code
+	}
+	t.Errorf("%s was not answered: %v", what, err)
+	return 0
+}
+
+// tryClose closes a session and returns the code of the answer.
+func tryClose(t *testing.T, e *harness.Editor, id string) protocol.Code {
+	t.Helper()
+	_, err := harness.Try(e, protocol.Close, protocol.CloseParams{SessionID: id, GraceMs: new(int)})
+	return answered(t, "close", err)
+}
+
+// slowFile is a program that nobody can open: a lease (fcntl(2)) holds up whoever tries until it is given back, at the latest after
+// /proc/sys/fs/lease-break-time. Network file systems have that effect on a stage, for real.
+type slowFile struct {
+	path string
+	file *os.File
+}
+
+func newSlowFile(t *testing.T, path string) *slowFile {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 300\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	// A child that another test forks has the descriptor until it execs, and nobody else may have one.
+	harness.Eventually(t, "a lease is given", func() bool {
+		_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
+			t.Fatalf("take lease: %v", err)
+		}
+		return err == nil
+	})
+	return &slowFile{path, file}
+}
+
+// awaitVictim waits until somebody hangs.
+func (s *slowFile) awaitVictim(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, "somebody hangs", func() bool {
+		kind, err := unix.FcntlInt(s.file.Fd(), unix.F_GETLEASE, 0)
+		return err == nil && kind != unix.F_WRLCK // what it is to become
+	})
+}
+
+// A stage hangs in the kernel. Whatever ends the session then ends the stage too, and everybody gets an answer.
+func TestAStageThatHangsCanBeEnded(t *testing.T) {
+	t.Parallel()
+	for _, sandbox := range sandboxes {
+		for _, where := range []string{"look-up", "execution"} {
+			for _, how := range []string{"close", "shutdown", "end of stdin", "SIGTERM", "SIGKILL"} {
+				t.Run(sandbox.name+" "+where+" "+how, func(t *testing.T) {
+					t.Parallel()
+					w := harness.NewWorld(t)
+					e, sidecar := reaped(t, w, sandbox.settings)
+					slow := newSlowFile(t, filepath.Join(w.Project, "slow"))
+					params := protocol.SpawnParams{SessionID: uuid.NewString(), Cwd: w.Project, Shell: &protocol.Shell{Program: slow.path}}
+					if where == "look-up" { // only there the stage opens the file before it has reported
+						params.Shell.Program, params.Env = "slow", map[string]string{"PATH": w.Project}
+					}
+					spawned := make(chan error, 1)
+					go func() {
+						_, err := harness.Try(e, protocol.Spawn, params)
+						spawned <- err
+					}()
+					slow.awaitVictim(t)
+					switch how {
+					case "close":
+						var closes sync.WaitGroup
+						for range 3 {
+							closes.Go(func() {
+								if code := tryClose(t, e, params.SessionID); code != protocol.CodeSessionNotFound {
+									t.Errorf("close of what never was is answered with code %d", code)
+								}
+							})
+						}
+						closes.Wait()
+					case "shutdown":
+						harness.Call(e, protocol.Shutdown, protocol.Empty{})
+					case "SIGTERM":
+						kill(t, sidecar, unix.SIGTERM)
+					case "SIGKILL":
+						kill(t, sidecar, unix.SIGKILL)
+					case "end of stdin":
+						mustLeaveNobody(t, e.Client)
+					}
+					err := <-spawned
+					if how == "close" || how == "shutdown" {
+						if code := answered(t, "spawn", err); code != protocol.CodeSpawnFailed {
+							t.Errorf("the spawn is answered with code %d", code)
+						}
+					} else if err == nil {
+						t.Error("the spawn succeeded")
+					}
+					if how == "close" {
+						if _, status := e.Tool("true"); status != 0 {
+							t.Errorf("the next session ends with status %d", status)
+						}
+					}
+					mustLeaveNobody(t, e.Client)
+					harness.NoTrace(t, w, sidecar)
+				})
+			}
+		}
+	}
+}
+
+// Spawns and closes of one session cross. A close that finds no session changes nothing, of several that find one only one gets it, and
+// what nobody has closed is in the list.
+func TestSpawnAndCloseCross(t *testing.T) {
+	t.Parallel()
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	w := harness.NewWorld(t)
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	token := fmt.Sprintf("300.%d", uuid.New().ID())
+	line := fmt.Sprintf("setsid sleep %s & sleep %s", token, token)
+	guarantee, begun := true, time.Now()
+	for range 5 {
+		s := e.Spawn(protocol.SpawnParams{Command: line})
+		guarantee = guarantee && s.Tracking.Guarantee
+		s.Close(0)
+	}
+	usual := time.Since(begun) / 5
+	outcomes := map[string]int{}
+	for round := range rounds {
+		id := uuid.NewString()
+		kind := []protocol.Kind{protocol.Tool, protocol.Terminal}[round%2]
+		var closed atomic.Int64
+		var crossing sync.WaitGroup
+		var spawn error
+		crossing.Go(func() {
+			_, spawn = harness.Try(e, protocol.Spawn, protocol.SpawnParams{SessionID: id, Kind: kind, Cwd: w.Project, Command: line})
+		})
+		for range 3 {
+			crossing.Go(func() {
+				time.Sleep(usual * time.Duration(round%20) / 10) // to meet the spawn wherever it is
+				switch code := tryClose(t, e, id); code {
+				case 0:
+					closed.Add(1)
+				case protocol.CodeSessionNotFound:
+				default:
+					t.Errorf("close is answered with code %d", code)
+				}
+			})
+		}
+		crossing.Wait()
+		code := answered(t, "spawn", spawn)
+		outcome := fmt.Sprintf("spawn %d, %d closed", code, closed.Load())
+		outcomes[outcome]++
+		listed := len(harness.Call(e, protocol.List, protocol.Empty{}).Sessions)
+		switch {
+		case code == 0 && closed.Load() == 0 && listed == 1:
+			if code := tryClose(t, e, id); code != 0 {
+				t.Errorf("a session that is in the list: close is answered with code %d", code)
+			}
+		case code == 0 && closed.Load() == 1 && listed == 0:
+		case code == protocol.CodeSpawnFailed && closed.Load() == 0 && listed == 0:
+		default:
+			t.Errorf("%s, %d in the list", outcome, listed)
+		}
+		if left := harness.Find(token); len(left) != 0 && guarantee {
+			t.Errorf("%s, %d processes are left", outcome, len(left))
+		}
+		if code := tryClose(t, e, id); code != protocol.CodeSessionNotFound {
+			t.Errorf("a second close is answered with code %d", code)
+		}
+	}
+	t.Logf("%v", outcomes)
+	mustLeaveNobody(t, e.Client)
+	harness.NoTrace(t, w, sidecar)
+}
+
+// A sidecar is shut down with a hundred sessions, and more on their way: it is answered when none is left.
+func TestShutdownWithAHundredSessions(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	token := fmt.Sprintf("300.%d", uuid.New().ID())
+	params := protocol.SpawnParams{Cwd: w.Project, Command: fmt.Sprintf("trap '' HUP; setsid sleep %s & echo up; sleep %s", token, token)}
+	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
+	const running, coming = 100, 20
+	var spawns sync.WaitGroup
+	guarantee := true
+	for i := range running {
+		params.Kind = kinds[i%2]
+		s := e.Spawn(params)
+		guarantee = guarantee && s.Tracking.Guarantee
+		s.Await("up")
+	}
+	var refused atomic.Int64
+	for i := range coming {
+		params := params
+		params.Kind = kinds[i%2]
+		spawns.Go(func() {
+			_, err := harness.Try(e, protocol.Spawn, params)
+			if answered(t, "spawn", err) != 0 {
+				refused.Add(1)
+			}
+		})
+	}
+	harness.Call(e, protocol.Shutdown, protocol.Empty{})
+	left := harness.Find(token)
+	spawns.Wait()
+	if len(left) != 0 && guarantee {
+		t.Errorf("shutdown was answered with %d processes alive", len(left))
+	}
+	t.Logf("guarantee %t: shut down with %d sessions; %d of %d that came late were refused", guarantee, running, refused.Load(), coming)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	harness.Notify(e, protocol.Exit, protocol.Empty{})
+	select {
+	case <-e.Gone():
+	case <-ctx.Done():
+		t.Error("the sidecar does not end")
+	}
+	for _, pid := range left {
+		_ = unix.Kill(pid, unix.SIGKILL) // without a guarantee
+	}
+	mustLeaveNobody(t, e.Client)
+	harness.NoTrace(t, w, sidecar)
+}
