@@ -73,3 +73,9 @@ func watchdogOf(t testing.TB, w *harness.World, sidecar int) int {
 	t.Fatalf("sidecar %d has no watchdog", sidecar)
 	return 0
 }
+
+// comm is the name of the program that a process runs.
+func comm(pid int) string {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	return strings.TrimSpace(string(text))
+}
