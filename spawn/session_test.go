@@ -390,28 +390,6 @@ func TestStart_Failures(t *testing.T) {
 	}
 }
 
-func TestStart_ACancelledOneLeavesNothing(t *testing.T) {
-	t.Parallel()
-	hold := platformtest.NewHold(t)
-	s := newStand(t, &platformtest.Fake{Hold: hold})
-	ctx, cancel := context.WithCancel(t.Context())
-	request := s.line("touch ran")
-	request.Policy = policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}
-	failed := make(chan error, 1)
-	go func() {
-		_, err := s.Start(ctx, request)
-		failed <- err
-	}()
-	hold.Arrived(t)
-	cancel()
-	if err := <-failed; err == nil {
-		t.Error("a cancelled start has succeeded")
-	}
-	if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {
-		t.Error("it ran")
-	}
-}
-
 func TestSession_TerminalIsReady(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, &platformtest.Fake{})

@@ -1,0 +1,82 @@
+//go:build unix
+
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestStart_ACancelledOneLeavesNothing(t *testing.T) {
+	t.Parallel()
+	hold := platformtest.NewHold(t)
+	s := newStand(t, &platformtest.Fake{Hold: hold})
+	ctx, cancel := context.WithCancel(t.Context())
+	request := s.line("touch ran")
+	request.Policy = policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Start(ctx, request)
+		failed <- err
+	}()
+	hold.Arrived(t)
+	cancel()
+	if err := <-failed; err == nil {
+		t.Error("a cancelled start has succeeded")
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {
+		t.Error("it ran")
+	}
+}
+
+// scripted is a backend whose stage is a shell script, with the handshake on descriptor 3.
+type scripted struct {
+	platformtest.Fake
+	script string
+}
+
+func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
+
+// A start can be given up when the program was executed already, and has started others, but the end of the handshake was not seen yet. The
+// stage stands in for such a program.
+func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
+	t.Parallel()
+	backend := &scripted{}
+	s := newStand(t, backend)
+	file := filepath.Join(s.dir, "pid")
+	backend.script = fmt.Sprintf(`trap '' HUP; sleep 300 3<&- & echo $! >%s.new; mv %[1]s.new %[1]s; wait`, file)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Start(ctx, s.line("true"))
+		failed <- err
+	}()
+	pid := 0
+	for deadline := time.Now().Add(patience); pid == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		text, _ := os.ReadFile(file)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	cancel()
+	if err := <-failed; err == nil {
+		t.Error("a cancelled start has succeeded")
+	}
+	gone := func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+	for deadline := time.Now().Add(patience); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	} // dead, it may still wait for whoever has inherited it
+	if pid == 0 || !gone() {
+		t.Errorf("process %d is left", pid)
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}

@@ -1,0 +1,70 @@
+package spawn
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+)
+
+// A death signal (PR_SET_PDEATHSIG, prctl(2)) is sent when the thread dies that has forked, not the process; and threads of a Go program come
+// and go. A session lives on. The control is a process that has asked for the signal.
+func TestStart_OutlivesTheThreadThatStartedIt(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, &platformtest.Fake{})
+	control := exec.Command("sleep", "300")
+	control.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	var session *Session
+	var err error
+	thread := onDyingThread(func() {
+		if err = control.Start(); err == nil {
+			session, err = s.Start(t.Context(), s.line("echo up; read line; exit 7"))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder()
+	session.Begin(r, nil)
+	r.await(t, "up")
+	_ = control.Wait()
+	if state := control.ProcessState.Sys().(syscall.WaitStatus); !state.Signaled() || state.Signal() != unix.SIGKILL {
+		t.Errorf("control: %s, expected death with its parent's thread", control.ProcessState)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread)); err == nil {
+		t.Errorf("thread %d lives", thread)
+	}
+	session.Input([]byte("\n"))
+	if exit, _ := r.end(t); exit.Code != 7 {
+		t.Errorf("the session ended with %+v", exit)
+	}
+}
+
+// onDyingThread calls do on a thread that is gone when it returns, and returns that thread's id.
+func onDyingThread(do func()) (thread int) {
+	for done := false; !done; {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			runtime.LockOSThread()                             // the goroutine's end is the thread's, as it is never unlocked
+			if thread = unix.Gettid(); thread != os.Getpid() { // but for the main thread, which Go keeps
+				do()
+				done = true
+			}
+		}()
+		<-ended
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread)); err != nil {
+			break
+		}
+	}
+	return thread
+}
