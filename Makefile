@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-user race check format vet lint generate cross fuzz bench clean
+.PHONY: help run build test test-user attack race check format vet lint generate cross fuzz bench clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -30,6 +30,11 @@ test: ## run every test; installs what they need first (as root, else says how)
 test-user: ## run every test as an ordinary user (root only)
 	@tests/prerequisites
 	tests/as-user go test -timeout 10m ./...
+
+attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
+	@tests/prerequisites
+	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
+	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/...

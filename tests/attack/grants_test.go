@@ -14,47 +14,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Writes to directories whose names begin like that of a granted one, or that a granted one's name begins like. A grant ends at a
-// component of the path, not at a character.
-func TestAGrantDoesNotCoverNamesThatBeginAlike(t *testing.T) {
-	t.Parallel()
-	for granted, denied := range map[string]string{"cache": "cache2", "cache3": "cache"} {
-		t.Run(granted, func(t *testing.T) {
-			t.Parallel()
-			attack{
-				grants: func(s *scene) harness.Sandbox {
-					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(granted)}}
-				},
-				prepare: func(s *scene) { makeDir(s.t, s.outside(granted)); makeDir(s.t, s.outside(denied)) },
-				acts: func(s *scene) []string {
-					return []string{"write", s.outside(granted + "/fine"), "x", "then", "write", s.outside(denied + "/planted"), "x"}
-				},
-				refusal: "EACCES", harm: appeared(denied + "/planted"),
-			}.mustFail(t)
-		})
-	}
-}
-
-// Uses a grant of a directory that does not exist, to make it, and to reach its parent. Such a grant opens nothing.
-func TestAGrantOfAMissingPathDoesNotWiden(t *testing.T) {
-	t.Parallel()
-	for name, acts := range map[string]func(s *scene) []string{
-		"make it": func(s *scene) []string { return []string{"mkdir", s.outside("missing")} },
-		"parent":  func(s *scene) []string { return []string{"write", s.outside("planted"), "x"} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			attack{
-				grants: func(s *scene) harness.Sandbox {
-					return harness.Sandbox{"additional_read_write_paths": []string{s.outside("missing/deeper"), s.outside("missing")}}
-				},
-				acts: acts, refusal: "EACCES",
-				harm: func(s *scene, _ string) bool { return exists(s.outside("missing")) || exists(s.outside("planted")) },
-			}.mustFail(t)
-		})
-	}
-}
-
 // Writes beside a granted directory whose name is full of characters that end strings, rules and lines elsewhere. A path is bytes in a
 // message, never part of a language: the grant holds for exactly that name.
 func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {

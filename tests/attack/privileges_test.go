@@ -23,22 +23,6 @@ func requireRoot(t testing.TB) {
 	}
 }
 
-// Makes device nodes in the project as root. Rules grant neither make_char nor make_block, because a device is a way around every file.
-func TestRootCannotMakeDevices(t *testing.T) {
-	t.Parallel()
-	requireRoot(t)
-	for _, kind := range []string{"char", "block"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			attack{
-				acts:    func(s *scene) []string { return []string{"mknod", s.inside("device"), kind} },
-				refusal: "EACCES", // Landlock's; it is asked before CAP_MKNOD, which is gone too
-				harm:    func(s *scene, _ string) bool { return exists(s.inside("device")) },
-			}.mustFail(t)
-		})
-	}
-}
-
 // Mounts as root: a tmpfs, and the outside onto a directory of the project. CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides.
 // The acts are done in mounts of their own, so that the control leaves the machine's alone.
 func TestRootCannotMount(t *testing.T) {
@@ -92,29 +76,6 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	if result := try(""); !result.refused("EPERM") || leaked(nil, result.output) {
 		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 	}
-}
-
-// Changes its root to the outside as root, and reads from there. chroot(2) itself is not what is refused: rules hold for files, under
-// whatever name.
-func TestChangingTheRootDoesNotLeadOut(t *testing.T) {
-	t.Parallel()
-	requireRoot(t)
-	attack{
-		prepare: secretOutside,
-		acts:    func(s *scene) []string { return []string{"chroot", s.Outside, "then", "read", "/secret"} },
-		refusal: "EACCES", harm: leaked,
-	}.mustFail(t)
-}
-
-// Takes back, as root, a capability that the stage has dropped. It is not in the bounding set either, so that no execve(2) gives it.
-func TestRootCannotRaiseDroppedCapabilities(t *testing.T) {
-	t.Parallel()
-	requireRoot(t)
-	attack{
-		acts:    func(s *scene) []string { return []string{"raise", "then", "exec", s.victim, "privileges"} },
-		refusal: "EPERM",
-		harm:    func(_ *scene, output string) bool { return strings.Contains(output, "CapEff") },
-	}.mustFail(t)
 }
 
 // Looks at the capabilities of root inside, after another execve(2): mounting, tracing, modules, raw disks, device nodes, opening by

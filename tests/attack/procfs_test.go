@@ -14,41 +14,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Reads a file outside by the names that /proc and /dev have for what a process has at hand. They are other ways to the same file, and
-// the rule is the file's.
-func TestMagicLinksDoNotLeadOut(t *testing.T) {
-	t.Parallel()
-	for name, path := range map[string]func(s *scene) []string{
-		"root of self": func(s *scene) []string { return []string{"read", "/proc/self/root" + s.outside("secret")} },
-		"cwd of self":  func(s *scene) []string { return []string{"read", "/proc/self/cwd/../outside/secret"} },
-		"cwd moved":    func(s *scene) []string { return []string{"chdir", s.Outside, "then", "read", "/proc/self/cwd/secret"} },
-		"task":         func(s *scene) []string { return []string{"read", "/proc/thread-self/root" + s.outside("secret")} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			attack{prepare: secretOutside, acts: path, refusal: "EACCES", harm: leaked}.mustFail(t)
-		})
-	}
-}
-
-// Reads a file outside by descriptors of a directory that bash opened, through /dev/fd. The name of the directory is no grant.
-func TestDevFdDoesNotLeadOut(t *testing.T) {
-	t.Parallel()
-	harness.Require(t, "filesystem")
-	try := func(settings string) string {
-		s := newScene(t)
-		secretOutside(s)
-		output, _ := s.start(settings).Tool(fmt.Sprintf("exec 7<'%s'; cat /dev/fd/7/secret; cat /proc/self/fd/7/secret", s.Outside))
-		return output
-	}
-	if output := try(harness.Off()); !strings.Contains(output, secretText) {
-		t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
-	}
-	if output := try(""); strings.Contains(output, secretText) {
-		t.Errorf("THE ATTACK WORKS:\n%s", output)
-	}
-}
-
 // Looks into the sidecar by its files in /proc: the environment, which holds what the session must not get, the memory map, the working
 // directory, the root, the open files. A process outside of the session may not be looked into (ptrace_may_access).
 func TestTheSidecarCannotBeLookedInto(t *testing.T) {

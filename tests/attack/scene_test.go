@@ -147,19 +147,6 @@ func leaked(_ *scene, output string) bool { return strings.Contains(output, secr
 // changed is the harm of changing what secretOutside made: its content, its name, or its being there.
 func changed(s *scene, _ string) bool { return harness.Read(s.t, s.outside("secret")) != secretText }
 
-// appeared is the harm of making a file outside.
-func appeared(name string) func(*scene, string) bool {
-	return func(s *scene, _ string) bool {
-		_, err := os.Lstat(s.outside(name))
-		return err == nil
-	}
-}
-
-// disappeared is the harm of removing a file outside.
-func disappeared(name string) func(*scene, string) bool {
-	return func(s *scene, output string) bool { return !appeared(name)(s, output) }
-}
-
 // makeDir makes a directory of the test's.
 func makeDir(t testing.TB, path string) {
 	t.Helper()

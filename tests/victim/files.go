@@ -15,24 +15,25 @@ import (
 )
 
 var fileActs = map[string]act{
-	"read":     one(func(path string) error { return show(unix.AT_FDCWD, path, 0) }),
-	"read-in":  two(readIn),
-	"read-fd":  one(readDescriptor),
-	"write":    two(func(path, text string) error { return write(path, text, unix.O_CREAT|unix.O_TRUNC) }),
-	"append":   two(func(path, text string) error { return write(path, text, unix.O_APPEND) }),
-	"openat2":  two(openat2),
-	"list":     one(list),
-	"mkdir":    one(func(path string) error { return unix.Mkdir(path, 0o700) }),
-	"rmdir":    one(unix.Rmdir),
-	"unlink":   one(unix.Unlink),
-	"truncate": one(func(path string) error { return unix.Truncate(path, 0) }),
-	"chmod":    one(func(path string) error { return unix.Chmod(path, 0o640) }),
-	"utime":    one(func(path string) error { return unix.Utime(path, &unix.Utimbuf{Actime: 1, Modtime: 1}) }),
-	"setxattr": one(func(path string) error { return unix.Setxattr(path, "user.victim", []byte("1"), 0) }),
-	"mkfifo":   one(func(path string) error { return unix.Mkfifo(path, 0o600) }),
-	"mknod":    two(mknod),
-	"chdir":    one(unix.Chdir),
-	"race":     two(race),
+	"read":          one(func(path string) error { return show(unix.AT_FDCWD, path, 0) }),
+	"read-in":       two(readIn),
+	"read-fd":       one(readDescriptor),
+	"write":         two(func(path, text string) error { return write(path, text, unix.O_CREAT|unix.O_TRUNC) }),
+	"append":        two(func(path, text string) error { return write(path, text, unix.O_APPEND) }),
+	"openat2":       two(openat2),
+	"list":          one(list),
+	"mkdir":         one(func(path string) error { return unix.Mkdir(path, 0o700) }),
+	"rmdir":         one(unix.Rmdir),
+	"unlink":        one(unix.Unlink),
+	"truncate":      one(func(path string) error { return unix.Truncate(path, 0) }),
+	"truncate-open": one(truncateOpen),
+	"chmod":         one(func(path string) error { return unix.Chmod(path, 0o640) }),
+	"utime":         one(func(path string) error { return unix.Utime(path, &unix.Utimbuf{Actime: 1, Modtime: 1}) }),
+	"setxattr":      one(func(path string) error { return unix.Setxattr(path, "user.victim", []byte("1"), 0) }),
+	"mkfifo":        one(func(path string) error { return unix.Mkfifo(path, 0o600) }),
+	"mknod":         two(mknod),
+	"chdir":         one(unix.Chdir),
+	"race":          two(race),
 }
 
 // show prints a file's content.
@@ -114,6 +115,15 @@ func openat2(path, how string) error {
 		return errno
 	}
 	return drain(int(fd))
+}
+
+// truncateOpen empties a file by opening it for reading.
+func truncateOpen(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_TRUNC|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
 }
 
 func list(dir string) error {

@@ -13,6 +13,9 @@ var linkActs = map[string]act{
 	"link":    two(unix.Link),
 	"rename":  two(unix.Rename),
 	"tmpfile": two(tmpfile),
+	"exchange": two(func(a, b string) error {
+		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	}),
 }
 
 // tmpfile makes a file without a name in a directory, writes to it, and gives it a name that may lie elsewhere.

@@ -23,6 +23,10 @@ func register(more map[string]act) { maps.Copy(acts, more) }
 // errMisuse marks what no test may take for a refusal by the kernel.
 var errMisuse = errors.New("victim misused")
 
+// errAnswer marks an error of the kernel's that is an answer whatever its number; without it ENOSYS and EINVAL are taken for mistakes of
+// the test's.
+var errAnswer = errors.New("answer of the kernel")
+
 func main() {
 	register(fileActs)
 	register(linkActs)
@@ -33,6 +37,8 @@ func main() {
 	register(socketActs)
 	register(selfActs)
 	register(terminalActs)
+	register(ipcActs)
+	register(kernelActs)
 	for step := range steps(os.Args[1:]) {
 		do, known := acts[step[0]]
 		if !known {
@@ -43,7 +49,7 @@ func main() {
 		var errno unix.Errno
 		switch {
 		case err == nil:
-		case errors.As(err, &errno) && errno != unix.ENOSYS && errno != unix.EINVAL && !errors.Is(err, errMisuse):
+		case errors.As(err, &errno) && (errors.Is(err, errAnswer) || errno != unix.ENOSYS && errno != unix.EINVAL) && !errors.Is(err, errMisuse):
 			fmt.Printf("refused: %s: %s\n", step[0], unix.ErrnoName(errno))
 			os.Exit(1)
 		default:

@@ -1,0 +1,174 @@
+//go:build linux
+
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// fileAttack is an attack of a file by somebody.
+type fileAttack struct {
+	file      harness.CaseFile
+	who       person
+	sandboxed bool
+	wrap      string
+}
+
+// carryOut plays the attack in a world of its own and says what came of it.
+func (a fileAttack) carryOut(t *testing.T) string {
+	t.Helper()
+	w := a.newWorld(t)
+	outside := a.script(t, w, "prepare")
+	must(t, outside.Start())
+	t.Cleanup(func() {
+		_ = unix.Kill(-outside.Process.Pid, unix.SIGKILL) // what it left running; mostly nothing
+		cleanup := a.script(t, w, "cleanup")
+		if output, err := cleanup.CombinedOutput(); err != nil {
+			t.Errorf("cleanup: %v\n%s", err, output)
+		}
+	})
+	if err := outside.Wait(); err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	e := a.start(t, w)
+	session := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Kind(a.file.Key("kind")), Command: "/bin/bash", Args: []string{"attack.sh"},
+	})
+	session.Exit()
+	if session.Sandbox.Applied != a.sandboxed {
+		t.Fatalf("sandbox applied: %v", session.Sandbox.Applied)
+	}
+	output := filepath.Join(filepath.Dir(w.Home), "output")
+	must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
+	harm := a.script(t, w, "harm")
+	harm.Env = append(harm.Env, "OUTPUT="+output, "PATIENCE="+strconv.Itoa(a.patience()))
+	said, err := harm.CombinedOutput()
+	return a.judge(t, session, err == nil, string(said))
+}
+
+// patience is how often, 50 times a second, a script looks for an effect that may take a moment. Without a sandbox it must come; with one,
+// what comes so late is found by nobody.
+func (a fileAttack) patience() int {
+	if a.sandboxed {
+		return 15
+	}
+	return 50 * int(harness.Patience.Seconds())
+}
+
+// judge compares the effect with what the reply says.
+func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, said string) string {
+	t.Helper()
+	if !a.sandboxed {
+		if !harm {
+			t.Fatalf("control: without a sandbox the attack must work; it printed:\n%s\nand the harm:\n%s", session.Output(), said)
+		}
+		return cellWorks
+	}
+	protection, status := a.file.Key("stops"), protocol.Enforced
+	if protection != "always" {
+		reported, known := session.Sandbox.Protections[protection]
+		if !known {
+			t.Fatalf("no protection is called %q", protection)
+		}
+		status = reported.Status
+	}
+	held := status == protocol.Enforced || status == protocol.Degraded && a.file.Key("holds") == "degraded"
+	switch {
+	case harm && held:
+		t.Errorf("THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
+			a.who.name, a.wrap, protection, status, session.Output())
+		return cellHole
+	case harm:
+		return cellSaid
+	case held && !regexp.MustCompile(a.file.Key("refusal")).MatchString(session.Output()):
+		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.who.name, a.wrap, session.Output())
+	}
+	return cellStopped
+}
+
+// newWorld makes one that belongs to the person, and lies in a directory that everybody may enter.
+func (a fileAttack) newWorld(t *testing.T) *harness.World {
+	t.Helper()
+	root, err := os.MkdirTemp("", "sidecar-attack-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(root) })
+	root, err = filepath.EvalSymlinks(root)
+	must(t, err)
+	must(t, os.Chmod(root, 0o755))
+	w := &harness.World{Home: root + "/home", Project: root + "/project", Outside: root + "/outside"}
+	for _, dir := range []string{w.Home, w.Project, w.Outside, w.Project + "/bin", w.Home + "/.config/sandbox-sidecar"} {
+		makeDir(t, dir)
+	}
+	(&scene{t: t, World: w}).copyVictim(w.Project + "/bin/victim")
+	harness.Write(t, w.Project+"/attack.sh", a.preamble(t, w)+a.file.Section("attack"))
+	if a.who.credential != nil {
+		must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+			if err != nil || path == root {
+				return err
+			}
+			return os.Lchown(path, int(a.who.credential.Uid), int(a.who.credential.Gid))
+		}))
+	}
+	return w
+}
+
+// preamble are the variables of every script.
+func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
+	return fmt.Sprintf("PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'\n", w.Project, w.Outside, secretText, harness.Binary(t))
+}
+
+// script is a section as a command of the person's, in a process group of its own.
+func (a fileAttack) script(t testing.TB, w *harness.World, section string) *exec.Cmd {
+	command := exec.CommandContext(context.Background(), "/bin/bash", "-c", a.preamble(t, w)+a.file.Section(section))
+	command.Env, command.Dir = append(harness.Environ(w), "PATH="+a.path(w)), w.Project
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: a.who.credential}
+	return command
+}
+
+func (a fileAttack) path(w *harness.World) string {
+	return w.Project + "/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+}
+
+// variables are in the sidecar's own environment; those that are no path must not get through.
+func (a fileAttack) variables(w *harness.World) []string {
+	return []string{"PATH=" + a.path(w), "SECRET_VARIABLE=" + secretText, "PYTHONSTARTUP=" + w.Outside}
+}
+
+// start starts the person's sidecar.
+func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
+	t.Helper()
+	settings := harness.Off()
+	if a.sandboxed {
+		var extra harness.Sandbox
+		if text := a.file.Key("settings"); text != "" {
+			expand := strings.NewReplacer("$OUTSIDE", w.Outside, "$HOME", w.Home, "$PROJECT", w.Project)
+			must(t, json.Unmarshal([]byte(expand.Replace(text)), &extra))
+		}
+		settings = harness.Settings(extra)
+	}
+	return harness.Start(t, w, harness.Options{Settings: settings, Env: a.variables(w), Wrap: func(command *exec.Cmd) {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: a.who.credential}
+		if a.who.credential != nil {
+			must(t, os.Lchown(w.UserSettings(), int(a.who.credential.Uid), int(a.who.credential.Gid)))
+		}
+		if a.wrap != "" {
+			command.Args = append([]string{"victim", a.wrap, command.Path}, command.Args[1:]...)
+			command.Path = w.Project + "/bin/victim"
+		}
+	}})
+}

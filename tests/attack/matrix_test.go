@@ -1,0 +1,169 @@
+//go:build linux
+
+package attack
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+var matrixFile = flag.String("matrix", "", "file to write the matrix of attacks to")
+
+// attackFiles are the files of the directory "attacks": one attack each. The first line says what is tried, and the rule that must
+// stop it. Their keys:
+//
+//	stops: the protection whose enforcement must stop it, by its name in a spawn reply; "always" for what does not depend on the kernel
+//	holds: "degraded" where that status is enough to stop it
+//	refusal: a pattern of what is printed then
+//	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and $PROJECT are expanded
+//	needs: "root" where an ordinary user could not do it anyway, and programs that the attack is made with, blank-separated
+//	kind: "terminal" where it is for one
+//
+// The sections are scripts for bash in the project: "prepare", outside; "attack", in the session, where "victim" is the hostile program;
+// "harm", outside, which succeeds where the attack has had its effect, and finds in $OUTPUT what was printed, and in $PATIENCE how often to look; "cleanup", outside. What
+// "prepare" leaves running in its process group is ended.
+func attackFiles(t testing.TB) []harness.CaseFile {
+	t.Helper()
+	return harness.CaseFiles(t, "attacks", []string{"stops", "holds", "refusal", "settings", "needs", "kind"},
+		[]string{"prepare", "attack", "harm", "cleanup"})
+}
+
+// person is whose rights a sidecar and what is outside have.
+type person struct {
+	name       string
+	credential *syscall.Credential // nil: those of the test
+}
+
+// people are the test's own user and, for root, an ordinary one.
+func people() []person {
+	if os.Geteuid() != 0 {
+		return []person{{name: "user"}}
+	}
+	const nobody = 65534
+	return []person{{name: "root"}, {name: "user", credential: &syscall.Credential{Uid: nobody, Gid: nobody}}}
+}
+
+// circumstances are how an attack meets a sandbox.
+var circumstances = []struct {
+	name      string
+	sandboxed bool
+	wrap      string // an act of the victim that starts the sidecar
+}{
+	{name: "unsandboxed"},
+	{name: "sandboxed", sandboxed: true},
+	{name: "no namespaces", sandboxed: true, wrap: "without-namespaces"},
+}
+
+// Carries out every file of the directory "attacks": each must have its effect without a sandbox, and none where the reply says that
+// the protection is enforced.
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	var mu sync.Mutex // guards cells
+	cells := map[string]string{}
+	files := attackFiles(t)
+	t.Run("all", func(t *testing.T) {
+		for _, file := range files {
+			for _, who := range people() {
+				t.Run(file.Name+"/"+who.name, func(t *testing.T) {
+					t.Parallel()
+					if missing := lacks(file, who); missing == "root" {
+						return
+					} else if missing != "" {
+						harness.Lack(t, missing, "no such program")
+					}
+					for _, c := range circumstances {
+						cell := fileAttack{file: file, who: who, wrap: c.wrap, sandboxed: c.sandboxed}.carryOut(t)
+						mu.Lock()
+						cells[file.Name+who.name+c.name] = cell
+						mu.Unlock()
+					}
+				})
+			}
+		}
+	})
+	if *matrixFile == "" {
+		return
+	}
+	must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
+}
+
+// lacks is what a person lacks for an attack; "" for nothing.
+func lacks(file harness.CaseFile, who person) string {
+	for _, need := range strings.Fields(file.Key("needs")) {
+		if need == "root" {
+			if who.name != "root" {
+				return "root"
+			}
+			continue
+		}
+		if _, err := exec.LookPath(filepath.Join("/usr/bin", need)); err != nil {
+			return need
+		}
+	}
+	return ""
+}
+
+// matrix is for people: a line an attack.
+func matrix(files []harness.CaseFile, cells map[string]string) string {
+	var b strings.Builder
+	var columns []string
+	for _, who := range people() {
+		for _, c := range circumstances {
+			columns = append(columns, who.name+" "+c.name)
+		}
+	}
+	fmt.Fprintf(&b, "%-28s", "attack")
+	for _, column := range columns {
+		fmt.Fprintf(&b, " %-18s", column)
+	}
+	b.WriteString("\n")
+	counts := map[string]int{}
+	for _, file := range files {
+		fmt.Fprintf(&b, "%-28s", file.Name)
+		for _, who := range people() {
+			for _, c := range circumstances {
+				cell := cells[file.Name+who.name+c.name]
+				if cell == "" {
+					cell = "-"
+				}
+				counts[cell]++
+				fmt.Fprintf(&b, " %-18s", cell)
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	for _, cell := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&b, "%4d %s\n", counts[cell], meanings[cell])
+	}
+	return b.String()
+}
+
+// What a cell of the matrix says.
+const (
+	cellWorks   = "works"
+	cellStopped = "stopped"
+	cellSaid    = "open, said"
+	cellHole    = "HOLE"
+	cellNone    = "-"
+)
+
+var meanings = map[string]string{
+	cellWorks:   cellWorks + ": has its effect without a sandbox, which is the control",
+	cellStopped: cellStopped + ": has no effect in the sandbox",
+	cellSaid:    cellSaid + ": has its effect, and the reply said that this protection is not enforced",
+	cellHole:    cellHole + ": has its effect although the reply says that it is stopped",
+	cellNone:    cellNone + ": only root could, or was not tried",
+}
