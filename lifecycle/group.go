@@ -8,6 +8,7 @@ import (
 // Mechanisms of tracking, as they stand in spawn replies.
 const (
 	MechanismCgroup       = "cgroup"
+	MechanismSubreaper    = "subreaper"
 	MechanismProcessGroup = "process_group"
 )
 
@@ -21,6 +22,17 @@ type Tracking struct {
 	Detail string
 	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
 	Fix string
+}
+
+// WantsForkGate reports whether the guarantee can be had by keeping the session from starting processes while it is killed.
+func (t Tracking) WantsForkGate() bool { return !t.Guarantee && t.Mechanism == MechanismSubreaper }
+
+// WithForkGate is the tracking of a session that can be kept from starting processes, and that cannot signal its keeper. It must want
+// that.
+func (t Tracking) WithForkGate() Tracking {
+	t.Guarantee, t.Fix = true, ""
+	t.Detail = "a keeper adopts every process of the session that loses its parent; at the end they can start no more, and all are killed"
+	return t
 }
 
 // Group is a set of processes that die together. Its methods may be called from several goroutines.

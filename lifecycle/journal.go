@@ -27,14 +27,17 @@ type journal struct {
 	file *os.File   // nil once closed
 }
 
-// record is one line of a journal; one field is set, or Session with Start.
+// record is one line of a journal; one field is set, or Session or Keeper with Start.
 type record struct {
 	// Cgroup is a directory below which everything is to be killed and removed.
 	Cgroup string `json:"cgroup,omitempty"`
 	// Session is a leader's process id: processes of that session are to be killed. Start is the leader's start time.
 	Session int    `json:"session,omitempty"`
 	Start   string `json:"start,omitempty"`
-	// Ended is a session that needs no care any more.
+	// Keeper is the process id of a keeper, with its Start. It ends its session by itself when we die; when both are killed, Session is what
+	// remains to look for.
+	Keeper int `json:"keeper,omitempty"`
+	// Ended is a session or a keeper that needs no care any more.
 	Ended int `json:"ended,omitempty"`
 	// Remove is a directory below the state directory.
 	Remove string `json:"remove,omitempty"`
@@ -160,7 +163,7 @@ func settle(ctx context.Context, file *os.File, path string) error {
 
 func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 	var cgroups, dirs []string
-	sessions := map[int]string{}
+	sessions, keepers := map[int]string{}, map[int]string{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var r record
@@ -172,8 +175,11 @@ func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 			cgroups = append(cgroups, r.Cgroup)
 		case r.Session > 0:
 			sessions[r.Session] = r.Start
+		case r.Keeper > 0:
+			keepers[r.Keeper] = r.Start
 		case r.Ended > 0:
 			delete(sessions, r.Ended)
+			delete(keepers, r.Ended)
 		case r.Remove != "":
 			dirs = append(dirs, r.Remove)
 		}
@@ -181,6 +187,9 @@ func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 	failures := []error{lines.Err()}
 	for _, dir := range cgroups {
 		failures = append(failures, endCgroup(ctx, dir))
+	}
+	for pid, start := range keepers {
+		failures = append(failures, endKeeper(ctx, pid, start))
 	}
 	for sid, start := range sessions {
 		// A session id is not given away while a process of the session lives. If the leader's start time is another, all of them were gone,

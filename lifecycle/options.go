@@ -8,6 +8,8 @@ type Options struct {
 	StateDir string
 	// Watchdog is the command line that leads to RunWatchdog; the journal's path is added to it. nil: no watchdog.
 	Watchdog func() (path string, argv []string)
+	// Keeper is the command line that leads to RunKeeper (Linux). nil: where no cgroup can be made, only the session id holds a group together.
+	Keeper func() (path string, argv []string)
 	// Env is the environment that leads to the user's systemd (XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS), which is asked for a scope
 	// where no cgroup can be made otherwise (Linux). nil: it is not asked. Empty, it is looked for in its usual place.
 	Env []string

@@ -7,3 +7,6 @@ func running(pid int) bool {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	return err == nil && int(proc.Proc.P_pid) == pid && proc.Proc.P_stat != szomb
 }
+
+// runKeeper fails: there are no keepers here.
+func runKeeper() int { return 1 }

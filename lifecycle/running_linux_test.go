@@ -5,3 +5,5 @@ func running(pid int) bool {
 	entry, err := findProcess(pid)
 	return err == nil && !entry.dead
 }
+
+func runKeeper() int { return RunKeeper() }

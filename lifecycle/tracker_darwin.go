@@ -3,7 +3,10 @@ package lifecycle
 import "context"
 
 // Tracker makes groups by the best mechanism this machine has.
-type Tracker struct{ estate estate }
+type Tracker struct {
+	estate estate
+	lingerers
+}
 
 // Open finds the best mechanism by trying it, and sweeps up what dead sidecars of this user have left. It never fails: the mechanism of
 // last resort needs nothing.
@@ -33,4 +36,7 @@ func (t *Tracker) NewGroup(string) (Group, error) {
 }
 
 // Close gives back what the tracker holds in the file system.
-func (t *Tracker) Close() error { return t.estate.close() }
+func (t *Tracker) Close() error {
+	t.lingerers.stop()
+	return t.estate.close()
+}

@@ -12,9 +12,12 @@ import (
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
-	tree   *cgroupTree // nil where no cgroup can be made
-	reason error       // why tree is nil
-	estate estate
+	tree    *cgroupTree // nil where no cgroup can be made
+	reason  error       // why tree is nil
+	keepers *keepers    // nil where there is a tree, and where no keeper can run
+	unkept  error       // why keepers is nil
+	estate  estate
+	lingerers
 
 	background sync.WaitGroup // the sweep
 	stop       context.CancelFunc
@@ -26,7 +29,11 @@ type Tracker struct {
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
-	t.tree, t.reason = newScoper(options.Env, t.estate.write).open()
+	if t.tree, t.reason = newScoper(options.Env, t.estate.write).open(); t.tree == nil {
+		if t.keepers, t.unkept = openKeepers(options.Keeper, options.logger()); t.keepers != nil {
+			t.keepers.tracking = t.Tracking()
+		}
+	}
 	if options.StateDir != "" {
 		t.background.Go(func() { sweepTwice(ctx, options) })
 	}
@@ -63,9 +70,17 @@ func (t *Tracker) Tracking() Tracking {
 		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
 			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
 	}
+	if t.keepers != nil {
+		return Tracking{
+			Mechanism: MechanismSubreaper,
+			Detail: fmt.Sprintf("no cgroup can be made (%v): a keeper adopts every process of a session that loses its parent, and kills them all; "+
+				"but the session can kill its keeper first, start processes faster than they are killed, or gain rights (sudo) against which the keeper has none", t.reason),
+			Fix: fix,
+		}
+	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail:    fmt.Sprintf("no cgroup can be made (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason),
+		Detail:    fmt.Sprintf("no cgroup can be made (%v), and no keeper runs (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason, t.unkept),
 		Fix:       fix,
 	}
 }
@@ -76,6 +91,9 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 		return nil, err
 	}
 	share := &belongings{estate: &t.estate}
+	if t.keepers != nil {
+		return t.keepers.newGroup(share), nil
+	}
 	if t.tree == nil {
 		return &sessionGroup{belongings: share, tracking: t.Tracking()}, nil
 	}
@@ -94,9 +112,13 @@ func (t *Tracker) Close() error {
 		t.stop()
 	}
 	t.background.Wait()
+	t.lingerers.stop()
 	var err error
-	if t.tree != nil {
+	switch {
+	case t.tree != nil:
 		err = t.tree.close()
+	case t.keepers != nil:
+		err = t.keepers.close()
 	}
 	if err != nil {
 		return err // the journal stays, for the next sweep

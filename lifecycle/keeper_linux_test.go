@@ -1,0 +1,388 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// newKept makes a group below a keeper, which must leave nothing behind.
+func newKeptGroup(t *testing.T) *keeperGroup {
+	t.Helper()
+	group := testKeepers(t).newGroup(nil)
+	t.Cleanup(func() {
+		if _, err := group.Kill(soon(t)); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := group.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}
+		if group.keeper.pid != 0 && running(group.keeper.pid) {
+			t.Errorf("the keeper %d is still there", group.keeper.pid)
+		}
+		if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+			t.Errorf("killing a closed group: %d, %v", killed, err)
+		}
+	})
+	return group
+}
+
+// output starts a helper by a function like os.StartProcess and returns what it prints, without what differs from one process to the next.
+func output(t *testing.T, start func(string, []string, *os.ProcAttr) (Process, error), attr *os.ProcAttr) string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	attr.Files = append(attr.Files, write, nil, write)
+	command := helper("describe", "bytes that are no text: \xff\xfe")
+	process, err := start(command.Path, command.Args, attr)
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := process.Wait(false); err != nil || !status.Exited() || status.ExitStatus() != 0 {
+		t.Errorf("%v, %v", status, err)
+	}
+	return regexp.MustCompile(`pipe:\[\d+\]`).ReplaceAllString(string(text), "pipe")
+}
+
+func TestKeeper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	for name, attr := range map[string]func() *os.ProcAttr{
+		"own session": func() *os.ProcAttr {
+			return &os.ProcAttr{Dir: dir, Env: []string{"A=\xff", "B="}, Sys: &syscall.SysProcAttr{Setsid: true}}
+		},
+		"own group":             func() *os.ProcAttr { return &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}} },
+		"the caller's environs": func() *os.ProcAttr { return &os.ProcAttr{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			null := func() *os.ProcAttr {
+				file, err := os.Open(os.DevNull)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { file.Close() })
+				a := attr()
+				a.Files = []*os.File{file}
+				return a
+			}
+			with, without := output(t, newKeptGroup(t).Start, null()), output(t, Start, null())
+			if with != without || !strings.Contains(with, "descriptor 3 pipe") || !strings.Contains(with, `\xff`) {
+				t.Errorf("with a keeper:\n%s\nwithout:\n%s", with, without)
+			}
+		})
+	}
+}
+
+func TestKeeper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]error{"/no/such/program": unix.ENOENT, "/": unix.EACCES} {
+		group := newKeptGroup(t)
+		_, err := group.Start(path, []string{path}, &os.ProcAttr{})
+		var failed *os.PathError
+		if !errors.Is(err, want) || !errors.As(err, &failed) || failed.Path != path {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := group.Start(path, []string{path}, &os.ProcAttr{}); err == nil {
+			t.Errorf("%s: a group has started twice", path)
+		}
+	}
+	if _, err := openKeepers(func() (string, []string) { return "/bin/true", []string{"true"} }, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a keeper that is none is taken for one")
+	}
+	if _, err := openKeepers(nil, nil); err == nil {
+		t.Error("no keeper is taken for one")
+	}
+}
+
+func TestKeeper_TellsOfStopsAndEnds(t *testing.T) {
+	t.Parallel()
+	process, gate, output, err := start(newKeptGroup(t), helper("tree", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	gate.Close()
+	readReady(output)
+	if err := process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := process.Wait(true); err != nil || !status.Stopped() || status.StopSignal() != unix.SIGSTOP {
+		t.Errorf("%#x, %v", status, err)
+	}
+	if err := process.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := process.Wait(true); err != nil || !status.Signaled() || status.Signal() != unix.SIGKILL {
+		t.Errorf("%#x, %v", status, err)
+	}
+	if err := process.Signal(unix.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("signalling what has ended: %v", err)
+	}
+}
+
+// Each kind of process that is known to survive elsewhere is found, and those that have ended by themselves are not counted.
+func TestKeeper_KillsEverythingBelow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		command []string
+		stop    bool
+		least   int
+	}{
+		"leader":   {command: []string{"wait"}, least: 1},
+		"tree":     {command: []string{"tree", "40"}, least: 41},
+		"stopped":  {command: []string{"tree", "3"}, stop: true, least: 4},
+		"daemon":   {command: []string{"daemon"}, least: 1},
+		"daemons":  {command: []string{"many", "10"}},
+		"respawn":  {command: []string{"respawn", "400", "400", "setsid"}},
+		"hoppers":  {command: []string{"hop", "8"}, least: 1},
+		"is ended": {command: []string{"exit", "0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := newKeptGroup(t)
+			pids := startIn(t, group, helper(test.command[0], test.command[1:]...))
+			if test.stop {
+				for _, pid := range pids {
+					if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if name == "daemon" || name == "is ended" {
+				harness.Eventually(t, "the leader has ended", func() bool { return !running(pids[0]) })
+			}
+			begun := time.Now()
+			killed, err := group.Kill(soon(t))
+			t.Logf("killed %d in %s", killed, time.Since(begun))
+			if err != nil || killed < test.least {
+				t.Errorf("killed %d, expected %d or more: %v", killed, test.least, err)
+			}
+			if name == "is ended" && killed != 0 {
+				t.Errorf("killed %d of nobody", killed)
+			}
+			mustBeGone(t, pids)
+			if children := below(t, group.keeper.pid); len(children) > 0 {
+				t.Errorf("below the keeper are %v", children)
+			}
+			if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+				t.Errorf("a second kill killed %d: %v", killed, err)
+			}
+		})
+	}
+}
+
+// below lists a process's descendants.
+func below(t *testing.T, pid int) []prey {
+	t.Helper()
+	table, err := processTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return living(lineage(table, func(entry processEntry) bool { return entry.parent == pid }))
+}
+
+// The end of the socket is all that a keeper needs to know of its sidecar's death.
+func TestKeeper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
+	t.Parallel()
+	group := newKeptGroup(t)
+	pids := startIn(t, group, helper("daemon"))
+	pids = append(pids, group.keeper.pid)
+	group.closing.Store(true) // a dead sidecar does not complain of it
+	group.conn.file.Close()
+	harness.Eventually(t, "the session and its keeper are gone", func() bool {
+		for _, pid := range pids {
+			if running(pid) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestKeeper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
+	t.Parallel()
+	group := newKeptGroup(t)
+	pids := startIn(t, group, helper("tree", "3"))
+	if err := unix.Kill(group.keeper.pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if killed, err := group.Kill(soon(t)); killed != len(pids) || err != nil {
+		t.Errorf("killed %d of %d: %v", killed, len(pids), err)
+	}
+	mustBeGone(t, pids)
+}
+
+func TestKeeper_ThatIgnoresUsIsGoneAround(t *testing.T) {
+	t.Parallel()
+	group := newKeptGroup(t)
+	pids := startIn(t, group, helper("tree", "3"))
+	// Stopped again whenever it is continued.
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Kill(group.keeper.pid, unix.SIGSTOP)
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := group.Kill(ctx)
+	close(stop)
+	<-stopped
+	if err != nil && !errors.Is(err, ErrSurvivors) {
+		t.Error(err)
+	}
+	if _, err := group.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+}
+
+// Without its keeper a session is ended: its leader dies with it, and what has kept the session id is found.
+func TestKeeper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	var log bytes.Buffer
+	k.log = slog.New(slog.NewTextHandler(&log, nil))
+	group := k.newGroup(nil)
+	process, gate, output, err := start(group, helper("tree", "3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	gate.Close()
+	pids := append([]int{process.PID()}, readReady(output)...)
+	ended := make(chan syscall.WaitStatus, 1)
+	go func() {
+		status, _ := process.Wait(false)
+		ended <- status
+	}()
+	if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status := <-ended; !status.Signaled() || status.Signal() != unix.SIGKILL || running(pids[0]) {
+		t.Errorf("the leader: %#x, and it runs: %t", status, running(pids[0]))
+	}
+	if !strings.Contains(log.String(), "keeper of a session has died") {
+		t.Errorf("the log says %q", log.String())
+	}
+	if killed, err := group.Kill(soon(t)); killed != 3 || err != nil {
+		t.Errorf("killed %d: %v", killed, err)
+	}
+	mustBeGone(t, pids)
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A dead sidecar's keeper that was stopped is continued by the sweep, and one that was killed with its sidecar leaves the session id.
+func TestSweep_EndsWhatKeepersHold(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]func(*keeperGroup) error{
+		"stopped": func(g *keeperGroup) error { return unix.Kill(g.keeper.pid, unix.SIGSTOP) },
+		"killed":  func(g *keeperGroup) error { return unix.Kill(g.keeper.pid, unix.SIGKILL) },
+		"alive":   func(*keeperGroup) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := stateDir(t)
+			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}}, keepers: testKeepers(t)}
+			made, err := tracker.NewGroup("g")
+			if err != nil {
+				t.Fatal(err)
+			}
+			group := made.(*keeperGroup)
+			pids := startIn(t, group, helper("tree", "3"))
+			if err := does(group); err != nil {
+				t.Fatal(err)
+			}
+			// The sidecar dies.
+			group.closing.Store(true)
+			group.conn.file.Close()
+			tracker.estate.journal.file.Close()
+			if err := Sweep(soon(t), dir); err != nil {
+				t.Error(err)
+			}
+			mustBeGone(t, append(pids, group.keeper.pid))
+			if left, _ := os.ReadDir(dir); len(left) > 0 {
+				t.Errorf("left in the state directory: %v", left)
+			}
+			<-group.gone
+		})
+	}
+}
+
+func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	tracker := &Tracker{reason: errors.New("read-only file system"), estate: estate{options: Options{StateDir: dir}}}
+	tracker.keepers = testKeepers(t)
+	tracker.keepers.tracking = tracker.Tracking()
+	group, err := tracker.NewGroup("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := group.Tracking()
+	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee || !strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
+		t.Errorf("tracking is %+v", got)
+	}
+	if gated := got.WithForkGate(); !got.WantsForkGate() || gated.WantsForkGate() || !gated.Guarantee || gated.Fix != "" || gated.Mechanism != MechanismSubreaper {
+		t.Errorf("with a gate: %+v", gated)
+	}
+	pids := startIn(t, group, helper("daemon"))
+	if err := tracker.Close(); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left in the state directory: %v", left)
+	}
+}
+
+// A keeper stands beside every session, so it must be small.
+func TestKeeper_IsSmall(t *testing.T) {
+	t.Parallel()
+	group := newKeptGroup(t)
+	startIn(t, group, helper("wait"))
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(group.keeper.pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kilobytes, err := strconv.Atoi(strings.Fields(value)[0])
+			if t.Logf("RssAnon %d kB", kilobytes); err != nil || kilobytes > 20<<10 {
+				t.Errorf("a keeper holds %d kB: %v", kilobytes, err)
+			}
+		}
+	}
+}

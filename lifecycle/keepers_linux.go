@@ -1,0 +1,125 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepers makes groups that are held by keepers.
+type keepers struct {
+	command  func() (path string, argv []string)
+	tracking Tracking
+	log      *slog.Logger
+
+	mu     sync.Mutex // guards groups
+	groups map[*keeperGroup]bool
+}
+
+// openKeepers finds out whether keepers work here, by letting one try to start a program that does not exist.
+func openKeepers(command func() (path string, argv []string), log *slog.Logger) (*keepers, error) {
+	if command == nil {
+		return nil, errors.New("no keeper is known")
+	}
+	k := &keepers{command: command, log: log, groups: map[*keeperGroup]bool{}}
+	group := k.newGroup(nil)
+	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if !errors.Is(err, unix.ENOENT) {
+		return nil, errors.Join(fmt.Errorf("try a keeper: %w", err), group.Close())
+	}
+	return k, group.Close()
+}
+
+// newGroup makes an empty group with a share of the estate, which may be nil.
+func (k *keepers) newGroup(share *belongings) *keeperGroup {
+	group := &keeperGroup{
+		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan keeperKilled, 4),
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.groups[group] = true
+	return group
+}
+
+func (k *keepers) forget(group *keeperGroup) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.groups, group)
+}
+
+// close ends every group.
+func (k *keepers) close() error {
+	k.mu.Lock()
+	groups := slices.Collect(maps.Keys(k.groups))
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	failures := make([]error, len(groups))
+	var closing sync.WaitGroup
+	for i, group := range groups {
+		closing.Go(func() {
+			if _, failures[i] = group.Kill(ctx); failures[i] == nil {
+				failures[i] = group.Close()
+			}
+		})
+	}
+	closing.Wait()
+	return errors.Join(failures...)
+}
+
+// endKeeper waits for a dead sidecar's keeper to end its session, which it does by itself, and helps where it does not.
+func endKeeper(ctx context.Context, pid int, start string) error {
+	birth, err := strconv.ParseUint(start, 10, 64)
+	if err != nil {
+		return fmt.Errorf("end keeper %d: start time: %w", pid, err)
+	}
+	keeper := prey{pid: pid, birth: birth}
+	if now, err := findProcess(pid); err != nil || now.birth != birth || now.dead {
+		return nil
+	}
+	gone, err := watchProcess(ctx, pid)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end keeper: %w", err)
+	}
+	_ = unix.Kill(pid, unix.SIGCONT) // somebody may have stopped it; to a stranger that got the number meanwhile it does nothing
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+	case <-time.After(closeTimeout):
+	}
+	_, err = endBelow(ctx, keeper)
+	if err == nil {
+		err = killExactly(keeper)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// endBelow kills what descends from a keeper, from outside.
+func endBelow(ctx context.Context, keeper prey) (int, error) {
+	killed, err := hunt{
+		look: func() iter.Seq2[prey, error] {
+			return lookIn(func(entry processEntry) bool { return entry.parent == keeper.pid })
+		},
+		kill:  killExactly,
+		pause: sleep,
+	}.converge(ctx)
+	return len(killed), err
+}
