@@ -45,7 +45,11 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 		}
 	}
 	if !outcome.Tracking.Guarantee {
-		warnings = append(warnings, fmt.Sprintf("processes may outlive this session: %s", outcome.Tracking.Detail))
+		warning := "processes may outlive this session: " + outcome.Tracking.Detail
+		if outcome.Tracking.Fix != "" {
+			warning += "; to mend it: " + outcome.Tracking.Fix
+		}
+		warnings = append(warnings, warning)
 	}
 	return warnings
 }

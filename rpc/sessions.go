@@ -185,7 +185,8 @@ func (e *entry) begin(session *spawn.Session) {
 	e.backlog = nil
 }
 
-// close ends the session. A start in progress is given up first. It returns nil for a session that never came to be.
+// close ends the session. A start in progress is given up first. It returns nil for a session that never came to be. Where processes have
+// survived, it returns both.
 func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error) {
 	e.cancel()
 	<-e.started
@@ -194,15 +195,20 @@ func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error)
 		return nil, nil
 	}
 	begun := time.Now()
-	killed, err := session.Close(ctx, grace)
-	if err != nil {
-		return nil, err
+	done, err := session.Close(ctx, grace)
+	end := &closed{Closed: done, elapsed: time.Since(begun)}
+	select {
+	case <-session.LeaderEnded():
+		exit := session.Exit()
+		end.exit = &exit
+	default:
 	}
-	return &closed{exit: session.Exit(), killed: killed, elapsed: time.Since(begun)}, nil
+	return end, err
 }
 
+// closed says how a session was closed.
 type closed struct {
-	exit    spawn.Exit
-	killed  int
+	spawn.Closed
+	exit    *spawn.Exit // nil where the leader itself has survived
 	elapsed time.Duration
 }

@@ -161,14 +161,16 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	ctx, cancel := context.WithTimeout(ctx, grace+shutdownPatience)
 	defer cancel()
 	end, err := e.close(ctx, grace)
-	if err != nil {
-		return protocol.CloseResult{}, fmt.Errorf("close session %s: %w", params.SessionID, err)
-	}
 	if end == nil {
 		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
 	}
-	status := exitStatus(end.exit)
-	return protocol.CloseResult{
-		ExitCode: status.ExitCode, Signal: status.Signal, Killed: end.killed, ElapsedMs: int(end.elapsed.Milliseconds()),
-	}, nil
+	if err != nil {
+		s.log.Error("processes have survived the end of their session", "session", params.SessionID, "error", err)
+	}
+	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining, ElapsedMs: int(end.elapsed.Milliseconds())}
+	if end.exit != nil {
+		status := exitStatus(*end.exit)
+		result.ExitCode, result.Signal = status.ExitCode, status.Signal
+	}
+	return result, nil
 }

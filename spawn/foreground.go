@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -69,13 +70,19 @@ func (f *Foreground) Wait() (Exit, error) {
 			}
 		}
 	}()
+	var reaping sync.WaitGroup
+	reaping.Go(func() { reapTraced(ended, f.running.process.PID()) })
 	exit := f.await()
 	close(ended)
 	<-forwarded
+	reaping.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	_, err := f.running.group.Kill(ctx)
-	f.running.release()
+	_, err := f.running.kill(ctx)
+	if err != nil {
+		return exit, err // whoever closes the tracker tries once more, and what is left then is the next sidecar's
+	}
+	f.running.release(nil)
 	return exit, err
 }
 
@@ -110,5 +117,5 @@ func (f *Foreground) stopWithProgram() {
 		_ = unix.Kill(-group, unix.SIGCONT)
 		return
 	}
-	_ = unix.Kill(pid, unix.SIGCONT)
+	_ = f.running.process.Signal(unix.SIGCONT)
 }

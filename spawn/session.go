@@ -53,7 +53,8 @@ type Session struct {
 	ending      atomic.Bool // nothing can add output any more; see readOutput
 	begin       sync.Once
 
-	groupMu sync.Mutex // held while the group is killed or given back: a cgroup must not vanish under whoever kills it
+	groupMu  sync.Mutex // held while the group is killed or given back: a cgroup must not vanish under whoever kills it
+	survived error      // what the first kill said that somebody has survived; guarded by groupMu
 }
 
 func newSession(request Request, running *running, master *os.File) *Session {
@@ -99,8 +100,11 @@ func (s *Session) Begin(sink Sink, first []byte) {
 // only then the end is told.
 func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
 	defer close(s.done)
+	var reaping sync.WaitGroup
+	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
 	s.exit = waitFor(s.running.process)
 	close(s.leaderEnded)
+	reaping.Wait()
 	s.killErr = s.killGroup()
 	s.inputs.close()
 	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
@@ -133,15 +137,24 @@ func (s *Session) killGroup() error {
 	defer cancel()
 	s.groupMu.Lock()
 	defer s.groupMu.Unlock()
-	killed, err := s.running.group.Kill(ctx)
+	if s.survived != nil {
+		return s.survived // nobody is to wait for it twice
+	}
+	killed, err := s.running.kill(ctx)
 	s.killed.Add(int64(killed))
+	if err != nil {
+		s.survived = err
+		s.running.release(err)
+	}
 	return err
 }
 
 func (s *Session) releaseGroup() {
 	s.groupMu.Lock()
 	defer s.groupMu.Unlock()
-	s.running.release()
+	if s.survived == nil {
+		s.running.release(nil)
+	}
 }
 
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
@@ -218,10 +231,18 @@ func (s *Session) foreground() (int, error) {
 	return s.PID(), nil
 }
 
+// Closed says what closing a session came to.
+type Closed struct {
+	// Killed is how many processes had to be killed.
+	Killed int
+	// Remaining is how many of them are known to have survived that; 1 where somebody has and nobody knows how many.
+	Remaining int
+}
+
 // Close ends the session: the leader and the foreground process group get SIGHUP as when a terminal window closes, the leader may
-// take grace to end, then everything is killed. It returns once no process is left and the end was told to the sink, with the number
-// of processes that had to be killed. When ctx ends first, or processes survive, the error wraps lifecycle.ErrSurvivors.
-func (s *Session) Close(ctx context.Context, grace time.Duration) (killed int, err error) {
+// take grace to end, then everything is killed. It returns once no process is left and the end was told to the sink. When ctx ends
+// first, or processes survive, the error wraps lifecycle.ErrSurvivors and names them where they are known; they go on being killed.
+func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error) {
 	s.gate.open() // nobody may be left who acknowledges
 	if grace > 0 {
 		s.hangUp()
@@ -233,34 +254,31 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (killed int, e
 		case <-ctx.Done():
 		}
 	}
-	go s.reapUntilEnd(ctx)
-	err = s.killGroup()
+	err := s.killGroup()
+	if err != nil {
+		// The leader may be the survivor; then the end is told whenever it comes.
+		bounded, cancel := context.WithTimeout(ctx, survivorPause)
+		defer cancel()
+		ctx = bounded
+	}
 	select {
 	case <-s.done:
-		return int(s.killed.Load()), errors.Join(err, s.killErr)
+		err = errors.Join(err, s.killErr)
 	case <-ctx.Done():
-		return int(s.killed.Load()), errors.Join(err, lifecycle.ErrSurvivors)
+		err = errors.Join(err, lifecycle.ErrSurvivors)
 	}
+	closed := Closed{Killed: int(s.killed.Load())}
+	if survivors, known := errors.AsType[*lifecycle.Survivors](err); known {
+		closed.Remaining = len(survivors.PIDs)
+	}
+	if err != nil {
+		closed.Remaining = max(1, closed.Remaining)
+	}
+	return closed, err
 }
 
-// reapInterval is how long a dead thread that waits to be reaped by us may hold an end up.
-const reapInterval = 5 * time.Millisecond
-
-// reapUntilEnd lets a leader end whose threads are traced by us; see reapTraced.
-func (s *Session) reapUntilEnd(ctx context.Context) {
-	ticks := time.NewTicker(reapInterval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-s.leaderEnded:
-			return
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			reapTraced(s.PID())
-		}
-	}
-}
+// survivorPause is how long Close waits for the leader's end to be told where others have survived.
+const survivorPause = time.Second
 
 // hangUp sends SIGHUP, and SIGCONT so that a stopped process takes it.
 func (s *Session) hangUp() {

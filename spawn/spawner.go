@@ -145,12 +145,21 @@ type running struct {
 	watched   platform.Supervision // nil where the session needs none
 	outcome   Outcome
 	startedAt time.Time
+	tracker   *lifecycle.Tracker
 	log       *slog.Logger
 }
 
-// release gives back what the leader's processes no longer need. The group must be empty. What cannot be given back is logged: it is no
-// reason to tell anybody that a session has not ended.
-func (r *running) release() {
+// kill ends every process of the group; see lifecycle.Group.
+func (r *running) kill(ctx context.Context) (killed int, err error) {
+	if r.watched != nil {
+		r.watched.Seal()
+	}
+	return r.group.Kill(ctx)
+}
+
+// release gives back what the leader's processes no longer need. The group must be empty, or else killErr says who has survived. What
+// cannot be given back is logged: it is no reason to tell anybody that a session has not ended.
+func (r *running) release(killErr error) {
 	if r.watched != nil {
 		if err := r.watched.Close(); err != nil {
 			r.log.Warn("supervision of a session not ended", "error", err)
@@ -158,6 +167,11 @@ func (r *running) release() {
 	}
 	for _, file := range r.kept {
 		file.Close()
+	}
+	if killErr != nil {
+		r.log.Error("processes of a session are left; it goes on being killed", "error", killErr)
+		r.tracker.Linger(r.group)
+		return
 	}
 	if err := r.group.Close(); err != nil {
 		r.log.Warn("group of processes not given back", "error", err)
@@ -169,10 +183,8 @@ func (r *running) release() {
 func (r *running) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	if _, err := r.group.Kill(ctx); err != nil {
-		r.log.Error("a session that was given up has processes left", "error", err)
-	}
-	r.release()
+	_, err := r.kill(ctx)
+	r.release(err)
 }
 
 // start is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here.
@@ -181,7 +193,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	if err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
 	}
-	run := &running{group: group, log: s.Logger}
+	run := &running{group: group, tracker: s.Tracker, log: s.Logger}
 	if run.log == nil {
 		run.log = slog.New(slog.DiscardHandler)
 	}
@@ -215,7 +227,18 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	run.terminal, run.kept, run.watched = launched.Terminal, launched.Kept, launched.Supervision
 	run.outcome.Confined = target.Confinement.Orders != nil
 	run.outcome.Enforcement = launched.Enforcement
+	if run.sealable() {
+		run.outcome.Tracking = run.outcome.Tracking.WithForkGate()
+	}
 	return run, nil
+}
+
+// sealable reports whether the group's guarantee can be had by sealing it: the session cannot start processes any more then, and it
+// could never signal its keeper. Both was reported from inside.
+func (r *running) sealable() bool {
+	enforcement := r.outcome.Enforcement
+	return r.outcome.Confined && r.outcome.Tracking.WantsForkGate() && r.watched != nil && enforcement.ForkGate &&
+		enforcement.Protections[platform.Signals].Status == platform.Enforced
 }
 
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
@@ -230,7 +253,7 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 		}
 		asked = withRuntimeDir(asked, runtimeDir)
 	}
-	if target.Confinement, err = s.Backend.Confine(asked, platform.Needs{}); err != nil {
+	if target.Confinement, err = s.Backend.Confine(asked, platform.Needs{ForkGate: run.outcome.Tracking.WantsForkGate()}); err != nil {
 		if refusal := unavailable(asked, err); refusal != nil {
 			return "", refusal
 		}

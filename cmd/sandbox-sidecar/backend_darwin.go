@@ -14,4 +14,5 @@ func newBackend() platform.Backend {
 	return platform.Unsupported{System: "darwin", Executable: path}
 }
 
-func runStage() int { return platform.RunStage(platform.RefuseToConfine) }
+// hidden are the other processes that this binary is, which are nobody's to call.
+var hidden = map[string]func() int{"stage": func() int { return platform.RunStage(platform.RefuseToConfine) }}

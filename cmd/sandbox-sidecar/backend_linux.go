@@ -1,10 +1,12 @@
 package main
 
 import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 )
 
 func newBackend() platform.Backend { return linux.Backend{} }
 
-func runStage() int { return linux.RunStage() }
+// hidden are the other processes that this binary is, which are nobody's to call.
+var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper}

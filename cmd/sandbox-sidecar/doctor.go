@@ -16,7 +16,7 @@ func doctor(args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	tracker := lifecycle.Open(lifecycle.Options{Env: os.Environ()})
+	tracker := lifecycle.Open(lifecycle.Options{Keeper: again("keeper"), Env: os.Environ()})
 	defer tracker.Close()
 	protections := newSpawner(tracker, slog.New(slog.DiscardHandler)).Probe(context.Background())
 	for _, name := range platform.Protections {

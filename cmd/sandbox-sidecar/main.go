@@ -44,11 +44,10 @@ var commands = map[string]func(args []string) error{
 }
 
 func main() {
-	// The other processes that this binary is, which are nobody's to call.
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == "stage":
-		os.Exit(runStage())
-	case len(os.Args) == 3 && os.Args[1] == "watchdog":
+	if len(os.Args) == 2 && hidden[os.Args[1]] != nil {
+		os.Exit(hidden[os.Args[1]]())
+	}
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
 		os.Exit(lifecycle.RunWatchdog(os.Args[2]))
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))

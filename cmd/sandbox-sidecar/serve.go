@@ -103,13 +103,17 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	if err != nil {
 		logger.Warn("sessions would outlive a crash of the sidecar, and get no private runtime directory", "error", err)
 	}
-	return lifecycle.Open(lifecycle.Options{StateDir: stateDir, Watchdog: watchdogCommand, Env: os.Environ(), Logger: logger})
+	return lifecycle.Open(lifecycle.Options{
+		StateDir: stateDir, Watchdog: again("watchdog"), Keeper: again("keeper"), Env: os.Environ(), Logger: logger,
+	})
 }
 
-// watchdogCommand runs this very binary again, as the stage's does.
-func watchdogCommand() (string, []string) {
-	path, argv := newBackend().Stage()
-	return path, []string{argv[0], "watchdog"}
+// again is the command line that runs this very binary again as something else, as the stage's does.
+func again(as string) func() (string, []string) {
+	return func() (string, []string) {
+		path, argv := newBackend().Stage()
+		return path, []string{argv[0], as}
+	}
 }
 
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {

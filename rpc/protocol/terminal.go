@@ -112,7 +112,7 @@ const (
 
 // Tracking says how a session's processes are held together.
 type Tracking struct {
-	// Mechanism is "cgroup" or "process_group" (more may come).
+	// Mechanism is "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come).
 	Mechanism string `json:"mechanism"`
 	// Guarantee is true where no process of the session can outlive it.
 	Guarantee bool `json:"guarantee"`
@@ -219,7 +219,9 @@ type CloseResult struct {
 	Signal *string `json:"signal"`
 	// Killed counts the processes that had to be killed.
 	Killed int `json:"killed"`
-	// Remaining is always 0: the answer waits for it.
+	// Remaining is 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in an
+	// uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on being killed. Where the leader is
+	// among them, ExitCode and Signal are both null.
 	Remaining int `json:"remaining"`
 	// ElapsedMs is how long it took, in milliseconds.
 	ElapsedMs int `json:"elapsedMs"`

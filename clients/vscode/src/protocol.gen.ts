@@ -219,7 +219,7 @@ export interface SandboxReport {
 
 /** `Tracking` says how a session's processes are held together. */
 export interface Tracking {
-  /** "cgroup" or "process_group" (more may come). */
+  /** "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come). */
   mechanism: string;
   /** True where no process of the session can outlive it. */
   guarantee: boolean;
@@ -328,7 +328,11 @@ export interface CloseResult {
   signal: string | null;
   /** `killed` counts the processes that had to be killed. */
   killed: number;
-  /** Always 0: the answer waits for it. */
+  /**
+   * 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in
+   * an uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on
+   * being killed. Where the leader is among them, ExitCode and Signal are both null.
+   */
   remaining: number;
   /** How long it took, in milliseconds. */
   elapsedMs: number;

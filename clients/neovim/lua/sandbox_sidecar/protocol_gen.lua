@@ -122,7 +122,7 @@
 
 ---`Tracking` says how a session's processes are held together.
 ---@class (exact) sandbox_sidecar.Tracking
----@field mechanism string "cgroup" or "process_group" (more may come).
+---@field mechanism string "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come).
 ---@field guarantee boolean True where no process of the session can outlive it.
 
 ---`EnvironmentLog` lists what the filter did.
@@ -197,7 +197,7 @@
 ---@field exitCode integer|vim.NIL|nil Null where a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, or null.
 ---@field killed integer `killed` counts the processes that had to be killed.
----@field remaining integer Always 0: the answer waits for it.
+---@field remaining integer 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in an uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on being killed. Where the leader is among them, ExitCode and Signal are both null.
 ---@field elapsedMs integer How long it took, in milliseconds.
 
 ---`SettingsGetParams` names a project.

@@ -1,0 +1,68 @@
+package harness
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// readOnlyCgroups makes so many mounts read-only for itself alone, and becomes the program behind them.
+const readOnlyCgroups = `
+left=$1
+shift
+while [ "$left" -gt 0 ]; do
+	mount -o remount,bind,ro "$1" || exit 125
+	left=$((left - 1))
+	shift
+done
+exec "$@"
+`
+
+// WithoutCgroups returns a Wrap for Options that leaves a sidecar without cgroups, as it is in most containers and in login sessions
+// without systemd: in a mount namespace of its own the hierarchy is read-only. An ordinary user who has no cgroup to divide needs nothing
+// for that. Where neither will do, the test is skipped as Require does it.
+func WithoutCgroups(t testing.TB) func(*exec.Cmd) {
+	t.Helper()
+	if status, _ := doctor(t, "process_tracking"); status != "enforced" {
+		return func(*exec.Cmd) {}
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		Lack(t, "mount_namespace", err.Error())
+	}
+	mounts := cgroupMounts(t)
+	wrapper := slices.Concat([]string{unshare, "--mount", "/bin/sh", "-c", readOnlyCgroups, "sh", strconv.Itoa(len(mounts))}, mounts)
+	if out, err := exec.Command(unshare, append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
+		Lack(t, "mount_namespace", err.Error()+": "+string(out))
+	}
+	return func(command *exec.Cmd) {
+		command.Args = slices.Concat(wrapper, []string{command.Path}, command.Args[1:])
+		command.Path = unshare
+	}
+}
+
+func cgroupMounts(t testing.TB) []string {
+	t.Helper()
+	table, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	var mounts []string
+	lines := bufio.NewScanner(table)
+	lines.Buffer(nil, 1<<20) // overlay mounts have lines of many kilobytes
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if strings.Contains(lines.Text(), " - cgroup2 ") && len(fields) > 4 {
+			mounts = append(mounts, strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4]))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return mounts
+}
