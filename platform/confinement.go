@@ -15,9 +15,25 @@ type Confinement struct {
 	OwnTerminal bool
 	// Attach, where it is not nil, changes the attributes that the stage is started with.
 	Attach func(*syscall.SysProcAttr)
-	// Supervise, where it is not nil, takes over the listener that the stage hands over, before anything of the session runs. The listener
-	// is its to close.
-	Supervise func(listener *os.File) (Supervision, error)
+	// Supervise, where it is not nil, takes over what the stage hands over for that, before anything of the session runs.
+	Supervise func(Handover) (Supervision, error)
+}
+
+// Handover is what a stage hands over for the supervision of its session. The files are to be closed by who takes them.
+type Handover struct {
+	// Listener is where the session's system calls arrive.
+	Listener *os.File
+	// Diag lists the sockets of the session's network namespace, where that is not the sidecar's; otherwise nil.
+	Diag *os.File
+}
+
+// Close closes every file.
+func (h Handover) Close() {
+	for _, file := range []*os.File{h.Listener, h.Diag} {
+		if file != nil {
+			file.Close()
+		}
+	}
 }
 
 // Needs are what the sidecar wants of a confinement for its own ends, beside what the policy says. The zero value wants nothing.

@@ -57,11 +57,14 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 
 func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
 	t.Parallel()
-	fake, job := handing(t, platform.HandedListener, platform.HandedTerminal)
+	fake, job := handing(t, platform.HandedListener, platform.HandedTerminal, platform.HandedDiag)
 	watching := &supervision{}
 	said := ""
-	job.Confinement.Supervise = func(listener *os.File) (platform.Supervision, error) {
-		said = readAll(t, listener)
+	job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+		said = readAll(t, handover.Listener)
+		if handover.Diag != nil {
+			said += " and " + readAll(t, handover.Diag)
+		}
 		return watching, nil
 	}
 	job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
@@ -69,7 +72,7 @@ func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readAll(t, launched.Terminal); got != "terminal" || said != "listener" {
+	if got := readAll(t, launched.Terminal); got != "terminal" || said != "listener and diag" {
 		t.Errorf("the terminal is %q, the listener %q", got, said)
 	}
 	if launched.Supervision != watching || watching.closed.Load() != 0 {
@@ -90,6 +93,9 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 		"a listener that was not asked for": {[]platform.Handed{platform.HandedListener}, true, errUnasked, "not asked for"},
 		"two terminals":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedTerminal}, true, errUnasked, "not asked for"},
 		"something unknown":                 {[]platform.Handed{"what"}, true, nil, "not asked for"},
+		"two listeners":                     {[]platform.Handed{platform.HandedListener, platform.HandedListener}, false, nil, "not asked for"},
+		"a list that was not asked for":     {[]platform.Handed{platform.HandedDiag}, false, errUnasked, "not asked for"},
+		"a list and no listener":            {[]platform.Handed{platform.HandedDiag}, false, nil, "hands over nothing to supervise"},
 		"nothing for a terminal":            {nil, true, errUnasked, "hands over no terminal"},
 		"nothing to supervise":              {nil, false, nil, "hands over nothing to supervise"},
 		"no supervisor":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedListener}, true, refused, "no room"},
@@ -104,8 +110,8 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 				job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
 			}
 			if !errors.Is(test.supervise, errUnasked) {
-				job.Confinement.Supervise = func(listener *os.File) (platform.Supervision, error) {
-					listener.Close()
+				job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+					handover.Close()
 					if test.supervise != nil {
 						return nil, test.supervise
 					}

@@ -11,7 +11,7 @@ import (
 //	Order ─────────────────────────► change directory, confine, prove it by the canary
 //	      ◄───────────────────────── Report{Enforcement, Handed}, with the descriptors of what is handed over
 //	(supervise)
-//	one byte ──────────────────────► (only where something was handed over)
+//	one byte ──────────────────────► (only where something was handed over) prove that it is supervised
 //	      ◄───────────────────────── end of stream: the target was executed
 //	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
 //
@@ -65,8 +65,10 @@ const (
 	HandedTerminal Handed = "terminal"
 	// HandedKept is what the sidecar only holds open as long as the session lives.
 	HandedKept Handed = "kept"
-	// HandedListener is what Confinement.Supervise takes.
+	// HandedListener is Handover.Listener.
 	HandedListener Handed = "listener"
+	// HandedDiag is Handover.Diag. It comes only with a listener.
+	HandedDiag Handed = "diag"
 )
 
 // Step names the part of the stage's work that failed.

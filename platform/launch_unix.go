@@ -155,31 +155,41 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 	if len(handed) != len(conn.handed) {
 		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.handed), len(handed))
 	}
+	var handover Handover
 	for i, kind := range handed {
-		file := conn.handed[i]
+		var to **os.File
 		switch {
-		case kind == HandedTerminal && target.Order.Terminal != nil && l.Terminal == nil:
-			conn.handed[i], l.Terminal = nil, file
+		case kind == HandedTerminal && target.Order.Terminal != nil:
+			to = &l.Terminal
 		case kind == HandedKept:
-			conn.handed[i], l.Kept = nil, append(l.Kept, file)
-		case kind == HandedListener && target.Confinement.Supervise != nil && l.Supervision == nil:
-			conn.handed[i] = nil
-			supervision, err := target.Confinement.Supervise(file)
-			if err != nil {
-				return fmt.Errorf("supervise session: %w", err)
-			}
-			l.Supervision = supervision
-		default:
+			l.Kept = append(l.Kept, nil)
+			to = &l.Kept[len(l.Kept)-1]
+		case kind == HandedListener && target.Confinement.Supervise != nil:
+			to = &handover.Listener
+		case kind == HandedDiag && target.Confinement.Supervise != nil:
+			to = &handover.Diag
+		}
+		if to == nil || *to != nil {
+			handover.Close()
 			return fmt.Errorf("talk to stage: it hands over a %s that was not asked for", kind)
 		}
+		*to, conn.handed[i] = conn.handed[i], nil
 	}
 	switch {
 	case target.Order.Terminal != nil && l.Terminal == nil:
+		handover.Close()
 		return errors.New("talk to stage: it hands over no terminal")
-	case target.Confinement.Supervise != nil && l.Supervision == nil:
+	case target.Confinement.Supervise != nil && handover.Listener == nil:
+		handover.Close()
 		return errors.New("talk to stage: it hands over nothing to supervise")
 	case len(handed) == 0:
 		return nil
+	}
+	if handover.Listener != nil {
+		var err error
+		if l.Supervision, err = target.Confinement.Supervise(handover); err != nil {
+			return fmt.Errorf("supervise session: %w", err)
+		}
 	}
 	if _, err := conn.Write([]byte{goAhead}); err != nil {
 		return handshakeError(err)

@@ -24,6 +24,9 @@ type Confined struct {
 	Enforcement Enforcement
 	// Handed are the descriptors to be handed over. They are closed when the target is executed.
 	Handed []HandedFile
+	// Confirm, where it is not nil, proves what only holds once the sidecar has taken what was handed over. Where it fails nothing is
+	// executed, whatever was reported before.
+	Confirm func() error
 }
 
 // HandedFile is a descriptor of the stage's that the sidecar is to get.
@@ -69,7 +72,7 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 		if err := reportTo(confined); err != nil {
 			return failure(StepConfine, "", err)
 		}
-		return nil
+		return confirm(confined)
 	}
 	program, err := lookUp(order.Program, order.Env)
 	if err != nil {
@@ -81,8 +84,21 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 	if err := reportTo(confined); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
+	if failed := confirm(confined); failed != nil {
+		return failed
+	}
 	// syscall.Exec gives back the soft limit of open files that the Go runtime raised.
 	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))
+}
+
+func confirm(confined Confined) *Failure {
+	if confined.Confirm == nil {
+		return nil
+	}
+	if err := confined.Confirm(); err != nil {
+		return failure(StepConfine, "", err)
+	}
+	return nil
 }
 
 // reportTo tells the sidecar what is enforced, hands over what it is to have, and waits until it has taken that.

@@ -32,7 +32,9 @@ type Fake struct {
 	// Handed is what the stage hands over: for each kind the reading end of a pipe that says the kind and ends.
 	Handed []platform.Handed
 	// Supervise becomes that of every confinement; Handed must then hold a platform.HandedListener.
-	Supervise func(listener *os.File) (platform.Supervision, error)
+	Supervise func(platform.Handover) (platform.Supervision, error)
+	// Unconfirmed, where it is not empty, is why the stage finds itself unsupervised.
+	Unconfirmed string
 
 	mu       sync.Mutex // guards what follows
 	confined []*policy.Policy
@@ -45,6 +47,7 @@ type fakeOrders struct {
 	Failure     string               `json:"failure"`
 	Hold        *Hold                `json:"hold"`
 	Handed      []platform.Handed    `json:"handed"`
+	Unconfirmed string               `json:"unconfirmed"`
 }
 
 // Name is "fake".
@@ -76,7 +79,9 @@ func (f *Fake) Confine(p *policy.Policy, needs platform.Needs) (platform.Confine
 	if f.Unavailable != nil {
 		return platform.Confinement{}, f.Unavailable
 	}
-	orders, err := json.Marshal(fakeOrders{Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed})
+	orders, err := json.Marshal(fakeOrders{
+		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed, Unconfirmed: f.Unconfirmed,
+	})
 	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
 }
 
@@ -128,6 +133,9 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 		return platform.Confined{}, errors.New(orders.Failure)
 	}
 	confined := platform.Confined{Enforcement: orders.Enforcement}
+	if orders.Unconfirmed != "" {
+		confined.Confirm = func() error { return errors.New(orders.Unconfirmed) }
+	}
 	for _, kind := range orders.Handed {
 		fd, err := telling(string(kind))
 		if err != nil {

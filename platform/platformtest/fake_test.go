@@ -60,8 +60,8 @@ func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
 	refused := errors.New("no supervisor today")
 	fake := &platformtest.Fake{
 		Handed: []platform.Handed{platform.HandedListener},
-		Supervise: func(listener *os.File) (platform.Supervision, error) {
-			return nil, errors.Join(refused, listener.Close())
+		Supervise: func(handover platform.Handover) (platform.Supervision, error) {
+			return nil, errors.Join(refused, handover.Listener.Close())
 		},
 	}
 	order := platformtest.Order(t)
@@ -84,6 +84,23 @@ func TestFake_FailsInTheStage(t *testing.T) {
 	var failure *platform.Failure
 	if !errors.As(err, &failure) || failure.Step != platform.StepConfine || failure.Cause != "as told" {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestFake_ExecutesNothingUnconfirmed(t *testing.T) {
+	t.Parallel()
+	marker := t.TempDir() + "/marker"
+	for _, unconfirmed := range []string{"nobody watches", ""} {
+		fake := &platformtest.Fake{Unconfirmed: unconfirmed}
+		order := platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Create, Path: marker})
+		_, _, err := platformtest.Output(fake, order)
+		var failure *platform.Failure
+		if failed := errors.As(err, &failure); failed != (unconfirmed != "") || failed && failure.Cause != unconfirmed {
+			t.Errorf("unconfirmed %q: error is %v", unconfirmed, err)
+		}
+		if _, err := os.Stat(marker); (err == nil) != (unconfirmed == "") {
+			t.Errorf("unconfirmed %q: the marker: %v", unconfirmed, err)
+		}
 	}
 }
 
