@@ -37,7 +37,7 @@ attack: ## try every attack of tests/attack/attacks, without and with a sandbox,
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/...
+	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
 
 check: format vet lint cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
 

@@ -19,13 +19,17 @@ var mayImport = map[string][]string{
 	"rpc/protocol":          {},
 	"lifecycle":             {},
 	"platform":              {"platform/policy", "lifecycle"},
-	"platform/linux":        {"platform", "platform/policy", "lifecycle"},
-	"platform/darwin":       {"platform", "platform/policy", "lifecycle"},
-	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
-	"settings":              {"platform/policy"},
-	"spawn":                 {"platform", "platform/policy", "lifecycle"},
-	"rpc":                   {"rpc/protocol", "settings", "spawn"},
-	"rpc/client":            {"rpc/protocol"},
+	"platform/linux":        {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets", "lifecycle"},
+	"platform/linux/notify": {},
+	// sockets decides what notify is asked about connecting.
+	"platform/linux/sockets":           {"platform/linux/notify"},
+	"platform/linux/notify/notifytest": {},
+	"platform/darwin":                  {"platform", "platform/policy", "lifecycle"},
+	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
+	"settings":                         {"platform/policy"},
+	"spawn":                            {"platform", "platform/policy", "lifecycle"},
+	"rpc":                              {"rpc/protocol", "settings", "spawn"},
+	"rpc/client":                       {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
 		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
 	},
@@ -47,7 +51,9 @@ var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/
 
 // testsOfMayImport is open to the tests of one package beside: what they stand in for.
 var testsOfMayImport = map[string][]string{
-	"rpc": {"rpc/client", "platform", "platform/policy", "lifecycle"},
+	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
+	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
+	"platform/linux/sockets": {"platform/linux/notify/notifytest"},
 }
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"

@@ -1,0 +1,99 @@
+package notify
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Read copies memory of the caller's. It is copied once and may have changed since; nothing may be decided by a second look. The error is
+// EFAULT where not all of it can be read, and EPERM where the caller hides its memory (prctl(2), PR_SET_DUMPABLE) or Yama forbids it.
+func (c *Call) Read(address uint64, into []byte) error {
+	if len(into) == 0 {
+		return nil
+	}
+	local := []unix.Iovec{{Base: &into[0]}}
+	local[0].SetLen(len(into))
+	n, err := unix.ProcessVMReadv(c.TID, local, []unix.RemoteIovec{{Base: uintptr(address), Len: len(into)}}, 0)
+	if err == nil && n != len(into) {
+		err = unix.EFAULT
+	}
+	if err != nil {
+		return fmt.Errorf("read memory of thread %d: %w", c.TID, err)
+	}
+	return nil
+}
+
+// Descriptor duplicates one of the caller's. The duplicate is the same open file, close-on-exec, and is to be closed with unix.Close. The
+// error is EBADF where the caller has no such descriptor, and EPERM as for Read.
+func (c *Call) Descriptor(number int) (int, error) {
+	process, err := c.process()
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(process)
+	fd, err := unix.PidfdGetfd(process, number, 0)
+	if err != nil {
+		return -1, fmt.Errorf("duplicate descriptor %d of thread %d: %w", number, c.TID, err)
+	}
+	return fd, nil
+}
+
+// process returns a handle of the calling thread. Before PIDFD_THREAD (Linux 6.9) it is one of its process, whose descriptors are the
+// thread's too unless that has taken a table of its own by unshare(2): what is then done is done to another file of the same process.
+func (c *Call) process() (int, error) {
+	fd, err := unix.PidfdOpen(c.TID, unix.PIDFD_THREAD)
+	if !errors.Is(err, unix.EINVAL) {
+		return fd, err
+	}
+	status, err := c.status("Tgid")
+	if err != nil {
+		return -1, err
+	}
+	leader, err := strconv.Atoi(status["Tgid"])
+	if err != nil {
+		return -1, fmt.Errorf("read process of thread %d: %w", c.TID, err)
+	}
+	return unix.PidfdOpen(leader, 0)
+}
+
+// status reads fields of /proc/TID/status (proc_pid_status(5)).
+func (c *Call) status(fields ...string) (map[string]string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.TID))
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for line := range bytes.Lines(data) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		for _, field := range fields {
+			if ok && string(name) == field {
+				found[field] = string(bytes.TrimSpace(value))
+			}
+		}
+	}
+	if len(found) != len(fields) {
+		return nil, fmt.Errorf("read status of thread %d: a field is missing", c.TID)
+	}
+	return found, nil
+}
+
+// interrupted reports whether a signal waits that the caller handles. The kernel holds it back until the call is answered, but for one that
+// kills (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).
+func (c *Call) interrupted() bool {
+	status, err := c.status("SigPnd", "ShdPnd", "SigBlk", "SigCgt")
+	if err != nil {
+		return false
+	}
+	sets := map[string]uint64{}
+	for name, text := range status {
+		if sets[name], err = strconv.ParseUint(text, 16, 64); err != nil {
+			return false
+		}
+	}
+	return (sets["SigPnd"]|sets["ShdPnd"])&sets["SigCgt"]&^sets["SigBlk"] != 0
+}

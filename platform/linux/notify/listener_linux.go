@@ -1,0 +1,113 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// request is struct seccomp_notif with struct seccomp_data in it (linux/seccomp.h).
+type request struct {
+	id    uint64
+	pid   uint32
+	flags uint32
+	nr    int32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+// response is struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	val   int64
+	errno int32
+	flags uint32
+}
+
+// sizes is struct seccomp_notif_sizes. A newer kernel may have longer structures than those above, and writes as many bytes as its own
+// have.
+type sizes struct{ request, response, data uint16 }
+
+func kernelSizes() (sizes, error) {
+	var s sizes
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&s)))
+	if errno != 0 {
+		return sizes{}, fmt.Errorf("ask for the size of notifications: %w", errno)
+	}
+	s.request = max(s.request, uint16(unsafe.Sizeof(request{})))
+	s.response = max(s.response, uint16(unsafe.Sizeof(response{})))
+	return s, nil
+}
+
+// arrival is what a look at a listener has found.
+type arrival int
+
+const (
+	nothing arrival = iota
+	something
+	nobody // no process uses the filter any more
+)
+
+// receive takes a notification if there is one; it does not wait. SECCOMP_IOCTL_NOTIF_RECV itself knows no O_NONBLOCK, and before Linux
+// 6.11 it sleeps for ever once the last process with the filter is gone: poll(2) goes first. Since Linux 5.9 it tells that too.
+func receive(fd int, buffer []byte) (arrival, request, error) {
+	for {
+		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(look, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nothing, request{}, fmt.Errorf("look for notifications: %w", err)
+		case n == 0 || look[0].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0:
+			return nothing, request{}, nil
+		case look[0].Revents&unix.POLLIN == 0:
+			return nobody, request{}, nil
+		}
+		clear(buffer) // the kernel refuses a buffer that is not zero
+		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&buffer[0])); errno {
+		case 0:
+			return something, *(*request)(unsafe.Pointer(&buffer[0])), nil
+		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed, or interrupted, since poll
+		default:
+			return nothing, request{}, fmt.Errorf("receive notification: %w", errno)
+		}
+	}
+}
+
+// respond answers. A caller that is gone, or was interrupted, needs no answer, which is no error.
+func respond(fd int, size uint16, answer response) error {
+	buffer := make([]byte, size)
+	*(*response)(unsafe.Pointer(&buffer[0])) = answer
+	for {
+		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&buffer[0])); errno {
+		case 0, unix.ENOENT:
+			return nil
+		case unix.EINTR:
+		default:
+			return fmt.Errorf("answer notification: %w", errno)
+		}
+	}
+}
+
+// valid reports whether a caller still waits for its answer. What was found out about its process by number before is then true of it, and
+// not of another that got the number later.
+func valid(fd int, id uint64) bool {
+	for {
+		switch ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) {
+		case 0:
+			return true
+		case unix.EINTR:
+		default:
+			return false
+		}
+	}
+}
+
+func ioctl(fd int, command uintptr, argument unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(argument))
+	return errno
+}

@@ -1,0 +1,287 @@
+package notify_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify/notifytest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+const patience = 30 * time.Second
+
+// auditArch is the machine's own (linux/audit.h).
+var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}[runtime.GOARCH]
+
+func key(number int) notify.Key { return notify.Key{Arch: auditArch, Number: number} }
+
+func newCaller(t *testing.T, calls ...int) *notifytest.Caller {
+	t.Helper()
+	return notifytest.NewCaller(t, func(reason string) { harness.Lack(t, "user_notification", reason) }, calls...)
+}
+
+func supervise(t *testing.T, c *notifytest.Caller, handlers map[notify.Key]notify.Handler) *notify.Session {
+	t.Helper()
+	session, err := notify.Supervise(c.Listener, handlers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return session
+}
+
+// prctl makes the one call that these tests supervise, with arguments that the kernel finds invalid.
+func prctl(args ...uintptr) unix.Errno {
+	var all [5]uintptr
+	copy(all[:], args)
+	_, _, errno := unix.Syscall6(unix.SYS_PRCTL, all[0], all[1], all[2], all[3], all[4], 0)
+	return errno
+}
+
+const unknownOption = 0x7fffffff // EINVAL
+
+func TestSession_Answers(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL, unix.SYS_GETPPID)
+	text := []byte("what the caller says")
+	type utterance struct {
+		text string
+		tid  int
+	}
+	heard := make(chan utterance, 1)
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
+		switch call.Args[1] {
+		case 1:
+			call.Succeed()
+		case 2:
+			call.Fail(unix.EXDEV)
+		case 3:
+			buffer := make([]byte, call.Args[3])
+			if err := call.Read(call.Args[2], buffer); err != nil {
+				t.Error(err)
+			}
+			heard <- utterance{string(buffer), call.TID}
+			call.Continue()
+		case 4:
+			err := call.Read(8, make([]byte, 16))
+			if !errors.Is(err, unix.EFAULT) {
+				t.Errorf("read at a bad address: %v", err)
+			}
+			if _, err := call.Descriptor(-1); !errors.Is(err, unix.EBADF) {
+				t.Errorf("duplicate a bad descriptor: %v", err)
+			}
+			if !call.Valid() {
+				t.Error("the caller is said to be gone")
+			}
+			call.Fail(unix.EBADF)
+		}
+	}}})
+	for what, want := range map[uintptr]unix.Errno{1: 0, 2: unix.EXDEV, 3: unix.EINVAL, 4: unix.EBADF} {
+		c.Do(func() {
+			if got := prctl(unknownOption, what, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))); got != want {
+				t.Errorf("answer to %d is %v, want %v", what, got, want)
+			}
+		})
+	}
+	if got, want := <-heard, (utterance{string(text), c.TID}); got != want {
+		t.Errorf("heard %+v, want %+v", got, want)
+	}
+	c.Do(func() {
+		if _, _, errno := unix.Syscall(unix.SYS_GETPPID, 0, 0, 0); errno != unix.ENOSYS {
+			t.Errorf("a call without a handler is answered with %v", errno)
+		}
+	})
+}
+
+func TestSession_FailsClosed(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	arrived := make(chan struct{})
+	session := supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(*notify.Call) { close(arrived) }}})
+	done := c.Go(func() {
+		if got := prctl(unknownOption); got != unix.ENOSYS {
+			t.Errorf("a call that was waiting is answered with %v", got)
+		}
+	})
+	<-arrived
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	c.Do(func() {
+		if got := prctl(unknownOption); got != unix.ENOSYS {
+			t.Errorf("a later call is answered with %v", got)
+		}
+	})
+	if err := session.Close(); err != nil {
+		t.Errorf("close twice: %v", err)
+	}
+}
+
+// A caller of its own process can end; then nobody is left.
+func TestSession_TellsWhenItIsEmpty(t *testing.T) {
+	t.Parallel()
+	var session *notify.Session
+	t.Run("caller", func(t *testing.T) {
+		c := newCaller(t, unix.SYS_PRCTL)
+		var err error
+		if session, err = notify.Supervise(c.Listener, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-session.Empty():
+			t.Error("the session is said to be empty while its caller lives")
+		default:
+		}
+	})
+	if session == nil {
+		t.Skip("see above")
+	}
+	defer session.Close()
+	select {
+	case <-session.Empty():
+	case <-time.After(patience):
+		t.Error("nobody is left, and that was not noticed")
+	}
+}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_CLONE)
+	var gate notify.Gate
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_CLONE): gate.Handler()})
+	const invalid = unix.CLONE_SIGHAND // without CLONE_VM; the kernel itself answers EINVAL
+	clone := func() (errno unix.Errno) {
+		c.Do(func() { _, _, errno = unix.Syscall6(unix.SYS_CLONE, invalid, 0, 0, 0, 0, 0) })
+		return errno
+	}
+	c.Do(func() {
+		if err := notify.ProveGate(); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := clone(); got != unix.EINVAL {
+		t.Errorf("an open gate answers %v", got)
+	}
+	gate.Seal()
+	gate.Seal()
+	if got := clone(); got != unix.EAGAIN {
+		t.Errorf("a sealed gate answers %v", got)
+	}
+	if err := notify.ProveGate(); err == nil {
+		t.Error("a gate is proved that is not there")
+	}
+}
+
+// Calls that wait hold no slot: many more than are handled at a time wait together.
+func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
+	t.Parallel()
+	const callers = 40
+	var gate [2]int
+	if err := unix.Pipe2(gate[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	waited, opened := gate[0], gate[1]
+	defer unix.Close(waited)
+	c := newCaller(t, unix.SYS_SYNC)
+	var waiting atomic.Int32
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_SYNC): {Handle: func(call *notify.Call) {
+		if waiting.Add(1) == callers {
+			unix.Close(opened) // everybody is here
+		}
+		defer call.Succeed()
+		fd, err := unix.Dup(waited)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(fd)
+		if ready, err := call.Wait(fd, unix.EPOLLIN, patience); err != nil || !ready {
+			t.Errorf("ready: %t, %v", ready, err)
+		}
+	}}})
+	c.Do(func() {
+		line := fmt.Sprintf("for i in $(seq %d); do sync & done; wait", callers)
+		if out, err := exec.Command("/bin/sh", "-c", line).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	if got := waiting.Load(); got != callers {
+		t.Errorf("%d calls arrived, want %d", got, callers)
+	}
+}
+
+func TestCall_WaitTimesOut(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
+		if ready, err := call.Wait(-1, 0, time.Millisecond); err != nil || ready {
+			t.Errorf("ready: %t, %v", ready, err)
+		}
+		call.Succeed()
+	}}})
+	c.Do(func() {
+		if got := prctl(unknownOption); got != 0 {
+			t.Errorf("the caller is answered with %v", got)
+		}
+	})
+}
+
+func TestCall_WaitEndsBySignalAndByDeath(t *testing.T) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, unix.SIGUSR2)
+	defer signal.Stop(signals)
+	c := newCaller(t, unix.SYS_PRCTL)
+	waits := make(chan struct{}, 1)
+	outcome := make(chan error, 1)
+	session := supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
+		waits <- struct{}{}
+		_, err := call.Wait(-1, 0, patience)
+		outcome <- err
+		call.Fail(unix.EINTR)
+	}}})
+	done := c.Go(func() {
+		if got := prctl(unknownOption); got != unix.EINTR {
+			t.Errorf("the caller is answered with %v", got)
+		}
+	})
+	<-waits
+	if err := unix.Tgkill(os.Getpid(), c.TID, unix.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if err := <-outcome; !errors.Is(err, unix.EINTR) {
+		t.Errorf("a signal ends the wait with %v", err)
+	}
+	done = c.Go(func() { prctl(unknownOption) })
+	<-waits
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-outcome; !errors.Is(err, notify.ErrGone) {
+		t.Errorf("the end of the session ends the wait with %v", err)
+	}
+	<-done
+}
+
+func TestReach(t *testing.T) {
+	t.Parallel()
+	if err := notify.Reach(); err != nil {
+		harness.Lack(t, "user_notification", err.Error())
+	}
+}

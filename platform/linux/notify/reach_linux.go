@@ -1,0 +1,68 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// yamaScope is where Yama says who may look into whom (Linux Documentation/admin-guide/LSM/Yama.rst).
+const yamaScope = "/proc/sys/kernel/yama/ptrace_scope"
+
+// Reach says why the memory and descriptors of sandboxed processes cannot be reached from here, in words a user can act on, or nil. It tries
+// the calls on this process itself, which a filter of a container engine may forbid.
+func Reach() error {
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return fmt.Errorf("open a handle of a process: %w", err)
+	}
+	defer unix.Close(self)
+	own, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(own)
+	copied, err := unix.PidfdGetfd(self, own, 0)
+	if err != nil {
+		return fmt.Errorf("duplicate a descriptor (pidfd_getfd, which container engines forbid): %w", err)
+	}
+	unix.Close(copied)
+	var from, into [1]byte
+	local := []unix.Iovec{{Base: &into[0], Len: 1}}
+	remote := []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&from[0])), Len: 1}}
+	if _, err := unix.ProcessVMReadv(os.Getpid(), local, remote, 0); err != nil {
+		return fmt.Errorf("read memory of a process (process_vm_readv): %w", err)
+	}
+	return yamaAllows()
+}
+
+// yamaAllows asks for Yama's general ban. Its weaker form lets a process look into those it descends to.
+func yamaAllows() error {
+	text, err := os.ReadFile(yamaScope)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	scope, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", yamaScope, err)
+	}
+	const onlyAdmins, nobodyAtAll = 2, 3
+	if scope >= nobodyAtAll || scope == onlyAdmins && !mayTrace() {
+		return fmt.Errorf("processes may not look into others (kernel.yama.ptrace_scope is %d)", scope)
+	}
+	return nil
+}
+
+func mayTrace() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_PTRACE) != 0
+}

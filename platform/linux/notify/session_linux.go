@@ -1,0 +1,149 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Key names a system call: its architecture (AUDIT_ARCH_*, linux/audit.h) and its number there.
+type Key struct {
+	Arch   uint32
+	Number int
+}
+
+// Handler answers a kind of call.
+type Handler struct {
+	// Handle must answer the call once, by Call.Continue, Call.Fail or Call.Succeed. It is called on a goroutine of its own.
+	Handle func(*Call)
+	// Quick handlers never wait, neither for another process nor for a file system. They are called by the goroutine that reads the
+	// listener, one at a time.
+	Quick bool
+}
+
+// mostHandled bounds the calls of one session that are handled at a time, each of which may hold a thread while a file system does not
+// answer. Further callers wait in the kernel.
+const mostHandled = 16
+
+// Session is the supervision of one session.
+type Session struct {
+	listener *os.File
+	sizes    sizes
+	handlers map[Key]Handler
+	slots    chan struct{} // a token for each call that is being handled
+	waiting  waiting
+
+	closing chan struct{} // closed by Close
+	once    sync.Once
+	loop    sync.WaitGroup
+	empty   chan struct{}
+}
+
+// Supervise answers the calls that come by a listener until Close, or until no process is left that could make one. The listener is taken
+// over in any case. A call without handler is refused with ENOSYS.
+func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
+	defer listener.Close()
+	s := &Session{
+		handlers: handlers, slots: make(chan struct{}, mostHandled), closing: make(chan struct{}), empty: make(chan struct{}),
+	}
+	var err error
+	if s.sizes, err = kernelSizes(); err != nil {
+		return nil, err
+	}
+	fd, err := unix.FcntlInt(listener.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("take over listener: %w", err)
+	}
+	// os.NewFile lets the runtime's poller wait for what is in this mode, and for nothing else.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("take over listener: %w", err)
+	}
+	s.listener = os.NewFile(uintptr(fd), "seccomp listener")
+	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // an error where it does not wait for it after all
+		s.listener.Close()
+		return nil, fmt.Errorf("wait for listener: %w", err)
+	}
+	s.loop.Go(s.run)
+	return s, nil
+}
+
+// Empty is closed when no process is left that uses the session's filter.
+func (s *Session) Empty() <-chan struct{} { return s.empty }
+
+// Close ends the supervision; later calls fail with ENOSYS. It does not wait for handlers that wait for something else: a file system that
+// does not answer must not hold up a session's end. Closing twice is harmless.
+func (s *Session) Close() error {
+	var err error
+	s.once.Do(func() {
+		close(s.closing)
+		if err = s.listener.Close(); errors.Is(err, os.ErrClosed) {
+			err = nil // by run
+		}
+		s.loop.Wait()
+		s.waiting.close()
+	})
+	return err
+}
+
+func (s *Session) run() {
+	// However this ends, callers must fail rather than wait for ever.
+	defer s.listener.Close()
+	raw, err := s.listener.SyscallConn()
+	if err != nil {
+		return // closed already
+	}
+	buffer := make([]byte, s.sizes.request)
+	for {
+		var found arrival
+		var next request
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			found, next, failed = receive(int(fd), buffer)
+			return found != nothing || failed != nil
+		})
+		switch {
+		case err != nil || failed != nil:
+			return // closed, or nothing can be supervised any more
+		case found == nobody:
+			close(s.empty)
+			return
+		}
+		s.dispatch(&Call{session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args})
+	}
+}
+
+func (s *Session) dispatch(call *Call) {
+	handler, known := s.handlers[Key{call.Arch, call.Number}]
+	switch {
+	case !known:
+		call.Fail(unix.ENOSYS)
+	case handler.Quick:
+		handler.Handle(call)
+	default:
+		select {
+		case s.slots <- struct{}{}:
+			go func() {
+				defer func() { <-s.slots }()
+				handler.Handle(call)
+			}()
+		case <-s.closing:
+		}
+	}
+}
+
+// control runs do with the listener's descriptor, or not at all once it is closed.
+func (s *Session) control(do func(fd int)) error {
+	raw, err := s.listener.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { do(int(fd)) })
+}
+
+// ErrGone means that the caller waits no longer: it was killed, or the session's supervision has ended.
+var ErrGone = errors.New("the caller is gone")

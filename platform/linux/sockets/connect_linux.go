@@ -1,0 +1,136 @@
+package sockets
+
+import (
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+)
+
+// Connect answers connect(2). The caller's address is copied once and its socket duplicated; the decision and the connection are of these,
+// and the call never goes on in the kernel, where another thread could have changed both meanwhile.
+func (m *Mediator) Connect(call *notify.Call) {
+	switch errno, answer := m.connect(call); {
+	case !answer:
+	case errno != 0:
+		call.Fail(errno)
+	default:
+		call.Succeed()
+	}
+}
+
+// storageLength is sizeof(struct sockaddr_storage), above which the kernel takes no address.
+const storageLength = 128
+
+// connect reports false where the caller is gone, who needs no answer.
+func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
+	fd, err := call.Descriptor(int(int32(call.Args[0])))
+	if err != nil {
+		return translate(err), true
+	}
+	defer unix.Close(fd)
+	length := int32(call.Args[2])
+	if length < 0 || length > storageLength {
+		return unix.EINVAL, true
+	}
+	raw := make([]byte, length)
+	if err := call.Read(call.Args[1], raw); err != nil {
+		return translate(err), true
+	}
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return translate(err), true
+	}
+	switch domain {
+	case unix.AF_INET, unix.AF_INET6:
+		return m.carryOut(call, fd, domain, raw)
+	case unix.AF_NETLINK:
+		// To any but the kernel needs CAP_NET_ADMIN, which no session has and we may.
+		const kernelLength = 12 // struct sockaddr_nl: family, padding, port, groups
+		if len(raw) >= kernelLength && binary.NativeEndian.Uint64(raw[4:]) != 0 {
+			return unix.EPERM, true
+		}
+		return m.carryOut(call, fd, domain, raw)
+	case unix.AF_UNIX:
+		return m.connectUnix(call, fd, raw)
+	}
+	return unix.EACCES, true // no session can make one, and its own rules may ask who connects
+}
+
+func (m *Mediator) connectUnix(call *notify.Call, fd int, raw []byte) (errno unix.Errno, answer bool) {
+	to, ok := parse(raw)
+	if !ok || family(raw) != unix.AF_UNIX {
+		return unix.EINVAL, true
+	}
+	if to.isAbstract {
+		return m.connectAbstract(call, fd, to)
+	}
+	there, err := locate(call.TID, to.path)
+	if err != nil {
+		return translate(err), true
+	}
+	defer there.close()
+	if refusal := m.mayReach(there, call.TID); refusal != 0 {
+		return refusal, true
+	}
+	return m.carryOut(call, fd, unix.AF_UNIX, address{path: there.link()}.encode())
+}
+
+// connectAbstract has no inode to hold on to: between the decision and the connection the name may have got another owner. It is looked at
+// again afterwards, and a connection that may have gone elsewhere is broken before anybody is told of it.
+func (m *Mediator) connectAbstract(call *notify.Call, fd int, to address) (errno unix.Errno, answer bool) {
+	if refusal := m.mayReachAbstract(fd, to.abstract); refusal != 0 {
+		return refusal, true
+	}
+	errno, answer = m.carryOut(call, fd, unix.AF_UNIX, to.encode())
+	if errno == 0 && answer {
+		if refusal := m.mayReachAbstract(fd, to.abstract); refusal != 0 {
+			_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+			return refusal, true
+		}
+	}
+	return errno, answer
+}
+
+// translate makes the kernel's answer of an error. Where the caller's memory and descriptors are hidden from us nothing can be decided, and
+// permission is what is lacking.
+func translate(err error) unix.Errno {
+	var errno unix.Errno
+	if !errors.As(err, &errno) || errno == unix.EPERM || errno == unix.ESRCH {
+		return unix.EACCES
+	}
+	return errno
+}
+
+// carryOut connects the caller's socket, unless the caller has gone meanwhile.
+func (m *Mediator) carryOut(call *notify.Call, fd, domain int, raw []byte) (errno unix.Errno, answer bool) {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return translate(err), true
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return translate(err), true
+	}
+	mayWait := flags&unix.O_NONBLOCK == 0 && kind != unix.SOCK_DGRAM && kind != unix.SOCK_RAW
+	if !mayWait {
+		if !call.Valid() {
+			return 0, false
+		}
+		return connect(fd, raw), true
+	}
+	return m.carryOutWaiting(call, fd, domain, raw)
+}
+
+// connect is connect(2) with an address as bytes.
+func connect(fd int, raw []byte) unix.Errno {
+	var first unsafe.Pointer
+	if len(raw) > 0 {
+		first = unsafe.Pointer(&raw[0])
+	}
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(first), uintptr(len(raw)))
+	return errno
+}

@@ -1,0 +1,44 @@
+package sockets
+
+import "sync"
+
+// cookies are the sockets that a session has bound. The zero value is empty.
+type cookies struct {
+	mu    sync.Mutex // guards what follows
+	set   map[uint64]struct{}
+	prune int // the size at which those that are gone are looked for
+}
+
+// leastPruned is below what a look at all sockets is worth.
+const leastPruned = 1024
+
+func (c *cookies) has(cookie uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, there := c.set[cookie]
+	return there
+}
+
+// add notes a socket. A session may bind without end; sockets that exist no longer are forgotten, and it can only have as many as its limits
+// allow.
+func (c *cookies) add(cookie uint64, namespace *diag) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.set == nil {
+		c.set, c.prune = map[uint64]struct{}{}, leastPruned
+	}
+	c.set[cookie] = struct{}{}
+	if len(c.set) < c.prune {
+		return
+	}
+	if all, err := namespace.list(inAnyState); err == nil {
+		kept := map[uint64]struct{}{cookie: {}}
+		for _, s := range all {
+			if _, there := c.set[s.cookie]; there {
+				kept[s.cookie] = struct{}{}
+			}
+		}
+		c.set = kept
+	}
+	c.prune = max(leastPruned, 2*len(c.set))
+}

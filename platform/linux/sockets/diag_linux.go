@@ -1,0 +1,197 @@
+package sockets
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// diag asks the kernel for the Unix sockets of one network namespace (sock_diag(7)); unprivileged processes may. Which namespace is fixed
+// when the netlink socket is made.
+type diag struct {
+	mu    sync.Mutex // one question at a time
+	file  *os.File
+	asked uint32 // questions so far
+}
+
+// listed is one Unix socket.
+type listed struct {
+	cookie uint64
+	// inode and device are those of its file; 0 where it has none. The inode is cut to 32 bits.
+	inode, device uint32
+	// name is the address that it was bound to; an abstract one begins with NUL.
+	name string
+}
+
+// From linux/unix_diag.h, linux/sock_diag.h and net/tcp_states.h.
+const (
+	diagName, diagVFS = 0, 1
+
+	showName, showVFS = 1 << 0, 1 << 1
+
+	inAnyState = 1<<32 - 1
+	listening  = 1 << 10 // TCP_LISTEN
+
+	diagTimeout = 5 // seconds; the kernel answers at once
+)
+
+// diagRequest is struct unix_diag_req behind its struct nlmsghdr.
+type diagRequest struct {
+	header          unix.NlMsghdr
+	family, proto   uint8
+	_               uint16
+	states, inode   uint32
+	show            uint32
+	cookie, cookie2 uint32
+}
+
+// OpenDiag makes the netlink socket that New wants, for the network namespace of the calling thread. It is close-on-exec.
+func OpenDiag() (fd int, err error) {
+	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err == nil {
+		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: diagTimeout})
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("make socket that lists sockets: %w", err)
+	}
+	return fd, nil
+}
+
+// openDiag is OpenDiag for this process's own use.
+func openDiag() (*diag, error) {
+	fd, err := OpenDiag()
+	if err != nil {
+		return nil, err
+	}
+	return &diag{file: os.NewFile(uintptr(fd), "sock_diag")}, nil
+}
+
+func (d *diag) close() {
+	if d != nil {
+		d.file.Close()
+	}
+}
+
+// list returns the sockets in the given states (bits 1<<TCP_…).
+func (d *diag) list(states uint32) ([]listed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	raw, err := d.file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var found []listed
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		// A list during which the table changed may lack something; the kernel says so.
+		for range mostTries {
+			d.asked++
+			if found, failed = ask(int(fd), d.asked, states); !errors.Is(failed, errChanged) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list unix sockets: %w", err)
+	}
+	return found, nil
+}
+
+// mostTries bounds how often a list is asked for that changes meanwhile.
+const mostTries = 16
+
+var errChanged = errors.New("the table has changed meanwhile")
+
+func ask(fd int, number, states uint32) ([]listed, error) {
+	request := diagRequest{family: unix.AF_UNIX, states: states, show: showName | showVFS}
+	request.header = unix.NlMsghdr{
+		Len: uint32(unsafe.Sizeof(request)), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP,
+		Seq: number,
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&request)), unsafe.Sizeof(request))
+	if err := unix.Sendto(fd, bytes, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	var found []listed
+	changed := false
+	buffer := make([]byte, 32<<10) // what the kernel fills at most at a time
+	for {
+		n, _, err := unix.Recvfrom(fd, buffer, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for message := buffer[:n]; len(message) >= unix.NLMSG_HDRLEN; {
+			header := (*unix.NlMsghdr)(unsafe.Pointer(&message[0]))
+			if header.Len < unix.NLMSG_HDRLEN || int(header.Len) > len(message) {
+				return nil, errors.New("a message is cut off")
+			}
+			body := message[unix.NLMSG_HDRLEN:header.Len]
+			message = message[min(len(message), int(align(header.Len))):]
+			if header.Seq != number {
+				continue // the rest of an answer that failed
+			}
+			changed = changed || header.Flags&unix.NLM_F_DUMP_INTR != 0
+			switch header.Type {
+			case unix.NLMSG_DONE:
+				if changed {
+					return nil, errChanged
+				}
+				return found, nil
+			case unix.NLMSG_ERROR:
+				if len(body) < 4 {
+					return nil, errors.New("a message is cut off")
+				}
+				return nil, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+			default:
+				if one, ok := read(body); ok {
+					found = append(found, one)
+				}
+			}
+		}
+	}
+}
+
+// read takes a struct unix_diag_msg apart: four bytes, the socket's own inode, its cookie, and attributes.
+func read(body []byte) (listed, bool) {
+	const fixed = 16
+	if len(body) < fixed {
+		return listed{}, false
+	}
+	one := listed{cookie: uint64(binary.NativeEndian.Uint32(body[8:])) | uint64(binary.NativeEndian.Uint32(body[12:]))<<32}
+	for rest := body[fixed:]; len(rest) >= unix.SizeofRtAttr; {
+		length := binary.NativeEndian.Uint16(rest)
+		if length < unix.SizeofRtAttr || int(length) > len(rest) {
+			return listed{}, false
+		}
+		value := rest[unix.SizeofRtAttr:length]
+		switch kind := binary.NativeEndian.Uint16(rest[2:]); {
+		case kind == diagName:
+			one.name = string(value)
+			if !strings.HasPrefix(one.name, "\x00") {
+				one.name, _, _ = strings.Cut(one.name, "\x00")
+			}
+		case kind == diagVFS && len(value) >= 8:
+			one.inode, one.device = binary.NativeEndian.Uint32(value), binary.NativeEndian.Uint32(value[4:])
+		}
+		rest = rest[min(len(rest), int(align(uint32(length)))):]
+	}
+	return one, true
+}
+
+// align rounds up to the boundary of netlink's messages and attributes.
+func align(length uint32) uint32 { return (length + 3) &^ 3 }

@@ -1,0 +1,154 @@
+package sockets
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is a socket in the file system, held by an O_PATH descriptor: whatever happens to its names, it stays this one, and its inode's
+// number is not given to another.
+type place struct {
+	fd   int
+	stat unix.Stat_t
+}
+
+// locate finds what a path leads the caller to: from its own root and working directory, as connect(2) would. A path that changes under
+// our hands leads to some place or other; all that counts is decided about the place.
+func locate(tid int, path string) (*place, error) {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	if !strings.HasPrefix(path, "/") {
+		if fd, err := beneath(tid, path); err == nil || !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EXDEV) {
+			return hold(fd, err)
+		}
+		if path, err = fromRoot(tid, root, path); err != nil {
+			return nil, err
+		}
+	}
+	return hold(openat2(root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS))
+}
+
+// beneath follows a path below the caller's working directory that crosses no symlink and does not climb. Any other is followed from the
+// root, which openat2(2) can be held to only when it starts there.
+func beneath(tid int, path string) (int, error) {
+	cwd, err := unix.Open(fmt.Sprintf("/proc/%d/cwd", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(cwd)
+	return openat2(cwd, path, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+}
+
+// fromRoot makes a path relative to the caller's root of one that is relative to its working directory.
+func fromRoot(tid, root int, path string) (string, error) {
+	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid))
+	if err != nil {
+		return "", err
+	}
+	top, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(root))
+	if err != nil {
+		return "", err
+	}
+	below, err := filepath.Rel(top, cwd)
+	if err != nil || !filepath.IsLocal(below) {
+		return "", unix.ENOENT // it has left its root, or its directory was removed
+	}
+	return "/" + below + "/" + path, nil // not cleaned: "link/.." is where the link leads
+}
+
+// openat2 opens a place without touching it. A magic link is refused: in a path of the caller's it would lead from us, not from it.
+func openat2(dir int, path string, resolve uint64) (int, error) {
+	for range mostTries {
+		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
+		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether ".." stayed inside.
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+	return -1, unix.EACCES
+}
+
+func hold(fd int, err error) (*place, error) {
+	if err != nil {
+		return nil, err
+	}
+	p := &place{fd: fd}
+	if err := unix.Fstat(fd, &p.stat); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *place) close() { unix.Close(p.fd) }
+
+func (p *place) isSocket() bool { return p.stat.Mode&unix.S_IFMT == unix.S_IFSOCK }
+
+// same reports whether both are one inode. Both must be held.
+func (p *place) same(other *place) bool {
+	return p.stat.Dev == other.stat.Dev && p.stat.Ino == other.stat.Ino
+}
+
+// path is where it lies now, as this process sees it. A name that was removed has " (deleted)" behind it.
+func (p *place) path() (string, error) { return os.Readlink(p.link()) }
+
+// link is a path that leads to this very inode.
+func (p *place) link() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
+
+// kernelInode is the number by which the kernel itself knows the inode. stat(2) may tell another: overlayfs passes on that of the layer below.
+func (p *place) kernelInode() (uint32, error) {
+	text, err := p.fdinfo("ino:")
+	if err != nil {
+		return 0, err
+	}
+	number, err := strconv.ParseUint(text, 10, 64)
+	return uint32(number), err // cut as sock_diag cuts it
+}
+
+// onDevice reports whether sock_diag means the place's file system by this device. stat(2) may tell another: btrfs has one for each
+// subvolume. mountinfo has the kernel's own.
+func (p *place) onDevice(tid int, device uint32) bool {
+	major, minor := device>>20, device&(1<<20-1) // MKDEV of linux/kdev_t.h
+	if unix.Major(p.stat.Dev) == major && unix.Minor(p.stat.Dev) == minor {
+		return true
+	}
+	mount, err := p.fdinfo("mnt_id:")
+	if err != nil {
+		return false
+	}
+	want := fmt.Sprintf("%d:%d", major, minor)
+	for _, process := range []string{strconv.Itoa(tid), "self"} { // either may have a mount namespace of its own
+		table, err := os.ReadFile("/proc/" + process + "/mountinfo")
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(table)) {
+			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == mount {
+				return fields[2] == want
+			}
+		}
+	}
+	return false
+}
+
+func (p *place) fdinfo(field string) (string, error) {
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(info)) {
+		if value, ok := strings.CutPrefix(line, field); ok {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("read what is known of a descriptor: no %s", field)
+}

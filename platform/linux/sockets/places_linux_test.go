@@ -1,0 +1,236 @@
+package sockets
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Whatever name leads to a socket, it is the socket that counts.
+func TestConnect_NamesDoNotMatter(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(dir string) Grants { return Grants{Paths: []string{dir + "/granted"}} }, nil)
+	s.inside(s.path("in"))
+	out := s.path("out")
+	s.outside(out)
+	s.outside(s.path("granted"))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(s.path("dir"), 0o700))
+	must(os.Symlink(out, s.path("soft")))
+	must(os.Symlink("../in", s.path("dir/soft-in")))
+	must(os.Symlink(s.dir, s.path("here")))
+	must(os.Link(out, s.path("hard")))
+	must(os.Link(s.path("in"), s.path("hard-in")))
+	must(os.Link(s.path("granted"), s.path("hard-granted")))
+	s.expect(s.path("soft"), unix.EACCES)
+	s.expect(s.path("hard"), unix.EACCES)
+	s.expect(s.path("here/out"), unix.EACCES)
+	s.expect(s.path("dir/../out"), unix.EACCES)
+	s.expect(s.path("dir/soft-in"), nil)
+	s.expect(s.path("hard-in"), nil)
+	s.expect(s.path("here/granted"), nil)
+	s.expect(s.path("hard-granted"), unix.EACCES) // only the path is granted
+	must(os.Rename(out, s.path("renamed")))
+	s.expect(s.path("renamed"), unix.EACCES)
+	must(os.Rename(s.path("in"), s.path("renamed-in")))
+	s.expect(s.path("renamed-in"), nil)
+	// A granted name is granted whoever takes it; that no session can is the grant's condition.
+	must(os.Rename(s.path("renamed"), s.path("granted")))
+	s.expect(s.path("granted"), nil)
+	for _, magic := range []string{"/proc/self/root" + s.path("hard-in"), "/proc/thread-self/cwd"} {
+		s.expect(magic, unix.ELOOP)
+	}
+}
+
+func TestConnect_StaleSocketsAreRefusedAsUsual(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, noGrants, nil)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen(t, fd, s.path("stale"))
+	unix.Close(fd)
+	s.expect(s.path("stale"), unix.ECONNREFUSED)
+	bound := socket(t, unix.SOCK_STREAM)
+	s.Do(func() {
+		if err := unix.Bind(bound, &unix.SockaddrUnix{Name: s.path("bound")}); err != nil {
+			t.Error(err)
+		}
+	})
+	s.expect(s.path("bound"), unix.ECONNREFUSED) // it does not listen
+}
+
+func TestConnect_FollowsTheCallersDirectory(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, noGrants, func() *os.File {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil { // for a directory of the thread's own
+			t.Error(err)
+		}
+		return nil
+	})
+	for _, dir := range []string{"a", "a/b"} {
+		if err := os.Mkdir(s.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.inside(s.path("a/in"))
+	s.outside(s.path("a/out"))
+	if err := os.Symlink(s.path("a/in"), s.path("a/b/link")); err != nil {
+		t.Fatal(err)
+	}
+	s.Do(func() {
+		if err := unix.Chdir(s.path("a/b")); err != nil {
+			t.Error(err)
+		}
+	})
+	s.expect("../in", nil)
+	s.expect("link", nil)
+	s.expect("../out", unix.EACCES)
+	s.expect("in", unix.ENOENT)
+	s.inside("relative")
+	s.expect("relative", nil)
+	s.expect(s.path("a/b/relative"), nil)
+}
+
+func TestConnect_FollowsTheCallersRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the test runs as an ordinary user")
+	}
+	s := newStage(t, noGrants, nil)
+	for _, dir := range []string{"root", "root/d"} {
+		if err := os.Mkdir(s.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.inside(s.path("root/in"))
+	s.outside(s.path("root/out"))
+	s.outside(s.path("above"))
+	if err := os.Symlink("/in", s.path("root/d/link")); err != nil {
+		t.Fatal(err)
+	}
+	s.Do(func() {
+		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chroot(s.path("root")), unix.Chdir("/d")); err != nil {
+			t.Error(err)
+		}
+	})
+	s.expect("/in", nil)
+	s.expect("../in", nil)
+	s.expect("link", nil)
+	s.expect("/d/link", nil)
+	s.expect("../out", unix.EACCES)
+	s.expect("/../above", unix.ENOENT)
+	s.expect(s.path("above"), unix.ENOENT)
+}
+
+// On overlayfs stat(2) tells other numbers than the kernel's lists.
+func TestConnect_OnOverlayfs(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the test runs as an ordinary user")
+	}
+	s := newStage(t, noGrants, nil)
+	for _, dir := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(s.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	s.Do(func() {
+		if err = unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+			return
+		}
+		if err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return
+		}
+		// On a file system of its own, as the temporary directory may itself lie on one that cannot be an upper layer.
+		if err = unix.Mount("tmpfs", s.dir, "tmpfs", 0, ""); err != nil {
+			return
+		}
+		for _, dir := range []string{"lower", "upper", "work", "merged"} {
+			err = errors.Join(err, unix.Mkdir(s.path(dir), 0o700))
+		}
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", s.path("lower"), s.path("upper"), s.path("work"))
+		err = errors.Join(err, unix.Mount("overlay", s.path("merged"), "overlay", 0, options))
+	})
+	if err != nil {
+		harness.Lack(t, "overlayfs", err.Error())
+	}
+	in, out := socket(t, unix.SOCK_STREAM), socket(t, unix.SOCK_STREAM)
+	s.Do(func() { listen(t, in, s.path("merged/in")) })
+	// By another supervised thread of nobody's, in the same mounts: an outside process.
+	foreign := make(chan struct{})
+	go func() {
+		defer close(foreign)
+		runtime.LockOSThread()
+		ns, err := unix.Open(fmt.Sprintf("/proc/%d/ns/mnt", s.TID), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			defer unix.Close(ns)
+			err = errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(ns, unix.CLONE_NEWNS))
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		listen(t, out, s.path("merged/out"))
+	}()
+	<-foreign
+	s.expect(s.path("merged/in"), nil)
+	s.expect(s.path("merged/out"), unix.EACCES)
+}
+
+// In a network namespace of the session's own its sockets are listed there, and those of others here.
+func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the test runs as an ordinary user")
+	}
+	s := newStage(t, noGrants, func() *os.File {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return nil
+		}
+		fd, err := OpenDiag()
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		return os.NewFile(uintptr(fd), "diag")
+	})
+	own := func() (fd int) { // a socket belongs to the namespace of the thread that makes it
+		s.Do(func() { fd = socket(t, unix.SOCK_STREAM) })
+		return fd
+	}
+	connect := func(name string) (err error) {
+		fd := own()
+		s.Do(func() { err = unix.Connect(fd, &unix.SockaddrUnix{Name: name}) })
+		return err
+	}
+	in, inAbstract := own(), own()
+	s.Do(func() {
+		listen(t, in, s.path("in"))
+		listen(t, inAbstract, "@in"+s.dir)
+	})
+	s.outside(s.path("out"))
+	s.outside("@out" + s.dir)
+	for name, want := range map[string]error{
+		s.path("in"): nil, "@in" + s.dir: nil, s.path("out"): unix.EACCES, "@out" + s.dir: unix.ECONNREFUSED,
+	} {
+		if got := connect(name); !errors.Is(got, want) {
+			t.Errorf("connect to %q: %v, want %v", name, got, want)
+		}
+	}
+	s.expect("@in"+s.dir, unix.EPERM) // by a socket of another namespace
+}

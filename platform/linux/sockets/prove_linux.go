@@ -1,0 +1,20 @@
+package sockets
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+)
+
+// canaryName is an abstract name to which every connection is refused, whoever listens there. A kernel answers ECONNREFUSED.
+const canaryName = "sandbox-sidecar/canary"
+
+// Prove makes sure that a mediator answers for the calling thread.
+func Prove() error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return notify.Expect("connect through the mediator", unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + canaryName}), refusedAbstract)
+}
