@@ -22,7 +22,7 @@ type ConfineSelf func(*Order) (Confined, error)
 // Confined is what came of confining the stage.
 type Confined struct {
 	Enforcement Enforcement
-	// Handed are the descriptors to be handed over. They are closed when the target is executed.
+	// Handed are the descriptors to be handed over. They are closed once they are on their way.
 	Handed []HandedFile
 	// Confirm, where it is not nil, proves what only holds once the sidecar has taken what was handed over. Where it fails nothing is
 	// executed, whatever was reported before.
@@ -111,6 +111,10 @@ func reportTo(confined Confined) error {
 	}
 	if err := send(report, fds); err != nil || fds == nil {
 		return err
+	}
+	// A listener that is open here too would let the session wait for a sidecar that has died.
+	for _, fd := range fds {
+		unix.Close(fd)
 	}
 	var answer [1]byte
 	for {

@@ -10,6 +10,8 @@ const (
 	// actionKill ends the whole process, so that no other thread goes on with half the work.
 	actionKill  Action = 0x80000000
 	actionErrno Action = 0x00050000
+	// actionNotify asks the supervisor; without one the kernel answers ENOSYS.
+	actionNotify Action = 0x7fc00000
 )
 
 // refuse answers the call with an error of Linux (asm-generic/errno*.h), the same numbers on every architecture here.
@@ -46,6 +48,8 @@ func (a Action) String() string {
 		return "allow"
 	case a == actionKill:
 		return "kill process"
+	case a == actionNotify:
+		return "ask supervisor"
 	case a&^0xffff == actionErrno:
 		return Errno(a & 0xffff).String()
 	}

@@ -24,7 +24,7 @@ func (Backend) Stage() (string, []string) {
 
 // Confine translates the policy for this kernel, which must have both Landlock and filters of system calls. The first call finds out,
 // in some milliseconds, which namespaces this machine has.
-func (b Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
+func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
@@ -37,7 +37,7 @@ func (b Backend) Confine(p *policy.Policy, _ platform.Needs) (platform.Confineme
 		available := b.available()
 		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked), available.why
 	}
-	return prepare(ruleset)
+	return confine(ruleset, p, needs)
 }
 
 func (b Backend) available() namespaces {

@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -25,7 +24,9 @@ func requireLandlock(t *testing.T) int {
 
 // features are what a kernel with this version of the ABI can do.
 func features(abi int) platformtest.Features {
-	return platformtest.Features{Files: true, Truncate: true, Signals: abi >= 6, UnixSockets: abi >= 9}
+	return platformtest.Features{
+		Files: true, Truncate: true, Signals: abi >= 6, UnixSockets: abi >= 9 || mediationAvailable() == nil,
+	}
 }
 
 func TestBackend_Conforms(t *testing.T) {
@@ -46,9 +47,8 @@ type older struct {
 	abi int
 }
 
-func (o older) Confine(p *policy.Policy, _ platform.Needs) (platform.Confinement, error) {
-	orders, err := json.Marshal(Translate(p, o.abi))
-	return platform.Confinement{Orders: orders}, err
+func (o older) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+	return confine(Translate(p, o.abi), p, needs)
 }
 
 func TestBackend_ConformsOnOlderKernels(t *testing.T) {

@@ -2,19 +2,39 @@ package linux
 
 import "fmt"
 
-// rulesFor are all rules of a session with or without network.
-func rulesFor(network bool) []syscallRule {
-	sockets := socketRules
-	if !network {
-		sockets = offlineRules
+// Filtering says what a filter does beside what every session needs.
+type Filtering struct {
+	// Offline keeps the network away.
+	Offline bool `json:"offline"`
+	// Sockets sends connect(2) and bind(2) to a supervisor, and lets no Unix socket be made that sends datagrams.
+	Sockets bool `json:"sockets"`
+	// Gate sends every start of a process or thread to a supervisor.
+	Gate bool `json:"gate"`
+}
+
+// supervised reports whether the filter needs a supervisor.
+func (f Filtering) supervised() bool { return f.Sockets || f.Gate }
+
+// rulesFor are all rules of a filter, in the order in which those of a call are asked.
+func rulesFor(f Filtering) []syscallRule {
+	var rules []syscallRule
+	if f.Sockets {
+		rules = append(rules, mediationRules...)
 	}
-	return append(append([]syscallRule{}, syscallRules...), sockets...)
+	rules = append(rules, syscallRules...)
+	if f.Gate {
+		rules = append(rules, gateRules...)
+	}
+	if f.Offline {
+		return append(rules, offlineRules...)
+	}
+	return append(rules, socketRules...)
 }
 
 // Filter makes the program for an architecture by Go's name for it. It is pure; the error says that the architecture is not known.
 // A call of any architecture but this one and its 32-bit predecessor ends the process: its numbers would mean other calls.
-func Filter(goarch string, network bool) (Program, error) {
-	return assemble(goarch, rulesFor(network))
+func Filter(goarch string, filtering Filtering) (Program, error) {
+	return assemble(goarch, rulesFor(filtering))
 }
 
 func assemble(goarch string, rules []syscallRule) (Program, error) {
@@ -109,7 +129,7 @@ func (b *builder) dispatch(a *arch, rules []syscallRule) error {
 			b.answer(uint32(actionAllow))
 		}
 	}
-	for _, do := range []Action{actionAllow, refuse(eperm), refuse(eacces), refuse(enosys), refuse(eprotonosupport), refuse(eafnosupport)} {
+	for _, do := range []Action{actionAllow, actionNotify, refuse(eperm), refuse(eacces), refuse(enosys), refuse(eprotonosupport), refuse(eafnosupport)} {
 		if l, used := answers[do]; used {
 			b.place(l)
 			b.answer(uint32(do))

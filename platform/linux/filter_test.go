@@ -16,14 +16,38 @@ import (
 var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files of the filters")
 
 // kinds are all filters there are.
-var kinds = []struct {
-	goarch  string
-	network bool
-}{{"amd64", true}, {"amd64", false}, {"arm64", true}, {"arm64", false}}
+var kinds = func() (all []kind) {
+	for _, goarch := range []string{"amd64", "arm64"} {
+		// The parts have nothing to do with each other; all of them together show that.
+		for _, filtering := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Gate: true}, {Offline: true, Sockets: true, Gate: true}} {
+			all = append(all, kind{goarch, filtering})
+		}
+	}
+	return all
+}()
 
-func filter(t testing.TB, goarch string, network bool) Program {
+type kind struct {
+	goarch string
+	Filtering
+}
+
+// String is the name of the kind's golden file.
+func (k kind) String() string {
+	name := k.goarch
+	for _, part := range []struct {
+		is   bool
+		name string
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Gate, "-gate"}} {
+		if part.is {
+			name += part.name
+		}
+	}
+	return name
+}
+
+func filter(t testing.TB, goarch string, filtering Filtering) Program {
 	t.Helper()
-	program, err := Filter(goarch, network)
+	program, err := Filter(goarch, filtering)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +57,7 @@ func filter(t testing.TB, goarch string, network bool) Program {
 func TestFilter_Golden(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
-		name := kind.goarch
-		if !kind.network {
-			name += "-offline"
-		}
-		compareGolden(t, name, filter(t, kind.goarch, kind.network).String())
+		compareGolden(t, kind.String(), filter(t, kind.goarch, kind.Filtering).String())
 	}
 }
 
@@ -70,7 +90,7 @@ func compareGolden(t *testing.T, name, got string) {
 }
 
 // model answers as the table says, without a program.
-func model(m machine, network bool, d seccompData) Action {
+func model(m machine, filtering Filtering, d seccompData) Action {
 	a := m.native
 	switch {
 	case d.arch == m.native.audit && m.x32 && d.nr&x32Bit != 0:
@@ -81,7 +101,7 @@ func model(m machine, network bool, d seccompData) Action {
 	default:
 		return actionKill
 	}
-	for _, rule := range rulesFor(network) {
+	for _, rule := range rulesFor(filtering) {
 		if a.number(syscallNumbers[rule.call]) != int(d.nr) || d.nr == none {
 			continue
 		}
@@ -105,11 +125,11 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program := filter(t, kind.goarch, kind.network)
+		program := filter(t, kind.goarch, kind.Filtering)
 		check := func(d seccompData) {
 			t.Helper()
-			if got, want := run(t, program, d), model(m, kind.network, d); got != want {
-				t.Fatalf("%s, network %t: %+v: got %s, want %s", kind.goarch, kind.network, d, got, want)
+			if got, want := run(t, program, d), model(m, kind.Filtering, d); got != want {
+				t.Fatalf("%s: %+v: got %s, want %s", kind, d, got, want)
 			}
 		}
 		audits := []uint32{amd64.audit, arm64.audit, i386.audit, arm.audit, 0, 0x80000016}
@@ -127,7 +147,7 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64"} {
+		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind"} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(a.number(syscallNumbers[call]))
 				for _, first := range interesting {
@@ -211,10 +231,61 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc00000b7, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
 		{"arm64", 0xc000003e, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
 	} {
-		for network, want := range map[bool]string{true: test.on, false: test.off} {
-			got := run(t, filter(t, test.goarch, network), seccompData{nr: test.nr, arch: test.arch, args: test.args})
+		for offline, want := range map[bool]string{false: test.on, true: test.off} {
+			got := run(t, filter(t, test.goarch, Filtering{Offline: offline}), seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if got.String() != want {
-				t.Errorf("%s, network %t: %s: got %s, want %s", test.goarch, network, test.whatItIs, got, want)
+				t.Errorf("%s, offline %t: %s: got %s, want %s", test.goarch, offline, test.whatItIs, got, want)
+			}
+		}
+	}
+}
+
+// What a supervisor is asked, by number as above, for each way to make the call.
+func TestFilter_AsksTheSupervisor(t *testing.T) {
+	t.Parallel()
+	const ask = "ask supervisor"
+	both := Filtering{Sockets: true, Gate: true}
+	for _, test := range []struct {
+		goarch   string
+		arch     uint32
+		nr       int32
+		args     [6]uint64
+		with     string
+		without  string
+		whatItIs string
+	}{
+		{"amd64", 0xc000003e, 42, [6]uint64{}, ask, "allow", "connect"},
+		{"amd64", 0x40000003, 362, [6]uint64{}, ask, "allow", "connect by int 0x80"},
+		{"arm64", 0xc00000b7, 203, [6]uint64{}, ask, "allow", "connect"},
+		{"arm64", 0x40000028, 283, [6]uint64{}, ask, "allow", "connect of 32 bits"},
+		{"amd64", 0xc000003e, 49, [6]uint64{}, ask, "allow", "bind"},
+		{"amd64", 0x40000003, 361, [6]uint64{}, ask, "allow", "bind by int 0x80"},
+		{"arm64", 0xc00000b7, 200, [6]uint64{}, ask, "allow", "bind"},
+		{"arm64", 0x40000028, 282, [6]uint64{}, ask, "allow", "bind of 32 bits"},
+		{"amd64", 0xc000003e, 41, [6]uint64{1, 0x80801}, "allow", "allow", "stream socket"},
+		{"amd64", 0xc000003e, 41, [6]uint64{1, 5}, "allow", "allow", "packet socket"},
+		{"amd64", 0xc000003e, 41, [6]uint64{1, 2}, "EACCES", "allow", "datagram socket"},
+		{"amd64", 0xc000003e, 41, [6]uint64{0xff00000001, 0xff00080002}, "EACCES", "allow", "datagram socket with high halves"},
+		{"amd64", 0xc000003e, 41, [6]uint64{1, 3}, "EACCES", "allow", "raw socket"},
+		{"amd64", 0x40000003, 359, [6]uint64{1, 2}, "EACCES", "allow", "datagram socket by int 0x80"},
+		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "pair of streams"},
+		{"amd64", 0xc000003e, 53, [6]uint64{1, 2}, "EACCES", "allow", "pair for datagrams"},
+		{"arm64", 0xc00000b7, 199, [6]uint64{1, 3}, "EACCES", "allow", "pair of raw sockets"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x1200011}, ask, "allow", "fork as the C library does it"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x3d0f00}, ask, "allow", "a thread as the C library makes it"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
+		{"amd64", 0xc000003e, 57, [6]uint64{}, ask, "allow", "fork"},
+		{"amd64", 0xc000003e, 58, [6]uint64{}, ask, "allow", "vfork"},
+		{"amd64", 0x40000003, 2, [6]uint64{}, ask, "allow", "fork by int 0x80"},
+		{"amd64", 0x40000003, 190, [6]uint64{}, ask, "allow", "vfork by int 0x80"},
+		{"arm64", 0xc00000b7, 220, [6]uint64{17}, ask, "allow", "clone"},
+		{"arm64", 0x40000028, 2, [6]uint64{}, ask, "allow", "fork of 32 bits"},
+		{"amd64", 0xc000003e, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
+	} {
+		for filtering, want := range map[Filtering]string{both: test.with, {}: test.without} {
+			got := run(t, filter(t, test.goarch, filtering), seccompData{nr: test.nr, arch: test.arch, args: test.args})
+			if got.String() != want {
+				t.Errorf("%s, %+v: %s: got %s, want %s", test.goarch, filtering, test.whatItIs, got, want)
 			}
 		}
 	}
@@ -223,7 +294,7 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 func TestFilter_RefusesAnArchitectureItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for _, goarch := range []string{"", "386", "arm", "riscv64", "s390x", "ppc64le"} {
-		if program, err := Filter(goarch, true); err == nil {
+		if program, err := Filter(goarch, Filtering{}); err == nil {
 			t.Errorf("%q has a filter:\n%s", goarch, program)
 		}
 	}
@@ -238,7 +309,7 @@ func TestFilter_OfflineOnlyTightens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		online, offline := filter(t, goarch, true), filter(t, goarch, false)
+		online, offline := filter(t, goarch, Filtering{}), filter(t, goarch, Filtering{Offline: true})
 		for range 50000 {
 			d := seccompData{nr: int32(random.IntN(500)), arch: m.native.audit}
 			if random.IntN(3) == 0 {
@@ -257,9 +328,9 @@ func TestFilter_OfflineOnlyTightens(t *testing.T) {
 func TestRules_SayWhy(t *testing.T) {
 	t.Parallel()
 	answered := map[string]bool{} // calls for which every case is answered
-	for _, network := range []bool{true, false} {
+	for _, kind := range kinds {
 		clear(answered)
-		for _, rule := range rulesFor(network) {
+		for _, rule := range rulesFor(kind.Filtering) {
 			if rule.why == "" {
 				t.Errorf("the rule of %s does not say why", rule.call)
 			}

@@ -63,6 +63,8 @@ func try(n namespaces) error {
 
 // prepare makes the confinement for a ruleset.
 func prepare(r Ruleset) (platform.Confinement, error) {
+	// In a network of its own, where nothing is to be reached, a session may make sockets.
+	r.Filtering.Offline = r.Asked.Network && (r.Own == nil || !r.Own.Network)
 	orders, err := json.Marshal(r)
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)

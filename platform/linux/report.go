@@ -100,17 +100,32 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 			Status: platform.Enforced, Mechanism: mechanism,
 			Detail: "only granted sockets of outside processes can be connected to",
 		}
+	case r.Filtering.Sockets:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "seccomp (the sidecar connects)",
+			Detail: "only granted sockets, and those bound in the session itself, can be connected to; Unix sockets for datagrams cannot be made; " +
+				"servers see the sidecar as who connects",
+		}
 	case r.Scoped != 0:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: mechanism,
-			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to",
-			Fix:    "use Linux 7.1 or newer",
+			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to" + because(r.Unmediated),
+			Fix:    fixSockets,
 		}
 	default:
 		return platform.Protection{
-			Status: platform.Absent, Detail: "sockets of outside processes can be connected to", Fix: "use Linux 7.1 or newer",
+			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" + because(r.Unmediated), Fix: fixSockets,
 		}
 	}
+}
+
+const fixSockets = "use Linux 7.1 or newer, or 5.19 or newer outside of a container"
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 func network(r Ruleset) platform.Protection {

@@ -28,6 +28,9 @@ func maskedArgIs(arg int, mask, value uint32) condition {
 	return condition{arg: arg, mask: uint64(mask), equals: uint64(value)}
 }
 
+// typeIs asks for the type of a socket, which shares its argument with flags.
+func typeIs(kind uint32) condition { return maskedArgIs(1, socketTypeMask, kind) }
+
 func argHas(arg int, mask uint64) condition { return condition{arg: arg, mask: mask, some: true} }
 
 const low = 1<<32 - 1
@@ -37,8 +40,9 @@ const (
 	familyUnix, familyInet, familyInet6, familyNetlink = 1, 2, 10, 16
 
 	// socketPacket is SOCK_PACKET, by which AF_INET means AF_PACKET (net/socket.c, __sock_create).
-	socketTypeMask, socketPacket = 0xf, 10
-	netlinkRoute                 = 0
+	socketTypeMask, socketPacket  = 0xf, 10
+	socketStream, socketSeqpacket = 1, 5
+	netlinkRoute                  = 0
 
 	ioctlTIOCSTI, ioctlTIOCLINUX = 0x5412, 0x541c
 
@@ -143,7 +147,7 @@ var syscallRules = []syscallRule{
 var socketRules = []syscallRule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
 	{
-		call: "socket", when: []condition{argIs(0, familyInet), maskedArgIs(1, socketTypeMask, socketPacket)}, do: refuse(eafnosupport),
+		call: "socket", when: []condition{argIs(0, familyInet), typeIs(socketPacket)}, do: refuse(eafnosupport),
 		why: "AF_PACKET by its oldest name",
 	},
 	{call: "socket", when: []condition{argIs(0, familyInet)}, do: actionAllow, why: "the network"},
@@ -157,6 +161,40 @@ var socketRules = []syscallRule{
 		call: "socket", do: refuse(eafnosupport),
 		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are seldom used and often attacked",
 	},
+}
+
+// mediationRules are those of a session whose Unix sockets a supervisor watches over; see package sockets. A stream and a connection of
+// packets stay what connect(2) has made of them: sendmsg(2) with an address fails or ignores it. Datagrams can be addressed one by one, by an
+// address in memory, and also by each end of a pair: what is lost without them are log messages to syslog.
+var mediationRules = []syscallRule{
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
+		why: "whom it connects to is asked then",
+	},
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
+		why: "whom it connects to is asked then",
+	},
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces), why: "datagrams reach any socket, unasked; SOCK_RAW is another name"},
+	{
+		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
+		why: "a pipe in both directions",
+	},
+	{
+		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
+		why: "a pipe in both directions",
+	},
+	{call: "socketpair", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces), why: "sendto with an address leaves the pair"},
+	{call: "connect", do: actionNotify, why: "to which socket is in memory, and the descriptor may be changed"},
+	{call: "bind", do: actionNotify, why: "the session's own sockets are those that were bound in it"},
+}
+
+// gateRules are those of a session that is to be kept from starting processes at its end. Threads count too: nothing tells a filter what a
+// flag of clone will mean to a newer kernel.
+var gateRules = []syscallRule{
+	{call: "clone", do: actionNotify, why: "the gate; clone3 is refused to everybody"},
+	{call: "fork", do: actionNotify, why: "the gate"},
+	{call: "vfork", do: actionNotify, why: "the gate"},
 }
 
 // offlineRules are those of a session without network. EACCES is what a firewall answers, and says "permission denied" to the user whose

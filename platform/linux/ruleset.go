@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Ruleset is a policy in the kernel's terms: what Landlock governs, and what is granted of it. It is what the sidecar sends to the
-// stage. The filter of system calls is the same for every policy, but for the network (see [Filter]).
+// Ruleset is a policy in the kernel's terms: what Landlock governs, what is granted of it, and what the filter of system calls is for. It is
+// what the sidecar sends to the stage.
 type Ruleset struct {
 	ABI    int      `json:"abi"`
 	FS     FSAccess `json:"fs"`
@@ -23,6 +24,14 @@ type Ruleset struct {
 	Own *Own `json:"own,omitempty"`
 	// Lacks says which namespaces this machine does not have; empty where they are all there, or none is needed.
 	Lacks string `json:"lacks,omitempty"`
+	// Filtering is what the filter does.
+	Filtering Filtering `json:"filtering"`
+	// Unmediated says why Filtering.Sockets is false although Landlock does not know sockets; empty where it is not so.
+	Unmediated string `json:"unmediated,omitempty"`
+	// Missing are grants that the sidecar found to have no effect.
+	Missing []platform.Missing `json:"missing,omitempty"`
+	// Network names the sidecar's network namespace by its inode; 0 where that is not known.
+	Network uint64 `json:"network,omitempty"`
 }
 
 // Rule grants rights below a path. Rights that mean nothing on a file are left out by the stage where the path is one.

@@ -26,13 +26,25 @@ func seccompAvailable() error {
 	return fmt.Errorf("ask for filters of system calls: %w", errno)
 }
 
-// installFilter puts the filter in force on the calling thread for good. The thread must be locked, and must have no_new_privs set.
-func installFilter(network bool) error {
-	program, err := Filter(runtime.GOARCH, network)
+// installFilter puts the filter in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It
+// returns the listener for a supervisor, or -1 where the filter needs none.
+func installFilter(filtering Filtering) (listener int, err error) {
+	program, err := Filter(runtime.GOARCH, filtering)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	return load(program)
+	// SPEC_ALLOW, because before 5.16 every filtered process was slowed down by the mitigation of a leak inside one process, which no
+	// session is protected from.
+	flags := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
+	if filtering.supervised() {
+		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	}
+	if filtering.Sockets {
+		// A call that was carried out must not begin anew because a signal came before its answer. The gate does without: nothing is
+		// carried out for a caller.
+		flags |= unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	return load(program, flags)
 }
 
 // installTruncationFilter is installFilter for the filter that stands in for Landlock's eye on truncation. It proves it too: the canary
@@ -42,7 +54,7 @@ func installTruncationFilter() error {
 	if err != nil {
 		return err
 	}
-	if err := load(program); err != nil {
+	if _, err := load(program, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW); err != nil {
 		return err
 	}
 	if err := unix.Truncate("", 0); !errors.Is(err, unix.EACCES) {
@@ -51,21 +63,22 @@ func installTruncationFilter() error {
 	return nil
 }
 
-func load(program Program) error {
+func load(program Program, flags uintptr) (listener int, err error) {
 	code := make([]unix.SockFilter, len(program))
 	for i, in := range program {
 		code[i] = unix.SockFilter{Code: in.Code, Jt: in.JT, Jf: in.JF, K: in.K}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// Not TSYNC: execve carries over this thread's filter alone, and the runtime's other threads end with it. SPEC_ALLOW, because before
-	// 5.16 every filtered process was slowed down by the mitigation of a leak inside one process, which no session is protected from.
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-		uintptr(unsafe.Pointer(&fprog)))
+	// Not TSYNC: execve carries over this thread's filter alone, and the runtime's other threads end with it.
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(code)
-	if errno != 0 {
-		return fmt.Errorf("install filter of system calls: %w", errno)
+	switch {
+	case errno != 0:
+		return -1, fmt.Errorf("install filter of system calls: %w", errno)
+	case flags&unix.SECCOMP_FILTER_FLAG_NEW_LISTENER == 0:
+		return -1, nil
 	}
-	return nil
+	return int(fd), nil
 }
 
 // filterCanaries are calls that the filter answers otherwise than any kernel would, whatever it is built with, and that do nothing in
@@ -89,9 +102,9 @@ var filterCanaries = []struct {
 }
 
 // proveFilter makes sure that the filter answers.
-func proveFilter(network bool) error {
+func proveFilter(filtering Filtering) error {
 	for _, canary := range filterCanaries {
-		if canary.offline && network {
+		if canary.offline && !filtering.Offline {
 			continue
 		}
 		_, _, errno := unix.RawSyscall(canary.number, canary.args[0], canary.args[1], canary.args[2])
@@ -100,7 +113,12 @@ func proveFilter(network bool) error {
 				canary.name, unix.ErrnoName(canary.answer), errnoText(errno))
 		}
 	}
-	if network {
+	if filtering.Sockets {
+		if err := proveNoDatagrams(); err != nil {
+			return err
+		}
+	}
+	if !filtering.Offline {
 		return nil
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -110,6 +128,18 @@ func proveFilter(network bool) error {
 	}
 	if !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("make a network socket after filtering: expected a refusal: %w", err)
+	}
+	return nil
+}
+
+// proveNoDatagrams makes sure that no Unix socket can be made past the supervisor.
+func proveNoDatagrams() error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	if !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("make a datagram socket after filtering: expected a refusal: got %w", err)
 	}
 	return nil
 }

@@ -32,31 +32,32 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	if err := seccompAvailable(); err != nil {
 		t.Skip(err)
 	}
-	for _, network := range []bool{true, false} {
-		if err := proveFilter(network); err == nil {
+	for _, offline := range []bool{false, true} {
+		filtering := Filtering{Offline: offline}
+		if err := proveFilter(filtering); err == nil {
 			t.Error("the canaries prove a filter that is not there")
 		}
 		err := onOwnThread(func() error {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return err
 			}
-			if err := installFilter(network); err != nil {
+			if _, err := installFilter(filtering); err != nil {
 				return err
 			}
-			if err := proveFilter(network); err != nil {
+			if err := proveFilter(filtering); err != nil {
 				return err
 			}
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err == nil {
 				unix.Close(fd)
 			}
-			if refused := errors.Is(err, unix.EACCES); refused == network {
+			if refused := errors.Is(err, unix.EACCES); refused != offline {
 				return fmt.Errorf("a network socket: %w", err)
 			}
 			return nil
 		})
 		if err != nil {
-			t.Errorf("network %t: %v", network, err)
+			t.Errorf("offline %t: %v", offline, err)
 		}
 	}
 }
@@ -71,10 +72,10 @@ func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		if err := installFilter(true); err != nil {
+		if _, err := installFilter(Filtering{}); err != nil {
 			return err
 		}
-		return proveFilter(false)
+		return proveFilter(Filtering{Offline: true})
 	})
 	if err == nil {
 		t.Error("the network is proved to be off, and is on")
@@ -84,43 +85,51 @@ func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 // streamsHelper is set in a process of this test that looks at its own standard input.
 const streamsHelper = "SIDECAR_TEST_STREAMS"
 
-func TestStreams_ANetworkSocketIsRefused(t *testing.T) {
-	if os.Getenv(streamsHelper) != "" {
-		if err := refuseNetworkStreams(); err != nil {
+func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
+	if kind := os.Getenv(streamsHelper); kind != "" {
+		if err := refuseStreams(kind == "offline", kind == "sockets"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}
 		os.Exit(0)
 	}
 	t.Parallel()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unixSocket, other := os.NewFile(uintptr(pair[0]), "pair"), os.NewFile(uintptr(pair[1]), "pair")
-	t.Cleanup(func() { unixSocket.Close(); other.Close() })
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { null.Close() })
 	for _, test := range []struct {
-		name   string
-		stream *os.File
-		want   int
-	}{{"null", null, 0}, {"unix", unixSocket, 0}, {"udp", udp(t), 3}} {
-		command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		command.Env = append(os.Environ(), streamsHelper+"=1")
-		command.Stdin = test.stream
-		out, err := command.CombinedOutput()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
-		if got := command.ProcessState.ExitCode(); got != test.want || got != 0 && !strings.Contains(string(out), "standard input is a network socket") {
-			t.Errorf("%s: status %d, want %d: %s", test.name, got, test.want, out)
+		name             string
+		stream           *os.File
+		offline, sockets int
+	}{{"null", null, 0, 0}, {"stream", pair(t, unix.SOCK_STREAM), 0, 0}, {"udp", udp(t), 3, 0}, {"datagram", pair(t, unix.SOCK_DGRAM), 0, 3}} {
+		for kind, want := range map[string]int{"offline": test.offline, "sockets": test.sockets, "neither": 0} {
+			command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+			command.Env = append(os.Environ(), streamsHelper+"="+kind)
+			command.Stdin = test.stream
+			out, err := command.CombinedOutput()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			if got := command.ProcessState.ExitCode(); got != want || got != 0 && !strings.Contains(string(out), "standard input is a ") {
+				t.Errorf("%s, %s: status %d, want %d: %s", test.name, kind, got, want, out)
+			}
 		}
 	}
+}
+
+// pair is one end of a pair of Unix sockets.
+func pair(t *testing.T, kind int) *os.File {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, other := os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair")
+	t.Cleanup(func() { end.Close(); other.Close() })
+	return end
 }
 
 func udp(t *testing.T) *os.File {

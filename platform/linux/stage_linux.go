@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
 
 // RunStage is the stage of this platform; see platform.RunStage.
@@ -20,10 +22,8 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
 		return platform.Confined{}, fmt.Errorf("read ruleset: %w", err)
 	}
-	if ruleset.Asked.Network {
-		if err := refuseNetworkStreams(); err != nil {
-			return platform.Confined{}, err
-		}
+	if err := refuseStreams(ruleset.Asked.Network, ruleset.Filtering.Sockets); err != nil {
+		return platform.Confined{}, err
 	}
 	var own made
 	if ruleset.Own != nil {
@@ -57,21 +57,56 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	// In a network of its own, where nothing is to be reached, a session may make sockets.
-	isolated := ruleset.Own != nil && ruleset.Own.Network
-	sockets := !ruleset.Asked.Network || isolated
-	if err := installFilter(sockets); err != nil {
+	handed, err := installSupervised(ruleset)
+	if err != nil {
 		return platform.Confined{}, err
 	}
-	if err := proveFilter(sockets); err != nil {
+	if err := proveFilter(ruleset.Filtering); err != nil {
 		return platform.Confined{}, err
-	}
-	if isolated {
-		if err := proveIsolated(); err != nil {
-			return platform.Confined{}, err
-		}
 	}
 	return platform.Confined{
-		Enforcement: platform.Enforcement{Protections: report(ruleset, own.outcome), Missing: missing}, Handed: own.handed,
+		Enforcement: platform.Enforcement{
+			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), ForkGate: ruleset.Filtering.Gate,
+		},
+		Handed: append(own.handed, handed...), Confirm: ruleset.confirm,
 	}, nil
+}
+
+// installSupervised installs the filter and returns what the sidecar needs to supervise it.
+func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
+	var handed []platform.HandedFile
+	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
+		// Made before the filter, which would refuse it.
+		list, err := sockets.OpenDiag()
+		if err != nil {
+			return nil, err
+		}
+		handed = append(handed, platform.HandedFile{Kind: platform.HandedDiag, FD: list})
+	}
+	listener, err := installFilter(ruleset.Filtering)
+	if err != nil {
+		return nil, err
+	}
+	if listener >= 0 {
+		handed = append(handed, platform.HandedFile{Kind: platform.HandedListener, FD: listener})
+	}
+	return handed, nil
+}
+
+// confirm makes sure that somebody answers what the filter asks, and tries what cannot be tried before.
+func (r Ruleset) confirm() error {
+	if r.Filtering.Sockets {
+		if err := sockets.Prove(); err != nil {
+			return err
+		}
+	}
+	if r.Filtering.Gate {
+		if err := notify.ProveGate(); err != nil {
+			return err
+		}
+	}
+	if r.Own != nil && r.Own.Network {
+		return proveIsolated()
+	}
+	return nil
 }

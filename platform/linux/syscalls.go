@@ -13,11 +13,14 @@ func everywhere(number int) numbers { return numbers{number, number, number, num
 var syscallNumbers = map[string]numbers{
 	"acct":              {163, 89, 51, 51},
 	"add_key":           {248, 217, 286, 309},
+	"bind":              {49, 200, 361, 282},
 	"bpf":               {321, 280, 357, 386},
 	"clone":             {56, 220, 120, 120},
 	"clone3":            everywhere(435),
+	"connect":           {42, 203, 362, 283},
 	"delete_module":     {176, 106, 129, 129},
 	"finit_module":      {313, 273, 350, 379},
+	"fork":              {57, none, 2, 2},
 	"fsconfig":          everywhere(431),
 	"fsmount":           everywhere(432),
 	"fsopen":            everywhere(430),
@@ -77,4 +80,5 @@ var syscallNumbers = map[string]numbers{
 	"umount2":           {166, 39, 52, 52},
 	"unshare":           {272, 97, 310, 337},
 	"userfaultfd":       {323, 282, 374, 388},
+	"vfork":             {58, none, 190, 190},
 }

@@ -144,7 +144,7 @@ func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 	acts := []string{
 		call("unshare-files", unix.SYS_UNSHARE, unix.CLONE_FILES|unix.CLONE_FS),
 		call("unix-stream", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
-		call("unix-datagram", unix.SYS_SOCKET, high|unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
+		call("unix-packets", unix.SYS_SOCKET, high|unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
 		call("getpid", unix.SYS_GETPID),
 		call("prlimit-own", unix.SYS_PRLIMIT64, high, unix.RLIMIT_NOFILE, 0, 0),
 		call("prlimit-read", unix.SYS_PRLIMIT64, uint64(os.Getpid()), unix.RLIMIT_NOFILE, 0, 0),

@@ -1,0 +1,166 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// supervision is what the sidecar does for one session; see platform.Supervision.
+type supervision struct {
+	session  *notify.Session
+	gate     *notify.Gate      // nil where the session has none
+	mediator *sockets.Mediator // nil where Landlock decides about sockets
+}
+
+// confine completes a ruleset by what has to be found out here, and prepares the supervision.
+func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+	if r.FS&fsConnect == 0 {
+		if err := mediationAvailable(); err != nil {
+			r.Unmediated = err.Error()
+		} else {
+			r.Filtering.Sockets, r.Network = true, networkNamespace()
+		}
+	}
+	r.Filtering.Gate = needs.ForkGate && notifyAvailable() == nil
+	granted := r.grantSockets(p)
+	confinement, err := prepare(r)
+	if err != nil {
+		return platform.Confinement{}, err
+	}
+	if r.Filtering.supervised() {
+		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+			return supervise(r.Filtering, granted, handover)
+		}
+	}
+	return confinement, nil
+}
+
+// supervise takes over a session whose filter is of this kind.
+func supervise(filtering Filtering, grants sockets.Grants, handover platform.Handover) (platform.Supervision, error) {
+	s := &supervision{}
+	handlers := map[string]notify.Handler{}
+	if filtering.Gate {
+		s.gate = &notify.Gate{}
+		for _, call := range []string{"clone", "fork", "vfork"} {
+			handlers[call] = s.gate.Handler()
+		}
+	}
+	if filtering.Sockets {
+		var err error
+		if s.mediator, err = sockets.New(grants, handover.Diag); err != nil {
+			handover.Listener.Close()
+			return nil, err
+		}
+		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
+		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
+	}
+	table, err := byNumber(handlers)
+	if err == nil {
+		s.session, err = notify.Supervise(handover.Listener, table)
+	} else {
+		handover.Listener.Close()
+	}
+	if err != nil {
+		if s.mediator != nil {
+			s.mediator.Close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// byNumber gives each call the numbers by which a session may make it.
+func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler, error) {
+	m, err := machineOf(runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	table := map[notify.Key]notify.Handler{}
+	for call, handler := range handlers {
+		for _, a := range []*arch{m.native, m.compat} {
+			if number := a.number(syscallNumbers[call]); number != none {
+				table[notify.Key{Arch: a.audit, Number: number}] = handler
+			}
+		}
+	}
+	return table, nil
+}
+
+// Seal implements platform.Supervision.
+func (s *supervision) Seal() {
+	if s.gate != nil {
+		s.gate.Seal()
+	}
+}
+
+// Close implements platform.Supervision.
+func (s *supervision) Close() error {
+	err := s.session.Close()
+	if s.mediator != nil {
+		s.mediator.Close()
+	}
+	return err
+}
+
+// notifyAvailable says why a filter cannot ask a supervisor here, or nil.
+var notifyAvailable = sync.OnceValue(func() error { return tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER) })
+
+// mediationAvailable says why Unix sockets cannot be watched over here, in words a user can act on, or nil.
+var mediationAvailable = sync.OnceValue(func() error {
+	err := tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if errors.Is(err, unix.EINVAL) {
+		return errors.New("the kernel is older than 5.19, so that signals would repeat calls that were carried out")
+	}
+	if err != nil {
+		return err
+	}
+	if err := notify.Reach(); err != nil {
+		return err
+	}
+	mediator, err := sockets.New(sockets.Grants{}, nil)
+	if err != nil {
+		return fmt.Errorf("the session's own sockets cannot be told from others (CONFIG_UNIX_DIAG): %w", err)
+	}
+	mediator.Close()
+	return nil
+})
+
+// tryListener installs a filter that does nothing, on a thread that is thrown away: nothing else tells whether somebody listens to this
+// process already, as some container engines do.
+func tryListener(flags uintptr) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so that the thread ends with the goroutine
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			done <- fmt.Errorf("set no_new_privs: %w", err)
+			return
+		}
+		fd, err := load(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags)
+		if err == nil {
+			unix.Close(fd)
+		}
+		if errors.Is(err, unix.EBUSY) {
+			err = fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w", err)
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// networkNamespace names that of the calling process, and is 0 where it cannot be told.
+func networkNamespace() uint64 {
+	var stat unix.Stat_t
+	if unix.Stat("/proc/self/ns/net", &stat) != nil {
+		return 0
+	}
+	return stat.Ino
+}

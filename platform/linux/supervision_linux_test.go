@@ -1,0 +1,239 @@
+package linux
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+const patience = 30 * time.Second
+
+func requireMediation(t *testing.T) {
+	t.Helper()
+	requireLandlock(t)
+	if err := mediationAvailable(); err != nil {
+		harness.Lack(t, "user_notification", err.Error())
+	}
+}
+
+// dialogue is a confined shell that carries out one line after the other.
+type dialogue struct {
+	t     *testing.T
+	in    *os.File
+	lines *bufio.Scanner
+	platform.Launched
+}
+
+// converse starts a shell on an older kernel, which has the system's programs.
+func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinement)) *dialogue {
+	t.Helper()
+	requireMediation(t)
+	var rules []policy.Rule
+	for _, dir := range []string{"/bin", "/usr/bin"} {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, policy.Rule{Path: real, Access: policy.Read | policy.Execute})
+	}
+	backend := older{abi: 2}
+	confinement, err := backend.Confine(platformtest.Policy(t, rules...), needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&confinement)
+	}
+	theirIn, in := pipe(t)
+	out, theirOut := pipe(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
+	d.Launched, err = platform.Launch(ctx, backend, platform.Target{
+		Order:       platform.Order{Program: "/bin/sh", Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
+		Confinement: confinement, Streams: [3]*os.File{theirIn, theirOut, theirOut}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+	})
+	theirIn.Close()
+	theirOut.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(patience, func() { _ = d.Process.Signal(unix.SIGKILL) })
+	t.Cleanup(func() {
+		in.Close()
+		_ = d.Process.Signal(unix.SIGKILL)
+		_, _ = d.Process.Wait(false)
+		stop.Stop()
+		if d.Supervision != nil {
+			if err := d.Supervision.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return d
+}
+
+func pipe(t *testing.T) (read, write *os.File) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { read.Close(); write.Close() })
+	return read, write
+}
+
+// say gives the shell a line and returns what it prints, up to a line that ends it.
+func (d *dialogue) say(line string) string {
+	d.t.Helper()
+	const end = "that was it"
+	if _, err := d.in.WriteString(line + "; echo; echo " + end + "\n"); err != nil {
+		d.t.Fatal(err)
+	}
+	var said []string
+	for d.lines.Scan() {
+		if d.lines.Text() == end {
+			return strings.TrimSpace(strings.Join(said, "\n"))
+		}
+		said = append(said, d.lines.Text())
+	}
+	d.t.Fatalf("the shell has ended; it said %q", said)
+	return ""
+}
+
+func TestForkGate(t *testing.T) {
+	t.Parallel()
+	const start = "/bin/echo a process"
+	d := converse(t, platform.Needs{ForkGate: true}, nil)
+	if !d.Enforcement.ForkGate {
+		t.Error("the report does not speak of the gate")
+	}
+	if got := d.say(start); got != "a process" {
+		t.Errorf("before the gate is sealed: %q", got)
+	}
+	d.Supervision.Seal()
+	if _, err := d.in.WriteString(start + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if !d.lines.Scan() || !strings.Contains(d.lines.Text(), "annot fork") {
+		t.Errorf("after the gate was sealed: %q", d.lines.Text())
+	}
+	without := converse(t, platform.Needs{}, nil)
+	if without.Enforcement.ForkGate {
+		t.Error("the report speaks of a gate that nobody has asked for")
+	}
+	without.Supervision.Seal()
+	if got := without.say(start); got != "a process" {
+		t.Errorf("control: without a gate: %q", got)
+	}
+}
+
+// Somebody who takes the listener and answers nothing, or wrongly, is no supervisor: then nothing is executed.
+func TestSupervision_IsProved(t *testing.T) {
+	t.Parallel()
+	requireMediation(t)
+	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
+		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
+		"another": func(h platform.Handover) (platform.Supervision, error) {
+			return supervise(Filtering{Gate: true}, sockets.Grants{}, h)
+		},
+	} {
+		marker := filepath.Join(t.TempDir(), "marker")
+		job := platformtest.Confined(t, older{abi: 2}, platformtest.Policy(t, policy.Rule{Path: filepath.Dir(marker), Access: policy.ReadWrite}),
+			platformtest.Act{Verb: platformtest.Create, Path: marker})
+		if _, _, err := platformtest.Output(older{abi: 2}, job); err != nil {
+			t.Fatalf("control: %v", err)
+		}
+		if err := os.Remove(marker); err != nil {
+			t.Fatal(err)
+		}
+		job.Confinement.Supervise = take
+		if _, _, err := platformtest.Output(older{abi: 2}, job); err == nil || !strings.Contains(err.Error(), "nobody supervises") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if _, err := os.Stat(marker); err == nil {
+			t.Errorf("%s: the program ran", name)
+		}
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Seal()        {}
+func (nobody) Close() error { return nil }
+
+// A stage in a network namespace of its own hands over what lists the sockets there.
+func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the test runs as an ordinary user")
+	}
+	var diag bool
+	d := converse(t, platform.Needs{}, func(c *platform.Confinement) {
+		c.Attach = func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
+		take := c.Supervise
+		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
+			diag = h.Diag != nil
+			return take(h)
+		}
+	})
+	if !diag {
+		t.Error("nothing lists the sockets of the session's namespace")
+	}
+	if got := d.say("echo alive"); got != "alive" {
+		t.Errorf("the shell says %q", got)
+	}
+	plain := converse(t, platform.Needs{}, func(c *platform.Confinement) {
+		take := c.Supervise
+		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
+			diag = h.Diag != nil
+			return take(h)
+		}
+	})
+	if diag {
+		t.Error("a stage in our own namespace hands over a list")
+	}
+	if got := plain.say("echo alive"); got != "alive" {
+		t.Errorf("the shell says %q", got)
+	}
+}
+
+func TestReport_UnixSockets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		abi      int
+		mediated bool
+		want     platform.Status
+		by       string
+	}{
+		{9, false, platform.Enforced, "landlock"},
+		{7, true, platform.Enforced, "seccomp"},
+		{1, true, platform.Enforced, "seccomp"},
+		{7, false, platform.Degraded, "landlock"},
+		{5, false, platform.Absent, ""},
+	} {
+		r := Translate(&policy.Policy{Restricted: true}, test.abi)
+		r.Filtering.Sockets, r.Unmediated = test.mediated, "no reason at all"
+		got := report(r, outcome{})[platform.UnixSockets]
+		if got.Status != test.want || !strings.Contains(got.Mechanism, test.by) {
+			t.Errorf("ABI %d, mediated %t: %+v", test.abi, test.mediated, got)
+		}
+		if test.want != platform.Enforced && (!strings.Contains(got.Detail, r.Unmediated) || got.Fix == "") {
+			t.Errorf("ABI %d: the reason is not told: %+v", test.abi, got)
+		}
+	}
+}
