@@ -54,6 +54,11 @@ func TestCompile_Paths(t *testing.T) {
 			access: map[string]string{"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read", "/home/u/.cache/pip/x": "read,write,execute"},
 		},
 		{
+			name: "a socket that sessions can move is granted with a remark, and one that they cannot without",
+			user: `{"additional_read_write_paths": ["~/.cache"], "allowed_unix_sockets": ["~/.cache/agent.sock", "~/.ssh/agent.sock"]}`,
+			says: []string{"\"~/.cache/agent.sock\" lies in a directory that sessions may write: only the socket"},
+		},
+		{
 			name:   "a grant covers the real path of a symlink",
 			user:   `{"additional_executable_paths": ["~/bin"]}`,
 			access: map[string]string{"/home/u/tools/bin/go": "read,execute", "/home/u/bin": "none"},

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,6 +42,11 @@ func (e *evaluation) socketsOf(s *settings, base string) []socket {
 				continue
 			}
 			found.path, found.links = target.path, target.links
+			if e.writable.at(filepath.Dir(found.path)).Has(policy.Write) {
+				e.report(from.file, at, SeverityInfo, socketsKey, "%s lies in a directory that sessions may write: only the socket counts that is"+
+					" there when a session starts, and only if it was bound under this very name; one that is made anew needs a new session",
+					quote(text))
+			}
 		}
 		list = append(list, found)
 	}

@@ -51,7 +51,11 @@ func (s Size) clamp() (cols, rows uint16) {
 func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	env = lastOfEach(r.Env)
 	if r.Policy.Restricted {
+		var daemons []string
 		env, dropped = r.Policy.Environment.Filter(env)
+		env, daemons = withoutDaemons(env, lastOfEach(r.Env), r.Policy.UnixSockets)
+		dropped = append(dropped, daemons...)
+		slices.Sort(dropped)
 	}
 	// What follows describes the session itself and is true only of it.
 	set := func(name, value string) {

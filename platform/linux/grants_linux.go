@@ -1,6 +1,8 @@
 package linux
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -24,6 +26,9 @@ func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 		}
 		if err := sockets.CheckPinned(socket.Path); err != nil {
 			r.Missing = append(r.Missing, platform.Missing{Path: socket.Path, Reason: err.Error()})
+			if errors.Is(err, sockets.ErrNotBoundThere) {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("a socket that the settings allow cannot be connected to: %v", err))
+			}
 			r.withhold(socket.Path)
 			continue
 		}

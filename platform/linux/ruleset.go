@@ -30,6 +30,8 @@ type Ruleset struct {
 	Unmediated string `json:"unmediated,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
+	// Warnings are for the user's eyes.
+	Warnings []string `json:"warnings,omitempty"`
 	// Network names the sidecar's network namespace by its inode; 0 where that is not known.
 	Network uint64 `json:"network,omitempty"`
 }

@@ -66,7 +66,8 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}
 	return platform.Confined{
 		Enforcement: platform.Enforcement{
-			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), ForkGate: ruleset.Filtering.Gate,
+			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
+			ForkGate: ruleset.Filtering.Gate,
 		},
 		Handed: append(own.handed, handed...), Confirm: ruleset.confirm,
 	}, nil

@@ -1,0 +1,41 @@
+package spawn
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// withoutDaemons takes out of an environment the variables that name Unix sockets of outside processes of which the policy grants none,
+// and returns their names. outer is the environment in which they were true. A name relative to the runtime directory, of which the session
+// has one of its own, is made absolute.
+func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dropped []string) {
+	allowed := func(s policy.UnixSocket) bool {
+		real := s.Path
+		if resolved, err := filepath.EvalSymlinks(s.Path); s.Path != "" && err == nil {
+			real = resolved
+		}
+		return slices.ContainsFunc(granted, func(g policy.UnixSocket) bool { return g.Path == real && g.Abstract == s.Abstract })
+	}
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		at := slices.IndexFunc(policy.Daemons, func(d policy.Daemon) bool { return d.Name == name })
+		if at < 0 {
+			kept = append(kept, entry)
+			continue
+		}
+		sockets, known := policy.Daemons[at].Sockets(value, func(name string) string { return lookUp(outer, name) })
+		reachable := slices.IndexFunc(sockets, allowed)
+		switch {
+		case known && reachable < 0:
+			dropped = append(dropped, name)
+		case known && sockets[reachable].Path == filepath.Join(lookUp(outer, "XDG_RUNTIME_DIR"), value):
+			kept = append(kept, name+"="+sockets[reachable].Path)
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	return kept, dropped
+}
