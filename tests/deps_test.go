@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"tests/harness":         {"rpc/client", "rpc/protocol"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
-	"tests/lifetime":        {"rpc/protocol", "tests/harness"},
+	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/victim":          {},
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
