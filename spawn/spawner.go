@@ -23,7 +23,7 @@ type Spawner struct {
 	// Backend confines.
 	Backend platform.Backend
 	// Tracker holds the processes of a session together.
-	Tracker *lifecycle.Tracker
+	Tracker Tracker
 	// Logger takes what went wrong after a session's end; nil discards it.
 	Logger *slog.Logger
 }
@@ -145,7 +145,7 @@ type running struct {
 	watched   platform.Supervision // nil where the session needs none
 	outcome   Outcome
 	startedAt time.Time
-	tracker   *lifecycle.Tracker
+	tracker   Tracker
 	log       *slog.Logger
 }
 

@@ -33,6 +33,25 @@ type person struct {
 // sit starts the command in a world with settings that sandbox everything. "sandbox-sidecar" is in its PATH.
 func sit(t *testing.T, name string, args ...string) *person {
 	t.Helper()
+	return sitAs(t, func(*exec.Cmd) {}, name, args...)
+}
+
+// everyHold runs a test with each way in which exec holds the processes of its command together: wrap makes a command start so.
+func everyHold(t *testing.T, run func(t *testing.T, wrap func(*exec.Cmd))) {
+	t.Helper()
+	t.Run("as it comes", func(t *testing.T) {
+		t.Parallel()
+		run(t, func(*exec.Cmd) {})
+	})
+	t.Run("without cgroups", func(t *testing.T) {
+		t.Parallel()
+		run(t, harness.WithoutCgroups(t))
+	})
+}
+
+// sitAs is sit with the command started as wrap has it.
+func sitAs(t *testing.T, wrap func(*exec.Cmd), name string, args ...string) *person {
+	t.Helper()
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
 	binary := harness.Binary(t)
@@ -42,6 +61,7 @@ func sit(t *testing.T, name string, args ...string) *person {
 	}
 	p.command.Dir = w.Project
 	p.command.Env = append(harness.Environ(w), "TERM=xterm", "PS1=$ ", "SIDECAR="+binary)
+	wrap(p.command)
 	tty, err := pty.Start(p.command)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +111,11 @@ func (p *person) status() int {
 
 func TestExec_InterruptReachesTheProgram(t *testing.T) {
 	t.Parallel()
-	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+	everyHold(t, interrupt)
+}
+
+func interrupt(t *testing.T, wrap func(*exec.Cmd)) {
+	p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", `trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
 	p.sees("ready")
 	p.types("\x03")
 	p.sees("got it")
@@ -99,7 +123,7 @@ func TestExec_InterruptReachesTheProgram(t *testing.T) {
 		t.Errorf("exit status %d, want the program's 5", status)
 	}
 
-	p = sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p = sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", "echo ready; exec sleep 1000")
 	p.sees("ready")
 	p.types("\x03")
 	if status := p.status(); status != 130 {
@@ -122,7 +146,11 @@ func TestExec_IsOnTheCallersTerminal(t *testing.T) {
 
 func TestExec_SuspendAndResume(t *testing.T) {
 	t.Parallel()
-	p := sit(t, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	everyHold(t, suspendAndResume)
+}
+
+func suspendAndResume(t *testing.T, wrap func(*exec.Cmd)) {
+	p := sitAs(t, wrap, "bash", "--norc", "--noprofile", "--noediting", "-i")
 	p.types(`"$SIDECAR" exec -- sh -c 'echo run''ning; exec cat'` + "\n")
 	p.sees("running")
 	p.types("\x1a")
@@ -158,11 +186,16 @@ func TestExec_SuspendAndResume(t *testing.T) {
 
 func TestExec_PassesSignalsOn(t *testing.T) {
 	t.Parallel()
+	everyHold(t, passSignals)
+}
+
+func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(nil))
 	for signal, name := range map[unix.Signal]string{unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1", unix.SIGUSR2: "USR2"} {
 		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "trap 'echo got "+name+"; exit 6' "+name+"; echo ready; while test -d \"$PWD\"; do sleep 0.01; done")
 		command.Dir, command.Env = w.Project, harness.Environ(w)
+		wrap(command)
 		var out harness.Buffer
 		command.Stdout = &out
 		if err := command.Start(); err != nil {
@@ -185,11 +218,20 @@ func TestExec_PassesSignalsOn(t *testing.T) {
 
 func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "process_tracking")
+	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) { leaveBehind(t, settings, wrap) })
+		})
+	}
+}
+
+func leaveBehind(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
-	harness.Write(t, w.UserSettings(), harness.Settings(nil))
-	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!; exit 7")
+	harness.Write(t, w.UserSettings(), settings)
+	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "(setsid sleep 1000 >/dev/null 2>&1 & echo $!); exit 7")
 	command.Dir, command.Env = w.Project, harness.Environ(w)
+	wrap(command)
 	out, _ := command.Output()
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if status := command.ProcessState.ExitCode(); err != nil || status != 7 {

@@ -141,6 +141,12 @@ func (b *Brood) Dying(t *testing.T) time.Time {
 	if b.Session.Tracking.Guarantee {
 		return b.Dead(t)
 	}
+	return b.InSessionDead(t)
+}
+
+// InSessionDead waits until what has not left the terminal's session is dead, and returns when the last of that was gone.
+func (b *Brood) InSessionDead(t *testing.T) time.Time {
+	t.Helper()
 	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf", "stopped-" + b.token} {
 		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
 	}

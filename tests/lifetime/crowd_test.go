@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -56,45 +57,56 @@ func TestAThousandProcessesAreClosed(t *testing.T) {
 func TestChainsAtFullSpeedDie(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
-		for _, ending := range []struct {
-			name string
-			end  func(t *testing.T, s *harness.Session, sidecar int) (killed int)
-		}{
-			{"close", func(_ *testing.T, s *harness.Session, _ int) int { return s.Close(0).Killed }},
-			{"leader's SIGKILL", func(t *testing.T, s *harness.Session, _ int) int {
-				kill(t, s.PID, unix.SIGKILL)
-				s.Exit()
-				return 0
-			}},
-			{"SIGKILL", func(t *testing.T, _ *harness.Session, sidecar int) int {
-				kill(t, sidecar, unix.SIGKILL)
-				return 0
-			}},
-		} {
+		for _, ending := range chainEndings {
 			t.Run(sandbox.name+" "+ending.name, func(t *testing.T) {
-				w := harness.NewWorld(t)
-				e, sidecar := reaped(t, w, sandbox.settings)
-				c := newChains(t, filepath.Join(w.Project, "page"))
-				victim := filepath.Join(w.Project, "victim")
-				harness.Victim(t, "tests/victim", victim)
-				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim, Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
-				if !s.Tracking.Guarantee {
-					s.Close(0)
-					harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
-				}
-				c.mustRun(t)
-				begun := time.Now()
-				killed := ending.end(t, s, sidecar)
-				if ending.name == "SIGKILL" {
-					mustLeaveNobody(t, e.Client) // that the watchdog is done is told by nobody else
-				}
-				elapsed := time.Since(begun)
-				c.mustStandStill(t)
-				t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(), elapsed.Milliseconds(), killed)
-				mustLeaveNobody(t, e.Client)
+				chainsMustDie(t, sandbox.settings, ending)
 			})
 		}
 	}
+}
+
+// chainEnding is one way in which a session with chains ends.
+type chainEnding struct {
+	name string
+	end  func(t *testing.T, s *harness.Session, sidecar int) (killed int)
+}
+
+var chainEndings = []chainEnding{
+	{"close", func(_ *testing.T, s *harness.Session, _ int) int { return s.Close(0).Killed }},
+	{"leader's SIGKILL", func(t *testing.T, s *harness.Session, _ int) int {
+		kill(t, s.PID, unix.SIGKILL)
+		s.Exit()
+		return 0
+	}},
+	{"SIGKILL", func(t *testing.T, _ *harness.Session, sidecar int) int {
+		kill(t, sidecar, unix.SIGKILL)
+		return 0
+	}},
+}
+
+// chainsMustDie ends a session with chains, of a sidecar that is started as wraps have it.
+func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...func(*exec.Cmd)) {
+	t.Helper()
+	w := harness.NewWorld(t)
+	e, sidecar := reaped(t, w, settings, wraps...)
+	c := newChains(t, filepath.Join(w.Project, "page"))
+	victim := filepath.Join(w.Project, "victim")
+	harness.Victim(t, "tests/victim", victim)
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim, Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
+	if !s.Tracking.Guarantee {
+		s.Close(0)
+		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
+	}
+	c.mustRun(t)
+	begun := time.Now()
+	killed := ending.end(t, s, sidecar)
+	if ending.name == "SIGKILL" {
+		mustLeaveNobody(t, e.Client) // that the watchdog is done is told by nobody else
+	}
+	elapsed := time.Since(begun)
+	c.mustStandStill(t)
+	t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(), elapsed.Milliseconds(), killed)
+	mustLeaveNobody(t, e.Client)
 }
 
 const chains = 8

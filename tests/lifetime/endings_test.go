@@ -135,14 +135,15 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 					if sandbox.name == "sandboxed" {
 						harness.Require(t, "filesystem")
 					}
-					ending.mustEnd(t, sandbox.settings, kind)
+					ending.mustEnd(t, sandbox.settings, kind, nil)
 				})
 			}
 		}
 	}
 }
 
-func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind) {
+// mustEnd ends a session of a sidecar that is started as wrap has it, and checks what is left. It returns the brood.
+func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap func(*exec.Cmd)) *harness.Brood {
 	t.Helper()
 	s := &scene{}
 	var options harness.Options
@@ -150,6 +151,7 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind) {
 		options = g.setting(t, s)
 	}
 	options.Settings = settings
+	options.Wrap = both(wrap, options.Wrap)
 	w := harness.NewWorld(t)
 	s.Editor = harness.Start(t, w, options)
 	s.sidecar = s.Process()
@@ -171,6 +173,18 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind) {
 	harness.NoTrace(t, w, s.sidecar)
 	if got := s.exitStatus(); g.status >= 0 && got != g.status {
 		t.Errorf("exit status %d, expected %d", got, g.status)
+	}
+	return s.brood
+}
+
+// both wraps a command in one and then in the other, of which either may be nil.
+func both(inner, outer func(*exec.Cmd)) func(*exec.Cmd) {
+	return func(command *exec.Cmd) {
+		for _, wrap := range []func(*exec.Cmd){inner, outer} {
+			if wrap != nil {
+				wrap(command)
+			}
+		}
 	}
 }
 

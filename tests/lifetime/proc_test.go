@@ -39,6 +39,18 @@ func children(parent int) map[int]string {
 	return found
 }
 
+// keepersOf lists the keepers of a sidecar.
+func keepersOf(sidecar int) []int {
+	var keepers []int
+	for pid := range children(sidecar) {
+		cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if args := splitArgs(cmdline); len(args) > 1 && args[1] == "keeper" {
+			keepers = append(keepers, pid)
+		}
+	}
+	return keepers
+}
+
 // groupOf is the process that a thread belongs to.
 func groupOf(tid int) int {
 	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(tid), "status"))

@@ -60,10 +60,15 @@ func complain(err error) int {
 	return 2
 }
 
-// reaped starts a sidecar below a reaper, and returns its process id.
-func reaped(t testing.TB, w *harness.World, settings string) (*harness.Editor, int) {
+// reaped starts a sidecar below a reaper, and returns its process id. The sidecar itself is started as wraps have it.
+func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec.Cmd)) (*harness.Editor, int) {
 	t.Helper()
-	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) { inRole(t, command, "reaper") }})
+	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
+		for _, wrap := range wraps {
+			wrap(command)
+		}
+		inRole(t, command, "reaper")
+	}})
 	return e, announcedSidecar(t, e.Log)
 }
 

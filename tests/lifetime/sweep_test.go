@@ -13,14 +13,20 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// killWithWatchdog kills a sidecar and its watchdog so that neither can do anything about it.
+// killWithWatchdog kills a sidecar, its watchdog and its keepers so that none can do anything about it.
 func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	t.Helper()
 	watchdog := watchdogOf(t, e.World, e.Process())
-	// Stopped first, or it might be quicker than the second kill.
-	kill(t, watchdog, unix.SIGSTOP)
+	// Stopped first, or they might be quicker than the second kill. The sidecar first of all: it continues a keeper that is stopped.
+	keepers := keepersOf(e.Process())
+	kill(t, e.Process(), unix.SIGSTOP)
+	for _, pid := range append(keepers, watchdog) {
+		kill(t, pid, unix.SIGSTOP)
+	}
 	kill(t, e.Process(), unix.SIGKILL)
-	kill(t, watchdog, unix.SIGKILL)
+	for _, pid := range append(keepers, watchdog) {
+		kill(t, pid, unix.SIGKILL)
+	}
 	// Its first thread may be a zombie while others still hold the journal's lock; reaped is dead.
 	_ = e.HangUp()
 }

@@ -1,0 +1,162 @@
+//go:build unix
+
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// diary notes what happens to a group and its supervision, in order. Its groups have the given tracking, and their leaders are real.
+type diary struct {
+	tracking  lifecycle.Tracking
+	survivors []int
+
+	mu      sync.Mutex // guards entries
+	entries []string
+}
+
+func (d *diary) note(entry string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries = append(d.entries, entry)
+}
+
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.entries)
+}
+
+func (d *diary) NewGroup(string) (lifecycle.Group, error) { return &notedGroup{diary: d}, nil }
+func (d *diary) Tracking() lifecycle.Tracking             { return d.tracking }
+func (d *diary) Linger(lifecycle.Group)                   { d.note("linger") }
+
+// supervise is a platform.Confinement's.
+func (d *diary) supervise(handover platform.Handover) (platform.Supervision, error) {
+	handover.Close()
+	return &notedSupervision{diary: d}, nil
+}
+
+type notedSupervision struct{ *diary }
+
+func (s *notedSupervision) Seal()        { s.note("seal") }
+func (s *notedSupervision) Close() error { s.note("close supervision"); return nil }
+
+type notedGroup struct {
+	*diary
+	leader lifecycle.Process
+}
+
+func (g *notedGroup) Start(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error) {
+	var err error
+	g.leader, err = lifecycle.Start(path, argv, attr)
+	return g.leader, err
+}
+
+func (g *notedGroup) Kill(context.Context) (int, error) {
+	g.note("kill")
+	if g.leader == nil || errors.Is(g.leader.Signal(unix.SIGKILL), os.ErrProcessDone) {
+		return 0, nil
+	}
+	if g.survivors != nil {
+		return 1, fmt.Errorf("kill: %w", &lifecycle.Survivors{PIDs: g.survivors})
+	}
+	return 1, nil
+}
+
+func (g *notedGroup) MakeDir() (string, error) { return "", errors.New("no directory") }
+func (g *notedGroup) Close() error             { g.note("close group"); return nil }
+
+var subreaper = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
+
+// A group that wants a fork gate has a guarantee where the session can be sealed and cannot signal, and is sealed before it is killed.
+func TestTracking_HasAGuaranteeWhereTheSessionCanBeSealed(t *testing.T) {
+	t.Parallel()
+	signals := func(status platform.Status) platform.Enforcement {
+		return platform.Enforcement{ForkGate: true, Protections: map[string]platform.Protection{platform.Signals: {Status: status}}}
+	}
+	for name, test := range map[string]struct {
+		tracking    lifecycle.Tracking
+		enforcement platform.Enforcement
+		unconfined  bool
+		wanted      bool
+		guarantee   bool
+	}{
+		"sealable":             {subreaper, signals(platform.Enforced), false, true, true},
+		"no gate":              {subreaper, platform.Enforcement{}, false, true, false},
+		"signals degraded":     {subreaper, signals(platform.Degraded), false, true, false},
+		"signals absent":       {subreaper, signals(platform.Absent), false, true, false},
+		"not confined":         {subreaper, signals(platform.Enforced), true, false, false},
+		"cgroup":               {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, false, false, true},
+		"process group":        {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced), false, false, false},
+		"cgroup, not confined": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &diary{tracking: test.tracking}
+			fake := &platformtest.Fake{Enforcement: test.enforcement, Handed: []platform.Handed{platform.HandedListener}, Supervise: d.supervise}
+			s := newStand(t, fake)
+			s.Tracker = d
+			request := s.line("exec sleep 1000")
+			request.Policy = policy.Policy{Restricted: !test.unconfined}
+			session, err := s.Start(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			session.Begin(newRecorder(), nil)
+			got := session.Outcome().Tracking
+			if got.Guarantee != test.guarantee || got.Mechanism != test.tracking.Mechanism || got.Guarantee && got.Fix != "" {
+				t.Errorf("tracking is %+v", got)
+			}
+			if needed := fake.Needed(); len(needed) > 0 != !test.unconfined || len(needed) > 0 && needed[0].ForkGate != test.wanted {
+				t.Errorf("asked for %+v", needed)
+			}
+			if closed, err := session.Close(t.Context(), 0); err != nil || closed.Killed != 1 || closed.Remaining != 0 {
+				t.Errorf("%+v, %v", closed, err)
+			}
+			want := []string{"seal", "kill", "seal", "kill", "close supervision", "close group"}
+			if test.unconfined {
+				want = []string{"kill", "kill", "close group"}
+			}
+			if got := d.read(); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Survivors are counted in the answer, nobody waits for them twice, and their group goes on being killed instead of being closed.
+func TestClose_SaysWhoHasSurvived(t *testing.T) {
+	t.Parallel()
+	d := &diary{tracking: subreaper, survivors: []int{4711, 4712}}
+	s := newStand(t, &platformtest.Fake{})
+	s.Tracker = d
+	session, err := s.Start(t.Context(), s.line("exec sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder()
+	session.Begin(r, nil)
+	closed, err := session.Close(t.Context(), 0)
+	survivors, ok := errors.AsType[*lifecycle.Survivors](err)
+	if !ok || !slices.Equal(survivors.PIDs, d.survivors) || closed != (Closed{Killed: 1, Remaining: 2}) {
+		t.Errorf("%+v, %v", closed, err)
+	}
+	r.end(t) // the leader's end is told all the same
+	if got, want := d.read(), []string{"kill", "linger"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Where no cgroup can be made, the same broods die by the same endings: a keeper holds them. It is no guarantee against a session that fights
+// its keeper, and the reply says so; these do not fight.
+func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
+	t.Parallel()
+	without := harness.WithoutCgroups(t)
+	for _, sandbox := range sandboxes {
+		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
+			for _, ending := range endings {
+				t.Run(sandbox.name+" "+string(kind)+" "+ending.name, func(t *testing.T) {
+					t.Parallel()
+					if sandbox.name == "sandboxed" {
+						harness.Require(t, "filesystem")
+					}
+					b := ending.mustEnd(t, sandbox.settings, kind, without)
+					if got := b.Session.Tracking.Mechanism; got != "subreaper" {
+						t.Errorf("tracked by %s", got)
+					}
+					b.Dead(t)
+				})
+			}
+		}
+	}
+}
+
+// Without a guarantee, the reply says what is missing and how to get it.
+func TestAWarningSaysWhatIsMissingWithoutCgroups(t *testing.T) {
+	t.Parallel()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	shown := e.Hello.Capabilities.Enforcement["process_tracking"]
+	if shown.Status != protocol.Degraded || shown.Mechanism != "subreaper" || shown.Detail == "" || shown.Fix == "" {
+		t.Errorf("initialize says %+v", shown)
+	}
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"})
+	if s.Tracking.Guarantee || !slices.ContainsFunc(s.Sandbox.Warnings, func(warning string) bool {
+		return strings.Contains(warning, shown.Detail) && strings.Contains(warning, shown.Fix)
+	}) {
+		t.Errorf("tracking %+v, warnings %q", s.Tracking, s.Sandbox.Warnings)
+	}
+}
+
+// Chains at full speed are dead on the rung that promises it: the session cannot start processes while it is killed.
+func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
+	t.Parallel()
+	without := harness.WithoutCgroups(t)
+	for _, ending := range chainEndings {
+		t.Run(ending.name, func(t *testing.T) {
+			harness.Require(t, "filesystem")
+			chainsMustDie(t, harness.Defaults(nil), ending, without)
+		})
+	}
+}
+
+// A keeper that somebody kills takes its session's leader with it, and what has kept the session id; the log says what may be left.
+func TestAKilledKeeperEndsItsSession(t *testing.T) {
+	t.Parallel()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	b := harness.Release(t, e, protocol.Tool)
+	keepers := keepersOf(e.Process())
+	if len(keepers) != 1 {
+		t.Fatalf("keepers %v, expected one", keepers)
+	}
+	kill(t, keepers[0], unix.SIGKILL)
+	if exit := b.Session.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
+		t.Errorf("terminal/exited says %+v", exit)
+	}
+	b.InSessionDead(t)
+	e.Log.Await(t, "keeper of a session has died")
+	if _, status := e.Tool("true"); status != 0 {
+		t.Error("the sidecar does not start another session")
+	}
+}
+
+// An unconfined session can stop its keeper; that does not help it.
+func TestAStoppedKeeperEndsItsSession(t *testing.T) {
+	t.Parallel()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `kill -STOP $PPID && echo stopped; setsid sleep 1000 & exec sleep 1000`})
+	s.Await("stopped")
+	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
+		t.Errorf("close says %+v", result)
+	}
+}
