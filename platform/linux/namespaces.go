@@ -1,6 +1,6 @@
 package linux
 
-// Own is what the stage makes in the namespaces it was started in, before it confines itself. There is always one of mounts.
+// Own is what the stage makes in the namespaces it was started in, before it confines itself. There is always one of mounts and one of System V IPC.
 type Own struct {
 	// User is true where a user namespace gives the rights for it; otherwise those of root do.
 	User bool `json:"user,omitempty"`
@@ -8,6 +8,8 @@ type Own struct {
 	Terminals bool `json:"terminals,omitempty"`
 	// Network is true where there is a network namespace too, which is to have its loopback interface and nothing else.
 	Network bool `json:"network,omitempty"`
+	// OutsideIPC names the sidecar's IPC namespace, in which the stage must not be.
+	OutsideIPC string `json:"outsideIPC,omitempty"`
 }
 
 // namespaces are those that the stage can be started in on this machine.

@@ -65,6 +65,12 @@ func try(n namespaces) error {
 func prepare(r Ruleset) (platform.Confinement, error) {
 	// In a network of its own, where nothing is to be reached, a session may make sockets.
 	r.Filtering.Offline = r.Asked.Network && (r.Own == nil || !r.Own.Network)
+	if r.Own != nil {
+		var err error
+		if r.Own.OutsideIPC, err = ipcNamespace(); err != nil {
+			return platform.Confinement{}, err
+		}
+	}
 	orders, err := json.Marshal(r)
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)
@@ -79,7 +85,7 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 
 // attach lets a process be started in the namespaces.
 func (o *Own) attach(attr *syscall.SysProcAttr) {
-	attr.Cloneflags |= unix.CLONE_NEWNS
+	attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWIPC
 	if o.Network {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
@@ -95,6 +101,15 @@ func (o *Own) attach(attr *syscall.SysProcAttr) {
 	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN)
 }
 
+// ipcNamespace names that of this process.
+func ipcNamespace() (string, error) {
+	name, err := os.Readlink("/proc/self/ns/ipc")
+	if err != nil {
+		return "", fmt.Errorf("look at the IPC namespace: %w", err)
+	}
+	return name, nil
+}
+
 // made is what the stage has made in its namespaces, and what of it the sidecar is to hold.
 type made struct {
 	outcome
@@ -104,6 +119,11 @@ type made struct {
 // set makes everything. Nothing of it reaches the namespaces of others.
 func (o *Own) set(order *platform.Order) (made, error) {
 	var m made
+	if inside, err := ipcNamespace(); err != nil {
+		return m, err
+	} else if inside == o.OutsideIPC {
+		return m, errors.New("make an IPC namespace: the stage is in that of the sidecar")
+	}
 	// The copy of the mounts still receives and, as root's, sends changes. It goes on receiving: a disk that the user plugs in appears.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return m, fmt.Errorf("keep mounts to the session: %w", err)

@@ -31,7 +31,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
-				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone",
+				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own),
 		},
 		platform.Denials: {
 			Status: platform.Absent, NotAsked: !r.Asked.Denials,
@@ -69,6 +69,14 @@ func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.P
 		}
 	}
 	return files
+}
+
+// systemV says what became of System V IPC.
+func systemV(own *Own) string {
+	if own == nil {
+		return "System V IPC is refused, because the session has no IPC namespace of its own"
+	}
+	return "System V IPC is the session's own"
 }
 
 // layered lowers a protection to degraded, or to absent where nothing is left of it, by what the kernel's ABI version lacks.

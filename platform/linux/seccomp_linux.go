@@ -54,11 +54,27 @@ func installTruncationFilter() error {
 	if err != nil {
 		return err
 	}
+	return loadAndProve(program, "truncate", unix.EACCES, func() error { return unix.Truncate("", 0) })
+}
+
+// installIPCFilter is installFilter for the filter that stands in for an IPC namespace. Its canary is no segment's number.
+func installIPCFilter() error {
+	program, err := IPCFilter(runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	return loadAndProve(program, "shmat", unix.ENOSYS, func() error {
+		_, _, errno := unix.RawSyscall(unix.SYS_SHMAT, ^uintptr(0), 0, 0)
+		return errno
+	})
+}
+
+func loadAndProve(program Program, call string, answer unix.Errno, canary func() error) error {
 	if _, err := load(program, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW); err != nil {
 		return err
 	}
-	if err := unix.Truncate("", 0); !errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("call truncate after filtering: expected EACCES: got %w: the filter has no effect", err)
+	if err := canary(); !errors.Is(err, answer) {
+		return fmt.Errorf("call %s after filtering: expected %s: got %w: the filter has no effect", call, unix.ErrnoName(answer), err)
 	}
 	return nil
 }

@@ -57,6 +57,11 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
+	if ruleset.Own == nil {
+		if err := installIPCFilter(); err != nil {
+			return platform.Confined{}, err
+		}
+	}
 	handed, err := installSupervised(ruleset)
 	if err != nil {
 		return platform.Confined{}, err

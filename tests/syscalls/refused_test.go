@@ -80,17 +80,6 @@ var refusals = append([]refusal{
 	// The process with the highest number does not exist; that the kernel would say.
 	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
 	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
-	{"shmget", unix.SYS_SHMGET, []uint64{0, 0, 0}, "ENOSYS", anybody}, // no segment is empty
-	{"shmat", unix.SYS_SHMAT, []uint64{minus, 0, 0}, "ENOSYS", anybody},
-	{"shmctl", unix.SYS_SHMCTL, []uint64{minus, 0, 0}, "ENOSYS", anybody},
-	{"msgget", unix.SYS_MSGGET, []uint64{1, 0}, "ENOSYS", anybody},
-	{"msgsnd", unix.SYS_MSGSND, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
-	{"msgrcv", unix.SYS_MSGRCV, []uint64{minus, 0, 0, 0, 0}, "ENOSYS", anybody},
-	{"msgctl", unix.SYS_MSGCTL, []uint64{minus, 0, 0}, "ENOSYS", anybody},
-	{"semget", unix.SYS_SEMGET, []uint64{1, 0, 0}, "ENOSYS", anybody},
-	{"semop", unix.SYS_SEMOP, []uint64{minus, 0, 0}, "ENOSYS", anybody},
-	{"semtimedop", unix.SYS_SEMTIMEDOP, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
-	{"semctl", unix.SYS_SEMCTL, []uint64{minus, 0, 0, 0}, "ENOSYS", anybody},
 	{"userfaultfd", unix.SYS_USERFAULTFD, []uint64{userOnly}, "EPERM", anybody},
 	{"bpf", unix.SYS_BPF, []uint64{9999, 0, 0}, "EPERM", sysAdmin},
 	{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, []uint64{0, 0, 0, minus, minus}, "EPERM", anybody},
