@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-user attack race check format vet lint generate cross fuzz bench clean
+.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz bench clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -26,10 +26,15 @@ build: ## build bin/sandbox-sidecar
 test: ## run every test; installs what they need first (as root, else says how)
 	@tests/prerequisites
 	go test -timeout 10m ./...
+	clients/neovim/tests/run
+
+test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
+	@tests/prerequisites
+	clients/neovim/tests/run
 
 test-user: ## run every test as an ordinary user (root only)
 	@tests/prerequisites
-	tests/as-user go test -timeout 10m ./...
+	tests/as-user bash -c 'go test -timeout 10m ./... && clients/neovim/tests/run'
 
 attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
 	@tests/prerequisites
@@ -39,7 +44,7 @@ attack: ## try every attack of tests/attack/attacks, without and with a sandbox,
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
 
-check: format vet lint cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
+check: format vet lint lint-lua cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }
@@ -49,6 +54,10 @@ vet:
 
 lint: ## run the linters of .golangci.yml
 	go run $(GOLANGCI) run ./...
+
+lint-lua: ## run the linter and the formatter of the Lua code
+	@tests/prerequisites
+	cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .
 
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen

@@ -1,0 +1,265 @@
+---One process of the sidecar, from its start to its end: bytes in, bytes out, answers to their askers. It knows no terminals.
+---
+---The editor stays usable while output floods: messages are handled in slices, and a pipe that is not being read stops the sidecar,
+---which stops the program.
+local framing = require('sandbox_sidecar.framing')
+local log = require('sandbox_sidecar.log')
+
+local uv = vim.uv
+
+local M = {}
+
+---How long messages may be handled in one go, in nanoseconds. Longer slices are felt while typing.
+local SLICE = 10 * 1000 * 1000
+---The pause between slices, in milliseconds, in which the editor draws and reads keys. Scheduling the next one at once would not do: the
+---main loop works its queue off before it draws.
+local PAUSE = 1
+---Beyond so many bytes nothing more is read. It bounds memory, and what still comes after Ctrl-C.
+local HIGH_WATER = 256 * 1024
+
+---@class sandbox_sidecar.Error
+---@field code integer
+---@field message string
+---@field data? sandbox_sidecar.ErrorData
+
+---@alias sandbox_sidecar.Callback fun(err?: sandbox_sidecar.Error, result?: any)
+
+---@class sandbox_sidecar.ClientOptions
+---@field command string[]
+---@field on_notification fun(method: string, params: any)
+---@field on_request fun(method: string, params: any, answer: fun(result: any, err?: sandbox_sidecar.Error))
+---@field on_exit fun(reason: string) Called once, after the last message.
+
+---@class sandbox_sidecar.Client
+---@field pid integer
+---@field private options sandbox_sidecar.ClientOptions
+---@field private handle uv.uv_process_t
+---@field private stdin uv.uv_pipe_t
+---@field private stdout uv.uv_pipe_t
+---@field private stderr uv.uv_pipe_t
+---@field private timer uv.uv_timer_t
+---@field private decoder sandbox_sidecar.Decoder
+---@field private pending table<integer, sandbox_sidecar.Callback>
+---@field private last_id integer
+---@field private draining boolean A slice is running or on its way.
+---@field private paused boolean Nothing is read for the moment.
+---@field private eof boolean Nothing more will be read.
+---@field private exit string? How the process ended.
+---@field private over boolean on_exit was called.
+local Client = {}
+Client.__index = Client
+
+---Starts the process.
+---@param options sandbox_sidecar.ClientOptions
+---@return sandbox_sidecar.Client? client
+---@return string? err
+function M.start(options)
+  local self = setmetatable({
+    options = options,
+    stdin = uv.new_pipe(),
+    stdout = uv.new_pipe(),
+    stderr = uv.new_pipe(),
+    timer = uv.new_timer(),
+    decoder = framing.decoder(),
+    pending = {},
+    last_id = 0,
+    draining = false,
+    paused = false,
+    eof = false,
+    over = false,
+  }, Client)
+  local handle, pid = uv.spawn(options.command[1], {
+    args = vim.list_slice(options.command, 2),
+    stdio = { self.stdin, self.stdout, self.stderr },
+    -- A session of its own: :suspend and the terminal's hang-up are not for the sidecar. It ends with its standard input, which also ends
+    -- when the editor is killed.
+    detached = true,
+  }, function(code, signal)
+    self.exit = signal ~= 0 and ('killed by signal %d'):format(signal)
+      or ('exit status %d'):format(code)
+    self.handle:close()
+    self:drain_soon()
+  end)
+  if not handle then
+    for _, unused in ipairs({ self.stdin, self.stdout, self.stderr, self.timer }) do
+      unused:close()
+    end
+    return nil, ('start sidecar: %s: %s'):format(options.command[1], pid)
+  end
+  self.handle, self.pid = handle, pid --[[@as integer]]
+  self.stderr:read_start(function(_, data)
+    if data then
+      vim.schedule(function()
+        log.raw(data)
+      end)
+    end
+  end)
+  self:read()
+  return self
+end
+
+---@private
+function Client:read()
+  self.paused = false
+  self.stdout:read_start(function(err, data)
+    if err or not data then
+      self.eof = true
+    else
+      self.decoder:feed(data)
+      if self.decoder:size() > HIGH_WATER then
+        self.paused = true
+        self.stdout:read_stop()
+      end
+    end
+    self:drain_soon()
+  end)
+end
+
+---@private
+function Client:drain_soon()
+  if not self.draining then
+    self.draining = true
+    vim.schedule(function()
+      self:drain()
+    end)
+  end
+end
+
+---Handles what has come, for one slice.
+---@private
+function Client:drain()
+  local begun = uv.hrtime()
+  while uv.hrtime() - begun < SLICE do
+    local body, err = self.decoder:next()
+    if err then
+      log.write('error', 'what the sidecar says cannot be understood: %s', err)
+      self.eof = true
+      self.decoder = framing.decoder()
+      self:kill()
+    end
+    if not body then
+      self.draining = false
+      self:rest()
+      return
+    end
+    local ok, problem = xpcall(self.handle_message, debug.traceback, self, body)
+    if not ok then
+      log.write('error', 'handle a message: %s', problem)
+    end
+  end
+  -- draining stays true: this is the slice that is on its way.
+  self.timer:start(PAUSE, 0, function()
+    vim.schedule(function()
+      self:drain()
+    end)
+  end)
+end
+
+---Everything that has come was handled.
+---@private
+function Client:rest()
+  if self.paused and not self.eof then
+    self:read()
+  elseif self.eof and self.exit and not self.over then
+    self.over = true
+    for _, open in ipairs({ self.stdin, self.stdout, self.stderr, self.timer }) do
+      if not open:is_closing() then
+        open:close()
+      end
+    end
+    local pending = self.pending
+    self.pending = {}
+    for _, callback in pairs(pending) do
+      callback({ code = 0, message = ('the sidecar ended (%s)'):format(self.exit) })
+    end
+    self.options.on_exit(self.exit)
+  end
+end
+
+---@private
+---@param body string
+function Client:handle_message(body)
+  -- null in an object becomes nil; in 0.11 and newer it would be vim.NIL, which counts as true.
+  local message = vim.json.decode(body, { luanil = { object = true, array = true } })
+  if message.method and message.id == nil then
+    self.options.on_notification(message.method, message.params)
+  elseif message.method then
+    self.options.on_request(message.method, message.params, function(result, err)
+      self:send({
+        jsonrpc = '2.0',
+        id = message.id,
+        result = not err and (result == nil and vim.empty_dict() or result) or nil,
+        error = err,
+      })
+    end)
+  else
+    local callback = self.pending[message.id]
+    if callback then
+      self.pending[message.id] = nil
+      callback(message.error, message.result)
+    else
+      log.write('warn', 'an answer to nothing: %s', body:sub(1, 200))
+    end
+  end
+end
+
+---@private
+---@param message table
+function Client:send(message)
+  if not self.stdin:is_closing() then
+    self.stdin:write(framing.encode(message))
+  end
+end
+
+---@param method string
+---@param params? table
+---@param callback sandbox_sidecar.Callback Called once, from the main loop.
+function Client:request(method, params, callback)
+  if self.over or self.stdin:is_closing() then
+    callback({ code = 0, message = 'the sidecar has ended' })
+    return
+  end
+  self.last_id = self.last_id + 1
+  self.pending[self.last_id] = callback
+  self:send({
+    jsonrpc = '2.0',
+    id = self.last_id,
+    method = method,
+    params = params or vim.empty_dict(),
+  })
+end
+
+---@param method string
+---@param params? table
+function Client:notify(method, params)
+  self:send({ jsonrpc = '2.0', method = method, params = params or vim.empty_dict() })
+end
+
+---@return boolean
+function Client:ended()
+  return self.over
+end
+
+---Ends the conversation in order, and closes the pipe that the sidecar must not outlive. Returns at once.
+function Client:shutdown()
+  if self.over or self.stdin:is_closing() then
+    return
+  end
+  self:request('shutdown', nil, function() end)
+  self:notify('exit')
+  -- What is queued is written first.
+  self.stdin:shutdown(function()
+    if not self.stdin:is_closing() then
+      self.stdin:close()
+    end
+  end)
+end
+
+---Kills the process; its watchdog ends what it has started.
+function Client:kill()
+  if not self.exit then
+    self.handle:kill('sigkill')
+  end
+end
+
+return M

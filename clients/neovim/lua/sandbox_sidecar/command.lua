@@ -1,0 +1,221 @@
+---The command |:Sidecar|. Each subcommand is a row of the table below, which completion and the help's test read, too.
+local notify = require('sandbox_sidecar.notify')
+local project = require('sandbox_sidecar.project')
+
+local M = {}
+
+---@class sandbox_sidecar.Subcommand
+---The last parameter is the arguments as they were typed.
+---@field run fun(args: string[], command: vim.api.keyset.create_user_command.command_args, line: string)
+---@field complete? fun(lead: string, position: integer): string[] What may come at that position (the first argument is 1).
+---@field arguments string For the usage.
+---@field most integer How many arguments it takes.
+
+---@param lead string
+---@param list string[]
+---@return string[]
+local function matching(lead, list)
+  return vim.tbl_filter(function(item)
+    return vim.startswith(item, lead)
+  end, list)
+end
+
+---Shows what the program prints in a buffer of its own.
+---@param args string[]
+---@param mods vim.api.keyset.cmd.mods
+local function show_output(args, mods)
+  local path, err = require('sandbox_sidecar.binary').find()
+  if not path then
+    return notify.error(err --[[@as string]])
+  end
+  vim.system(
+    vim.list_extend({ path }, args),
+    { text = true },
+    vim.schedule_wrap(function(done)
+      local text = vim.trim(done.stdout .. done.stderr)
+      vim.cmd.new({ mods = mods })
+      local buf = vim.api.nvim_get_current_buf()
+      vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n'))
+      vim.bo[buf].buftype = 'nofile'
+      vim.bo[buf].bufhidden = 'wipe'
+      vim.bo[buf].swapfile = false
+      vim.bo[buf].modifiable = false
+      pcall(vim.api.nvim_buf_set_name, buf, 'sidecar://' .. args[1])
+      vim.bo[buf].filetype = 'sidecar-output'
+    end)
+  )
+end
+
+---@return string[]
+local function settings_flags()
+  local path = require('sandbox_sidecar.config').get().settings_path
+  return path and { '--settings', path } or {}
+end
+
+---@param mods vim.api.keyset.cmd.mods
+---@return boolean # The user said where the window is to open.
+local function placed(mods)
+  return mods.vertical or mods.horizontal or mods.tab >= 0 or mods.split ~= ''
+end
+
+---@return string
+local function user_settings()
+  local config = require('sandbox_sidecar.config').get().settings_path
+  local base = vim.env.XDG_CONFIG_HOME
+  base = base and base ~= '' and base or vim.fs.normalize('~/.config')
+  return config or vim.fs.joinpath(base, 'sandbox-sidecar', 'settings.json')
+end
+
+---@type table<string, sandbox_sidecar.Subcommand>
+M.subcommands = {
+  terminal = {
+    arguments = '[command]',
+    most = math.huge,
+    run = function(_, command, line)
+      require('sandbox_sidecar.terminal').open({
+        cmd = line ~= '' and line or nil,
+        mods = command.smods,
+      })
+    end,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, 'shellcmd')
+    end,
+  },
+  exec = {
+    arguments = '[command]',
+    most = math.huge,
+    run = function(_, command, line)
+      local shell = require('sandbox_sidecar.config').get().shell or { vim.env.SHELL or '/bin/sh' }
+      if placed(command.smods) then
+        vim.cmd.new({ mods = command.smods })
+      end
+      require('sandbox_sidecar.wrap').terminal(line ~= '' and { '/bin/sh', '-c', line } or shell)
+    end,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, 'shellcmd')
+    end,
+  },
+  policy = {
+    arguments = '[terminal|tool]',
+    most = 1,
+    run = function(args, command)
+      show_output(
+        vim.list_extend(
+          { 'policy', '--project', project.current(), '--kind', args[1] or 'terminal' },
+          settings_flags()
+        ),
+        command.smods
+      )
+    end,
+    complete = function(lead)
+      return matching(lead, { 'terminal', 'tool' })
+    end,
+  },
+  doctor = {
+    arguments = '',
+    most = 0,
+    run = function(_, command)
+      show_output({ 'doctor' }, command.smods)
+    end,
+  },
+  settings = {
+    arguments = '[user|project]',
+    most = 1,
+    run = function(args, command)
+      local path = user_settings()
+      if args[1] == 'project' then
+        path = vim.fs.joinpath(project.current(), '.zed', 'settings.json')
+      elseif args[1] and args[1] ~= 'user' then
+        return notify.error(('settings: expected "user" or "project", found %q'):format(args[1]))
+      end
+      vim.fn.mkdir(vim.fs.dirname(path), 'p')
+      if placed(command.smods) then
+        vim.cmd.split({ path, mods = command.smods, magic = { file = false, bar = false } })
+      else
+        vim.cmd.edit({ path, magic = { file = false, bar = false } })
+      end
+      -- A comment in the file is no error of its.
+      vim.bo.filetype = 'jsonc'
+    end,
+    complete = function(lead)
+      return matching(lead, { 'project', 'user' })
+    end,
+  },
+  log = {
+    arguments = '',
+    most = 0,
+    run = function(_, command)
+      local path = require('sandbox_sidecar.log').path()
+      vim.cmd.split({ path, mods = command.smods, magic = { file = false, bar = false } })
+      vim.bo.autoread = true
+      vim.cmd.normal({ 'G', bang = true })
+    end,
+  },
+  restart = {
+    arguments = '',
+    most = 0,
+    run = function()
+      require('sandbox_sidecar.sidecar').restart()
+    end,
+  },
+  close = {
+    arguments = '',
+    most = 0,
+    run = function(_, command)
+      local terminal = require('sandbox_sidecar.terminal')
+      local open = command.bang and terminal.list() or { terminal.of() }
+      if #open == 0 then
+        return notify.error(
+          'close: this buffer is no terminal of the sidecar (hint: ":Sidecar! close" closes all)'
+        )
+      end
+      for _, t in ipairs(open) do
+        vim.api.nvim_buf_delete(t.buf, { force = true })
+      end
+    end,
+  },
+}
+
+---@param command vim.api.keyset.create_user_command.command_args
+function M.run(command)
+  local args = vim.list_slice(command.fargs, 2)
+  local name = command.fargs[1] or 'terminal'
+  local subcommand = M.subcommands[name]
+  if not subcommand then
+    local names = vim.tbl_keys(M.subcommands)
+    table.sort(names)
+    return notify.error(
+      ('unknown subcommand %q (hint: one of %s)'):format(name, table.concat(names, ', '))
+    )
+  end
+  if #args > subcommand.most then
+    return notify.error(('usage: :Sidecar %s %s'):format(name, subcommand.arguments))
+  end
+  local line = command.args:match('^%s*%S+%s+(.*)$') or ''
+  local ok, err = pcall(subcommand.run, args, command, line)
+  if not ok then
+    notify.error(tostring(err))
+  end
+end
+
+---@param lead string
+---@param line string
+---@param position integer Bytes before the cursor.
+---@return string[]
+function M.complete(lead, line, position)
+  -- What stands before the command (modifiers, a range) is no argument of its.
+  local before = line:sub(1, position):match('Sidecar!?%s+(.*)$') or ''
+  local words = vim.split(vim.trim(before:sub(1, #before - #lead)), '%s+', { trimempty = true })
+  if #words == 0 then
+    local names = matching(lead, vim.tbl_keys(M.subcommands))
+    table.sort(names)
+    return names
+  end
+  local subcommand = M.subcommands[words[1]]
+  if not subcommand or not subcommand.complete or #words > subcommand.most then
+    return {}
+  end
+  return subcommand.complete(lead, #words)
+end
+
+return M

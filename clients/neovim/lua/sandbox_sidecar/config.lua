@@ -1,0 +1,167 @@
+---The plugin's options. The table below is the only source: defaults, checks and the help file come from it.
+local M = {}
+
+---@class (exact) sandbox_sidecar.OptionSpec
+---@field name string
+---@field type string|string[] As vim.validate takes it.
+---@field shown? string The type for people, where it is not the same.
+---@field default any
+---@field doc string
+
+---@type sandbox_sidecar.OptionSpec[]
+M.spec = {
+  {
+    name = 'binary',
+    type = { 'string', 'nil' },
+    doc = 'The program. Without it, the one in the directory `bin` of the plugin, of the checkout that the plugin is in, or in `$PATH`.',
+  },
+  {
+    name = 'settings_path',
+    type = { 'string', 'nil' },
+    doc = "A settings file to read instead of the user's own ones. Absolute.",
+  },
+  {
+    name = 'root_markers',
+    type = 'table',
+    shown = 'string[]',
+    default = { '.git', '.zed' },
+    doc = 'A project is the nearest directory above the working directory that holds one of these, but never the home directory or one '
+      .. 'above it; else it is the working directory. A session may write its project.',
+  },
+  {
+    name = 'shell',
+    type = { 'table', 'nil' },
+    shown = 'string[]',
+    doc = 'The program of `:Sidecar terminal` with its arguments. Without it, `$SHELL` as a login shell.',
+  },
+  {
+    name = 'env',
+    type = 'table',
+    shown = 'table<string, string>',
+    default = {},
+    doc = 'Variables for every session. They pass the same filter as all others (setting `allowed_env_vars`).',
+  },
+  {
+    name = 'start_insert',
+    type = 'boolean',
+    default = false,
+    doc = 'A new terminal starts in Terminal-mode. |:terminal| does not do so either.',
+  },
+  {
+    name = 'close_on_success',
+    type = 'boolean',
+    default = false,
+    doc = 'A terminal whose program ends with status 0 closes by itself.',
+  },
+  {
+    name = 'clipboard',
+    type = 'boolean',
+    default = false,
+    doc = 'Programs in a terminal may write the clipboard (OSC 52). Off, because what they write may be a command that you '
+      .. 'then paste into a shell that is not sandboxed.',
+  },
+  {
+    name = 'log_level',
+    type = 'string',
+    shown = '"debug"|"info"|"warn"|"error"',
+    default = 'info',
+    doc = 'The least severe message of the sidecar that goes into the log (`:Sidecar log`).',
+  },
+}
+
+---@class sandbox_sidecar.Config
+---@field binary? string
+---@field settings_path? string
+---@field root_markers string[]
+---@field shell? string[]
+---@field env table<string, string>
+---@field start_insert boolean
+---@field close_on_success boolean
+---@field clipboard boolean
+---@field log_level 'debug'|'info'|'warn'|'error'
+
+---The same, for the user: everything may be left out.
+---@class sandbox_sidecar.SetupOptions
+---@field binary? string
+---@field settings_path? string
+---@field root_markers? string[]
+---@field shell? string[]
+---@field env? table<string, string>
+---@field start_insert? boolean
+---@field close_on_success? boolean
+---@field clipboard? boolean
+---@field log_level? 'debug'|'info'|'warn'|'error'
+
+local given = {} ---@type sandbox_sidecar.SetupOptions
+
+---@param name string
+---@param value any
+---@param types string|string[]
+local function validate(name, value, types)
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.validate(name, value, types)
+  else
+    vim.validate({ [name] = { value, types } })
+  end
+end
+
+---Raises an error that names the option and what was expected.
+---@param options table
+function M.check(options)
+  validate('sandbox_sidecar', options, 'table')
+  for _, option in ipairs(M.spec) do
+    if options[option.name] ~= nil then
+      validate('sandbox_sidecar.' .. option.name, options[option.name], option.type)
+    end
+  end
+  for _, name in ipairs({ 'root_markers', 'shell' }) do
+    for i, item in ipairs(options[name] or {}) do
+      validate(('sandbox_sidecar.%s[%d]'):format(name, i), item, 'string')
+    end
+  end
+  for name, value in pairs(options.env or {}) do
+    validate('sandbox_sidecar.env.' .. name, value, 'string')
+  end
+end
+
+---@return string[] # Names of options that do not exist.
+function M.unknown()
+  local known, unknown = {}, {}
+  for _, option in ipairs(M.spec) do
+    known[option.name] = true
+  end
+  for _, options in ipairs({ vim.g.sandbox_sidecar or {}, given }) do
+    for name in pairs(options) do
+      if not known[name] then
+        unknown[#unknown + 1] = name
+      end
+    end
+  end
+  table.sort(unknown)
+  return unknown
+end
+
+---@param options sandbox_sidecar.SetupOptions
+function M.set(options)
+  M.check(options)
+  given = vim.deepcopy(options)
+end
+
+---The options that count now: the defaults, then vim.g.sandbox_sidecar, then setup().
+---@return sandbox_sidecar.Config
+function M.get()
+  local global = vim.g.sandbox_sidecar or {}
+  M.check(global)
+  local config = {}
+  for _, option in ipairs(M.spec) do
+    for _, value in ipairs({ { given[option.name] }, { global[option.name] }, { option.default } }) do
+      if value[1] ~= nil then
+        config[option.name] = value[1]
+        break
+      end
+    end
+  end
+  return config
+end
+
+return M

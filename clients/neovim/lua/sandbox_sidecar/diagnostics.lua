@@ -1,0 +1,116 @@
+---What is wrong in settings files, as diagnostics of their buffers; and which terminals run under older settings.
+local notify = require('sandbox_sidecar.notify')
+local protocol = require('sandbox_sidecar.protocol_gen')
+local sidecar = require('sandbox_sidecar.sidecar')
+local terminal = require('sandbox_sidecar.terminal')
+
+local M = {}
+
+local namespace = vim.api.nvim_create_namespace('sandbox_sidecar')
+
+local files = {} ---@type table<string, sandbox_sidecar.Diagnostic[]> By real path.
+
+local SEVERITY = {
+  error = vim.diagnostic.severity.ERROR,
+  warning = vim.diagnostic.severity.WARN,
+  info = vim.diagnostic.severity.INFO,
+}
+
+---@param path string
+---@return string
+local function real(path)
+  return vim.uv.fs_realpath(path) or path
+end
+
+---@param buf integer
+---@param list sandbox_sidecar.Diagnostic[]
+local function show(buf, list)
+  vim.diagnostic.set(
+    namespace,
+    buf,
+    vim.tbl_map(function(d)
+      return {
+        lnum = math.max(d.line, 1) - 1,
+        col = math.max(d.column, 1) - 1,
+        severity = SEVERITY[d.severity],
+        message = d.message,
+        code = d.key,
+        source = 'sandbox-sidecar',
+      }
+    end, list)
+  )
+end
+
+---@param buf integer
+local function show_known(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  local list = name ~= '' and files[real(name)]
+  if list then
+    show(buf, list)
+  end
+end
+
+---@return table<string, sandbox_sidecar.Diagnostic[]> # What is known to be wrong, by real path.
+function M.all()
+  return files
+end
+
+sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
+  local path = real(params.file)
+  files[path] = #params.diagnostics > 0 and params.diagnostics or nil
+  local shown = false
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buf) and real(vim.api.nvim_buf_get_name(buf)) == path then
+      show(buf, params.diagnostics)
+      shown = true
+    end
+  end
+  for _, d in ipairs(params.diagnostics) do
+    -- Whoever has the file open sees it there. Anybody else must hear that a setting does not count.
+    if d.severity == 'error' and not shown then
+      notify.say(
+        ('%s:%d:%d: %s'):format(vim.fn.fnamemodify(params.file, ':~'), d.line, d.column, d.message),
+        vim.log.levels.ERROR
+      )
+      break
+    end
+  end
+end
+
+sidecar.notifications[protocol.methods.settings_changed] = function(params)
+  local stale = {}
+  for _, session in ipairs(params.staleSessions) do
+    stale[session.sessionId] = true
+  end
+  local count = 0
+  for _, t in ipairs(terminal.list()) do
+    count = count + (t:set_stale(stale[t.id] == true) and 1 or 0)
+  end
+  if count > 0 then
+    notify.warn(
+      ('the settings changed; %d running terminal%s what %s started with'):format(
+        count,
+        count == 1 and ' keeps' or 's keep',
+        count == 1 and 'it' or 'they'
+      )
+    )
+  end
+end
+
+-- Another sidecar says everything again.
+table.insert(sidecar.on_change, function()
+  if not sidecar.hello() then
+    files = {}
+    vim.diagnostic.reset(namespace)
+  end
+end)
+
+vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufFilePost', 'BufWritePost' }, {
+  group = vim.api.nvim_create_augroup('sandbox_sidecar.diagnostics', { clear = true }),
+  pattern = '*.json',
+  callback = function(event)
+    show_known(event.buf)
+  end,
+})
+
+return M

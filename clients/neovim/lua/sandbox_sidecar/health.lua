@@ -1,0 +1,147 @@
+---|:checkhealth| sandbox_sidecar.
+local M = {}
+
+---How long to wait for a sidecar to start, in milliseconds: it tries every protection of the machine first.
+local PATIENCE = 15000
+
+---@return table<string, fun(text: string, advice?: string[])>
+local function reporter()
+  local health = vim.health or require('health')
+  -- Before 0.10 the functions had longer names.
+  return {
+    start = health.start or health.report_start,
+    ok = health.ok or health.report_ok,
+    warn = health.warn or health.report_warn,
+    error = health.error or health.report_error,
+    info = health.info or health.report_info,
+  }
+end
+
+---@param report table
+local function options(report)
+  local config = require('sandbox_sidecar.config')
+  report.start('sandbox_sidecar: options')
+  local ok, err = pcall(config.get)
+  if not ok then
+    report.error(tostring(err))
+  end
+  for _, name in ipairs(config.unknown()) do
+    report.warn(('unknown option %q'):format(name), { 'See `:help sandbox-sidecar-options`.' })
+  end
+  if ok and #config.unknown() == 0 then
+    report.ok('the options are valid')
+  end
+  return ok
+end
+
+---@param report table
+---@return sandbox_sidecar.InitializeResult?
+local function program(report)
+  local sidecar = require('sandbox_sidecar.sidecar')
+  report.start('sandbox_sidecar: the sidecar')
+  local path, missing = require('sandbox_sidecar.binary').find()
+  if not path then
+    report.error(missing --[[@as string]], {
+      'Run `make build` in the checkout; the plugin finds the program there.',
+      'Or put `sandbox-sidecar` into `$PATH`, or set the option `binary`.',
+    })
+    return
+  end
+  report.ok('program: ' .. path)
+  local answered, problem = false, nil
+  sidecar.ensure(function(err)
+    answered, problem = true, err
+  end)
+  vim.wait(PATIENCE, function()
+    return answered
+  end, 10)
+  local hello = sidecar.hello()
+  if not hello then
+    report.error(
+      problem and require('sandbox_sidecar.notify').describe(problem) or 'it does not answer',
+      { 'See `:Sidecar log`.' }
+    )
+    return
+  end
+  report.ok(
+    ('version %s, protocol %d, process %d'):format(
+      hello.serverInfo.version,
+      hello.protocolVersion,
+      sidecar.pid()
+    )
+  )
+  return hello
+end
+
+---@param report table
+---@param hello sandbox_sidecar.InitializeResult
+local function protections(report, hello)
+  report.start('sandbox_sidecar: what this machine can enforce')
+  local names = vim.tbl_keys(hello.capabilities.enforcement)
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local p = hello.capabilities.enforcement[name]
+    local mechanism = p.mechanism ~= '' and (' (%s)'):format(p.mechanism) or ''
+    local text = ('%s: %s%s: %s'):format(name, p.status, mechanism, p.detail)
+    local advice = p.fix and { p.fix } or nil
+    if p.status == 'enforced' then
+      report.ok(text)
+    elseif p.status == 'absent' and (name == 'filesystem' or name == 'execute') then
+      report.error(text, advice)
+    else
+      report.warn(text, advice)
+    end
+  end
+end
+
+---@param report table
+local function settings(report)
+  local sidecar = require('sandbox_sidecar.sidecar')
+  local methods = require('sandbox_sidecar.protocol_gen').methods
+  local project = require('sandbox_sidecar.project').current()
+  report.start('sandbox_sidecar: settings')
+  local answer, problem
+  sidecar.request(methods.settings_get, { projectDir = project }, function(err, result)
+    answer, problem = result, err
+  end)
+  vim.wait(PATIENCE, function()
+    return answer ~= nil or problem ~= nil
+  end, 10)
+  if not answer then
+    report.error(problem and problem.message or 'the sidecar does not answer')
+    return
+  end
+  if answer.settings.enabled then
+    report.ok(('sandboxed in %s: %s'):format(project, answer.settings.apply_to))
+  else
+    report.warn(('nothing is sandboxed in %s'):format(project), {
+      'Set `terminal.sandbox.enabled` to true: `:Sidecar settings`.',
+    })
+  end
+  for _, d in ipairs(answer.diagnostics) do
+    local text = ('%s:%d:%d: %s'):format(d.file, d.line, d.column, d.message)
+    local say = ({ error = report.error, warning = report.warn })[d.severity] or report.info
+    say(text)
+  end
+end
+
+function M.check()
+  local report = reporter()
+  if vim.fn.has('nvim-0.10') == 0 then
+    report.start('sandbox_sidecar')
+    report.error('needs Neovim 0.10 or newer')
+    return
+  end
+  if not options(report) then
+    return
+  end
+  local hello = program(report)
+  if hello then
+    protections(report, hello)
+    settings(report)
+  end
+  report.start('sandbox_sidecar: log')
+  report.info(require('sandbox_sidecar.log').path())
+end
+
+return M

@@ -1,0 +1,50 @@
+---Sandboxed terminals, for you and for agents. See |sandbox-sidecar|.
+local M = {}
+
+---Sets options; not needed for the defaults. |vim.g.sandbox_sidecar| does the same.
+---@param options? sandbox_sidecar.SetupOptions
+function M.setup(options)
+  if vim.fn.has('nvim-0.10') == 0 then
+    vim.notify('sandbox_sidecar: needs Neovim 0.10 or newer', vim.log.levels.WARN)
+    return
+  end
+  require('sandbox_sidecar.config').set(options or {})
+end
+
+---Opens a terminal.
+---@param options? sandbox_sidecar.TerminalOptions
+---@return sandbox_sidecar.Terminal
+function M.terminal(options)
+  return require('sandbox_sidecar.terminal').open(options)
+end
+
+---Runs a command as a sandboxed tool.
+---@param cmd string|string[] A line for /bin/sh -c, or a program with its arguments.
+---@param options? sandbox_sidecar.RunOptions
+---@param on_done? fun(result: sandbox_sidecar.RunResult) Called once.
+---@return sandbox_sidecar.Job
+function M.run(cmd, options, on_done)
+  return require('sandbox_sidecar.tool').run(cmd, options, on_done)
+end
+
+---Makes a command line confined: for other plugins' options. Raises an error where there is no sidecar.
+---@param argv string[]
+---@param options? sandbox_sidecar.WrapOptions
+---@return string[]
+function M.wrap(argv, options)
+  return require('sandbox_sidecar.wrap').argv(argv, options)
+end
+
+---What 'statusline' can show of a terminal: "%{%v:lua.require'sandbox_sidecar'.statusline()%}".
+---@param buf? integer Default: the buffer of the window that is drawn.
+---@return string # Empty for other buffers.
+function M.statusline(buf)
+  return require('sandbox_sidecar.statusline').text(buf)
+end
+
+---Ends the sidecar with every session, and starts a new one.
+function M.restart()
+  require('sandbox_sidecar.sidecar').restart()
+end
+
+return M

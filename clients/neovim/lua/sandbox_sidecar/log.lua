@@ -1,0 +1,52 @@
+---The log file: what the sidecar says on its standard error, and what goes wrong here.
+local M = {}
+
+---Beyond this size, in bytes, the file is put aside when the editor starts to write.
+local MAX_SIZE = 1024 * 1024
+
+local file ---@type file*?
+
+---@return string
+function M.path()
+  return vim.fs.joinpath(vim.fn.stdpath('log') --[[@as string]], 'sandbox-sidecar.log')
+end
+
+---@return file*?
+local function open()
+  if file then
+    return file
+  end
+  local path = M.path()
+  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  local stat = vim.uv.fs_stat(path)
+  if stat and stat.size > MAX_SIZE then
+    vim.uv.fs_rename(path, path .. '.old')
+  end
+  file = io.open(path, 'a')
+  return file
+end
+
+---Appends text as it is. Not for callbacks of libuv.
+---@param text string
+function M.raw(text)
+  local out = open()
+  if out then
+    out:write(text)
+    out:flush()
+  end
+end
+
+---@param level 'debug'|'info'|'warn'|'error'
+---@param format string
+---@param ... any
+function M.write(level, format, ...)
+  M.raw(
+    ('time=%s level=%s client=neovim msg=%q\n'):format(
+      os.date('!%Y-%m-%dT%H:%M:%SZ'),
+      level:upper(),
+      format:format(...)
+    )
+  )
+end
+
+return M

@@ -1,0 +1,42 @@
+---What is said to the user.
+local log = require('sandbox_sidecar.log')
+
+local M = {}
+
+local said = {} ---@type table<string, true>
+
+---@param message string
+---@param level integer One of vim.log.levels.
+function M.say(message, level)
+  log.write(level >= vim.log.levels.ERROR and 'error' or 'warn', '%s', message)
+  vim.notify('sandbox_sidecar: ' .. message, level, { title = 'Sidecar' })
+end
+
+---@param message string
+function M.error(message)
+  M.say(message, vim.log.levels.ERROR)
+end
+
+---@param message string
+function M.warn(message)
+  M.say(message, vim.log.levels.WARN)
+end
+
+---Says a warning the first time only: every terminal of a project would repeat it.
+---@param message string
+function M.warn_once(message)
+  if not said[message] then
+    said[message] = true
+    M.warn(message)
+  end
+end
+
+---An error of the sidecar's in words, with what can be done about it.
+---@param err sandbox_sidecar.Error
+---@return string
+function M.describe(err)
+  local hint = type(err.data) == 'table' and err.data.hint
+  return hint and ('%s (hint: %s)'):format(err.message, hint) or err.message
+end
+
+return M

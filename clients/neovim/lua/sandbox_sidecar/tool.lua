@@ -1,0 +1,209 @@
+---Commands that run as sandboxed tools, without a window: what agents use.
+local config = require('sandbox_sidecar.config')
+local project = require('sandbox_sidecar.project')
+local sidecar = require('sandbox_sidecar.sidecar')
+local text = require('sandbox_sidecar.text')
+local uuid = require('sandbox_sidecar.uuid')
+
+local M = {}
+
+---Wide enough for compilers' messages; a terminal of no width would make some programs wrap at 80.
+local COLS, ROWS = 160, 50
+
+---@class sandbox_sidecar.RunOptions
+---@field cwd? string Default: the current directory.
+---@field project_dir? string What the tool may write. Default: see the option `root_markers`.
+---@field env? table<string, string> Beside the option `env`.
+---@field timeout? integer Milliseconds, after which everything the tool started is killed.
+---@field max_bytes? integer Keep so many bytes of output, the newest. Default: 1 MiB.
+---@field raw? boolean Output as the terminal got it, with escape sequences and CR LF.
+---@field on_output? fun(bytes: string) Raw output as it comes.
+
+---@class sandbox_sidecar.RunResult
+---@field exit_code? integer nil where a signal ended it, or it was not started.
+---@field signal? string
+---@field output string Standard output and error together, as on a terminal.
+---@field truncated boolean Output before the kept one was thrown away.
+---@field timed_out boolean
+---@field sandbox? sandbox_sidecar.SandboxReport What confined it.
+---@field error? sandbox_sidecar.Error Why it was not started, or why nobody knows how it ended.
+
+---@class sandbox_sidecar.Job
+---@field id string The session's id.
+---@field result? sandbox_sidecar.RunResult nil until it has ended.
+---@field package chunks string[]
+---@field package size integer Bytes in the chunks.
+---@field package options sandbox_sidecar.RunOptions
+---@field package spawned? sandbox_sidecar.SpawnResult
+---@field package truncated boolean
+---@field package timed_out boolean
+---@field package killed boolean
+---@field package timer? uv.uv_timer_t
+---@field package on_done? fun(result: sandbox_sidecar.RunResult)
+local Job = {}
+Job.__index = Job
+
+---@private
+---@param bytes string
+function Job:on_output(bytes)
+  self.chunks[#self.chunks + 1] = bytes
+  self.size = self.size + #bytes
+  local limit = self.options.max_bytes or 1024 * 1024
+  if self.size > 2 * limit then
+    self:trim(limit)
+  end
+  if self.options.on_output then
+    self.options.on_output(bytes)
+  end
+end
+
+---@private
+---@param limit integer
+function Job:trim(limit)
+  if self.size > limit then
+    local kept = table.concat(self.chunks):sub(-limit)
+    -- Not from the middle of a character.
+    kept = kept:gsub('^[\128-\191]+', '')
+    self.chunks, self.size, self.truncated = { kept }, #kept, true
+  end
+end
+
+---What has come so far.
+---@return string output
+---@return boolean truncated
+function Job:output()
+  self:trim(self.options.max_bytes or 1024 * 1024)
+  local bytes = table.concat(self.chunks)
+  return self.options.raw and bytes or text.plain(bytes), self.truncated
+end
+
+---@private
+---@param status? sandbox_sidecar.ExitStatus
+---@param err? sandbox_sidecar.Error
+function Job:finish(status, err)
+  if self.result then
+    return
+  end
+  if self.timer then
+    self.timer:stop()
+    self.timer:close()
+  end
+  local output, truncated = self:output()
+  self.result = {
+    exit_code = status and status.exitCode,
+    signal = status and status.signal,
+    output = output,
+    truncated = truncated,
+    timed_out = self.timed_out,
+    sandbox = self.spawned and self.spawned.sandbox,
+    error = err,
+  }
+  if self.on_done then
+    self.on_done(self.result)
+  end
+end
+
+---Kills everything that the tool has started. It then ends as any tool ends.
+function Job:kill()
+  if self.result then
+    return
+  end
+  self.killed = true
+  -- A session that is just starting is closed by the answer to its spawn.
+  if self.spawned then
+    sidecar.close(self.id, 0, function(_, closed)
+      self:finish(closed, not closed and { code = 0, message = 'the sidecar has ended' } or nil)
+    end)
+  end
+end
+
+---Waits for the end; the editor goes on meanwhile, as in |vim.wait()|.
+---@param timeout? integer Milliseconds, after which the tool is killed.
+---@return sandbox_sidecar.RunResult
+function Job:wait(timeout)
+  local function ended()
+    return self.result ~= nil
+  end
+  if not vim.wait(timeout or 2 ^ 31 - 1, ended, 5) then
+    self.timed_out = true
+    self:kill()
+    vim.wait(10000, ended, 5)
+  end
+  self:finish(nil, { code = 0, message = 'the sidecar does not answer' })
+  return self.result
+end
+
+---@param cmd string|string[]
+---@return string program
+---@return string[] args
+local function command_line(cmd)
+  local argv = type(cmd) == 'string' and { '/bin/sh', '-c', cmd } or cmd --[[@as string[] ]]
+  -- Output goes to a terminal, so programs would start a pager, and wait for a key that nobody presses. A shell sets these because the
+  -- filter of variables does not let them in.
+  local script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec "$@"'
+  return '/bin/sh', vim.list_extend({ '-c', script, 'sh' }, argv)
+end
+
+---Runs a command as a tool. Its standard input is empty, and it cannot be typed to.
+---@param cmd string|string[] A line for /bin/sh -c, or a program with its arguments.
+---@param options? sandbox_sidecar.RunOptions
+---@param on_done? fun(result: sandbox_sidecar.RunResult) Called once.
+---@return sandbox_sidecar.Job
+function M.run(cmd, options, on_done)
+  options = options or {}
+  local cwd = project.absolute(options.cwd or vim.fn.getcwd())
+  local program, args = command_line(cmd)
+  local job = setmetatable({
+    id = uuid.new(),
+    chunks = {},
+    size = 0,
+    options = options,
+    truncated = false,
+    timed_out = false,
+    killed = false,
+    on_done = on_done,
+  }, Job)
+  if options.timeout then
+    job.timer = vim.uv.new_timer()
+    job.timer:start(
+      options.timeout,
+      0,
+      vim.schedule_wrap(function()
+        job.timed_out = job.result == nil
+        job:kill()
+      end)
+    )
+  end
+  sidecar.spawn({
+    kind = 'tool',
+    sessionId = job.id,
+    cwd = cwd,
+    projectDir = options.project_dir and project.absolute(options.project_dir) or project.root(cwd),
+    command = program,
+    args = args,
+    cols = COLS,
+    rows = ROWS,
+    -- Nobody draws what it sends.
+    env = vim.tbl_extend('force', { TERM = 'dumb' }, config.get().env, options.env or {}),
+  }, {
+    on_output = function(bytes)
+      job:on_output(bytes)
+    end,
+    on_exited = function(status)
+      job:finish(status)
+    end,
+    on_lost = function(reason)
+      job:finish(nil, { code = 0, message = ('the sidecar ended (%s)'):format(reason) })
+    end,
+  }, function(err, spawned)
+    job.spawned = spawned
+    if err then
+      job:finish(nil, err)
+    elseif job.killed then
+      job:kill()
+    end
+  end)
+  return job
+end
+
+return M

@@ -1,0 +1,13 @@
+local M = {}
+
+---@return string # A random UUID (version 4): the name of a session, so that its output can be told apart before the spawn is answered.
+function M.new()
+  local bytes = { vim.uv.random(16):byte(1, 16) }
+  bytes[7] = bit.bor(bit.band(bytes[7], 0x0f), 0x40)
+  bytes[9] = bit.bor(bit.band(bytes[9], 0x3f), 0x80)
+  return ('%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x'):format(
+    unpack(bytes)
+  )
+end
+
+return M

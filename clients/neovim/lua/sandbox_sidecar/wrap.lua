@@ -1,0 +1,68 @@
+---Command lines that run under "sandbox-sidecar exec", for whatever starts its own processes: |:terminal|, jobstart(), other plugins.
+local binary = require('sandbox_sidecar.binary')
+local config = require('sandbox_sidecar.config')
+local project = require('sandbox_sidecar.project')
+
+local M = {}
+
+---@class sandbox_sidecar.WrapOptions
+---@field kind? sandbox_sidecar.Kind Which settings count. Default: "tool", which is refused where there is no sandbox.
+---@field project_dir? string What the command may write. Default: see the option `root_markers`.
+
+---Raises an error where there is no sidecar: a command that was to be confined must not run otherwise.
+---@param argv string[]
+---@param options? sandbox_sidecar.WrapOptions
+---@return string[]
+function M.argv(argv, options)
+  if type(argv) ~= 'table' or #argv == 0 then
+    error('wrap: expected a program with its arguments as a list', 2)
+  end
+  options = options or {}
+  local path, err = binary.find()
+  if not path then
+    error(err, 2)
+  end
+  local wrapped = {
+    path,
+    'exec',
+    '--kind',
+    options.kind or 'tool',
+    '--project',
+    options.project_dir and project.absolute(options.project_dir) or project.current(),
+  }
+  local settings = config.get().settings_path
+  if settings then
+    vim.list_extend(wrapped, { '--settings', settings })
+  end
+  wrapped[#wrapped + 1] = '--'
+  return vim.list_extend(wrapped, argv)
+end
+
+---The same as one line, quoted for 'shell', for options that take no list.
+---@param argv string[]
+---@param options? sandbox_sidecar.WrapOptions
+---@return string
+function M.line(argv, options)
+  return table.concat(vim.tbl_map(vim.fn.shellescape, M.argv(argv, options)), ' ')
+end
+
+---Opens Neovim's own terminal in the current window, with a command that is confined.
+---@param argv string[]
+---@return integer # The job's id.
+function M.terminal(argv)
+  local wrapped = M.argv(argv, { kind = 'terminal' })
+  vim.cmd.enew()
+  local job
+  if vim.fn.has('nvim-0.11') == 1 then
+    job = vim.fn.jobstart(wrapped, { term = true })
+  else
+    job = vim.fn.termopen(wrapped)
+  end
+  vim.api.nvim_buf_set_name(
+    0,
+    ('sidecar://exec//%d:%s'):format(vim.fn.jobpid(job), table.concat(argv, ' '))
+  )
+  return job
+end
+
+return M

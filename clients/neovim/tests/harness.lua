@@ -1,0 +1,273 @@
+-- What the tests share: a world of directories, child editors in it, and waiting for conditions.
+local MiniTest = require('mini.test')
+
+local M = {}
+
+M.eq = MiniTest.expect.equality
+M.tests = vim.env.TESTS
+M.plugin = vim.fs.dirname(M.tests)
+M.binary = vim.env.SIDECAR_BINARY
+M.tools = vim.env.SIDECAR_TOOLS
+
+-- How long any wait may take, in milliseconds. It only matters where a test fails, and then on a machine that is busy.
+M.patience = 30000
+
+---@param text string
+function M.fail(text)
+  error(text, 2)
+end
+
+---Polls until the condition returns something true, and returns that.
+function M.wait(what, condition, patience)
+  local value
+  local ok = vim.wait(patience or M.patience, function()
+    value = condition()
+    return value
+  end, 20)
+  if not ok then
+    error('gave up waiting for ' .. what, 2)
+  end
+  return value
+end
+
+function M.write(path, text)
+  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  local file = assert(io.open(path, 'w'))
+  file:write(text)
+  file:close()
+end
+
+function M.read(path)
+  local file = io.open(path)
+  local text = file and file:read('*a')
+  if file then
+    file:close()
+  end
+  return text
+end
+
+local finals = {}
+
+---Does something after the case, however it ends; the newest first.
+function M.finally(f)
+  table.insert(finals, 1, f)
+end
+
+---A set of cases that clean up after themselves.
+function M.set(opts)
+  opts = opts or {}
+  opts.hooks = vim.tbl_extend('force', {
+    post_case = function()
+      local todo = finals
+      finals = {}
+      for _, f in ipairs(todo) do
+        f()
+      end
+    end,
+  }, opts.hooks or {})
+  return MiniTest.new_set(opts)
+end
+
+---Settings that sandbox everything and grant the system, but no temporary directory.
+function M.settings(extra)
+  return vim.json.encode({
+    terminal = {
+      sandbox = vim.tbl_extend('force', {
+        enabled = true,
+        apply_to = 'both',
+        system_paths = {
+          read_write = {
+            '/dev/null',
+            '/dev/zero',
+            '/dev/urandom',
+            '/dev/tty',
+            '/dev/ptmx',
+            '/dev/pts',
+          },
+        },
+      }, extra or {}),
+    },
+  })
+end
+
+M.settings_off = '{ "terminal": { "sandbox": { "enabled": false } } }'
+
+---@class World
+---@field home string
+---@field project string A project, with a marker. Sessions start here.
+---@field outside string A directory that no settings grant.
+---@field settings string The user's settings file.
+
+---@param settings? string
+---@return World
+function M.world(settings)
+  local root = vim.uv.fs_realpath(vim.fn.tempname():match('^(.*)/')) .. '/' .. vim.uv.hrtime()
+  local world = {
+    root = root,
+    home = root .. '/home',
+    project = root .. '/project',
+    outside = root .. '/outside',
+  }
+  world.settings = world.home .. '/.config/sandbox-sidecar/settings.json'
+  for _, dir in ipairs({ world.home, world.project .. '/.git', world.outside }) do
+    vim.fn.mkdir(dir, 'p')
+  end
+  M.write(world.outside .. '/secret', 'the secret\n')
+  M.write(world.settings, settings or M.settings())
+  M.finally(function()
+    vim.fn.delete(root, 'rf')
+  end)
+  return world
+end
+
+---The environment of editors in a world.
+function M.env(world)
+  return { HOME = world.home, XDG_RUNTIME_DIR = world.home .. '/run' }
+end
+
+---A child editor in a world, with the plugin. It ends with the case.
+---@param world? World
+---@param opts? { setup?: table, nvim?: string }
+function M.child(world, opts)
+  world = world or M.world()
+  opts = opts or {}
+  local old = {}
+  for name, value in pairs(M.env(world)) do
+    old[name] = { vim.env[name] }
+    vim.env[name] = value
+  end
+  vim.fn.mkdir(world.home .. '/run', 'p', 448)
+  local child = MiniTest.new_child_neovim()
+  child.start({
+    '--cmd',
+    'set rtp^=' .. M.plugin,
+    '--cmd',
+    'lua vim.g.sandbox_sidecar = ' .. vim.inspect(
+      vim.tbl_extend('force', { binary = M.binary }, opts.setup or {}),
+      { newline = ' ', indent = '' }
+    ),
+    '--cmd',
+    'cd ' .. world.project,
+  }, { connection_timeout = M.patience, nvim_executable = opts.nvim })
+  for name, value in pairs(old) do
+    vim.env[name] = value[1]
+  end
+  child.world = world
+  M.finally(child.stop)
+  -- What it says, for tests to look at. A message that does not fit would block it.
+  child.lua([[
+    _G.said = {}
+    vim.notify = function(text, level)
+      table.insert(_G.said, { text = text, level = level })
+    end
+    vim.o.statusline = ' %t'
+    vim.o.laststatus = 2
+    vim.o.shortmess = 'aoOtTIcF'
+    vim.o.more = false
+  ]])
+  return child
+end
+
+---Waits until an expression of the child's is true, and returns it.
+function M.until_true(child, expression, what)
+  return M.wait(what or expression, function()
+    local value = child.lua_get(expression)
+    return value ~= vim.NIL and value
+  end)
+end
+
+---The text of a buffer, without what a terminal leaves empty at the end.
+function M.text(child, buf)
+  local lines = child.api.nvim_buf_get_lines(buf or 0, 0, -1, false)
+  return (table.concat(lines, '\n'):gsub('%s+$', ''))
+end
+
+---Waits until a buffer holds text, plain.
+function M.until_text(child, text, buf)
+  local found
+  local ok, err = pcall(M.wait, text, function()
+    found = M.text(child, buf)
+    return found:find(text, 1, true)
+  end)
+  if not ok then
+    error(('%s; the buffer holds:\n%s'):format(err, found), 2)
+  end
+  return found
+end
+
+---Opens a terminal in the child, and waits until its session runs. Returns the buffer.
+function M.terminal(child, opts)
+  child.lua('_G.t = require("sandbox_sidecar").terminal(...)', { opts or vim.empty_dict() })
+  M.until_true(child, '_G.t.spawned ~= nil or _G.t.failed ~= nil', 'the session')
+  return child.lua_get('_G.t.buf')
+end
+
+---Types a line into the child's terminal in the current window.
+function M.type_line(child, line)
+  child.cmd('startinsert')
+  child.type_keys(line:gsub('<', '<lt>'), '<CR>')
+end
+
+---What of a program is left: the number of processes with this text among their arguments.
+function M.alive(text)
+  local count = 0
+  for name in vim.fs.dir('/proc') do
+    if name:match('^%d+$') then
+      local arguments = M.read('/proc/' .. name .. '/cmdline') or ''
+      if arguments:find(text, 1, true) then
+        count = count + 1
+      end
+    end
+  end
+  return count
+end
+
+---Text that occurs in no other process's arguments.
+function M.mark()
+  return ('%d'):format(vim.uv.hrtime() % 1e9 + 1e9)
+end
+
+local doctor
+
+---Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_LACKS names it.
+function M.require(feature)
+  doctor = doctor or vim.system({ M.binary, 'doctor' }, { text = true }):wait().stdout
+  local status = doctor:match('(%a+)%s+' .. feature .. '%s')
+  if status == 'enforced' then
+    return
+  end
+  if
+    (vim.env.CI or '') ~= ''
+    and not (' ' .. (vim.env.SIDECAR_LACKS or '') .. ' '):find(' ' .. feature .. ' ', 1, true)
+  then
+    error(('this machine lacks %s, and SIDECAR_LACKS does not say so'):format(feature), 2)
+  end
+  MiniTest.skip('this machine lacks ' .. feature)
+end
+
+---Compares the screen with the reference of this release of Neovim.
+function M.screenshot(child, name)
+  local version = vim.version()
+  local path = ('%s/screenshots/%s-%d.%d'):format(M.tests, name, version.major, version.minor)
+  local update = vim.env.UPDATE == '1'
+  if not update and vim.fn.filereadable(path) == 0 then
+    error(
+      ('no reference screenshot %s: look at what "UPDATE=1 make test-neovim" writes'):format(path),
+      2
+    )
+  end
+  local function compare()
+    MiniTest.expect.reference_screenshot(
+      child.get_screenshot(),
+      path,
+      { force = update, ignore_attr = true }
+    )
+  end
+  -- Terminals are drawn a little later than their buffers change.
+  vim.wait(M.patience, function()
+    return (pcall(compare))
+  end, 50)
+  compare()
+end
+
+return M

@@ -1,0 +1,40 @@
+-- Runs the test files that are named, or all, and ends the editor: with status 1 where anything failed or nothing was run.
+local tests = vim.env.TESTS
+package.path = tests .. '/?.lua;' .. package.path
+vim.opt.runtimepath:prepend(vim.fs.dirname(tests))
+vim.opt.runtimepath:append(vim.env.SIDECAR_TOOLS .. '/neovim-newest/usr/share/neovim-mini.test')
+
+-- Called from the command line, after the editor has started.
+function _G.RunTests(files)
+  local MiniTest = require('mini.test')
+  local reporter = MiniTest.gen_reporter.stdout({ quit_on_finish = false })
+  local finish = reporter.finish
+  reporter.finish = function()
+    finish()
+    local count = { Pass = 0, Fail = 0, Skip = 0 }
+    for _, case in ipairs(MiniTest.current.all_cases) do
+      local state = case.exec and case.exec.state:match('^%a+') or 'Fail'
+      for _, note in ipairs(case.exec and case.exec.notes or {}) do
+        state = note:match('^Skip') and state == 'Pass' and 'Skip' or state
+      end
+      count[state] = (count[state] or 0) + 1
+    end
+    io.stdout:write(
+      ('\n%d passed, %d failed, %d skipped\n'):format(count.Pass, count.Fail, count.Skip)
+    )
+    vim.cmd((count.Fail > 0 or count.Pass == 0) and '1cquit' or 'qall!')
+  end
+  MiniTest.setup({
+    collect = {
+      find_files = function()
+        if #files > 0 then
+          return files
+        end
+        return vim.fn.sort(vim.fn.glob(tests .. '/test_*.lua', true, true))
+      end,
+    },
+    execute = { reporter = reporter },
+    silent = true,
+  })
+  MiniTest.run()
+end

@@ -1,0 +1,207 @@
+local H = require('harness')
+
+local T = H.set()
+
+local function completions(child, line)
+  return child.fn.getcompletion(line, 'cmdline')
+end
+
+T['completion knows the subcommands and what they take'] = function()
+  local child = H.child()
+  H.eq(
+    completions(child, 'Sidecar '),
+    { 'close', 'doctor', 'exec', 'log', 'policy', 'restart', 'settings', 'terminal' }
+  )
+  H.eq(completions(child, 'Sidecar po'), { 'policy' })
+  H.eq(completions(child, 'vertical Sidecar te'), { 'terminal' })
+  H.eq(completions(child, 'Sidecar policy '), { 'terminal', 'tool' })
+  H.eq(completions(child, 'Sidecar policy to'), { 'tool' })
+  H.eq(completions(child, 'Sidecar settings '), { 'project', 'user' })
+  H.eq(completions(child, 'Sidecar policy tool '), {})
+  H.eq(completions(child, 'Sidecar restart '), {})
+  H.eq(vim.tbl_contains(completions(child, 'Sidecar terminal tru'), 'true'), true)
+  H.eq(completions(child, 'Sidecar! cl'), { 'close' })
+end
+
+T['nonsense is told, with what would make sense'] = function()
+  local child = H.child()
+  child.cmd('Sidecar dance')
+  H.eq(
+    child
+      .lua_get('_G.said[1].text')
+      :match('unknown subcommand "dance" %(hint: one of close, doctor') ~= nil,
+    true
+  )
+  child.cmd('Sidecar policy tool more')
+  H.eq(child.lua_get('_G.said[2].text'), 'sandbox_sidecar: usage: :Sidecar policy [terminal|tool]')
+  child.cmd('Sidecar settings somewhere')
+  H.eq(child.lua_get('_G.said[3].text'):match('expected "user" or "project"') ~= nil, true)
+  child.cmd('Sidecar close')
+  H.eq(child.lua_get('_G.said[4].text'):match('no terminal of the sidecar') ~= nil, true)
+end
+
+T['terminal takes a command line as it is'] = function()
+  local child = H.child()
+  child.cmd([[vertical Sidecar terminal echo "two  words" | tr a-z A-Z; exit 3]])
+  H.until_text(child, '[Process exited 3]')
+  H.eq(H.text(child):find('TWO  WORDS', 1, true) ~= nil, true)
+end
+
+T['exec runs in a terminal of the editor, sandboxed, with the exit code where it always is'] = function()
+  H.require('filesystem')
+  for _, case in ipairs({ { H.settings(), 'Permission denied' }, { H.settings_off, 'the secret' } }) do
+    local world = H.world(case[1])
+    local child = H.child(world)
+    child.lua([[
+      vim.api.nvim_create_autocmd('TermClose', {
+        callback = function()
+          _G.status = vim.v.event.status
+        end,
+      })
+    ]])
+    child.cmd('botright Sidecar exec cat ../outside/secret; exit 6')
+    H.until_text(child, case[2])
+    H.until_true(child, '_G.status ~= nil')
+    H.eq(child.lua_get('_G.status'), 6)
+    H.eq(child.bo.buftype, 'terminal')
+    H.eq(#child.api.nvim_list_wins(), 2)
+    child.stop()
+  end
+end
+
+T['exec in a terminal of the editor sees its size change'] = function()
+  local child = H.child()
+  child.cmd([[Sidecar exec trap 'stty size' WINCH; stty size; while :; do sleep 0.05; done]])
+  H.until_text(child, '22 80')
+  local buf = child.api.nvim_get_current_buf()
+  child.cmd('vsplit | enew')
+  H.until_text(child, '22 39', buf)
+end
+
+T['wrap makes a command line that nobody can mistake'] = function()
+  H.require('filesystem')
+  local world = H.world()
+  local child = H.child(world)
+  H.eq(child.lua_get('require("sandbox_sidecar").wrap({ "claude", "--flag", "-x" })'), {
+    H.binary,
+    'exec',
+    '--kind',
+    'tool',
+    '--project',
+    world.project,
+    '--',
+    'claude',
+    '--flag',
+    '-x',
+  })
+  local job = child.lua_get(
+    [[(function(outside)
+    local argv = require('sandbox_sidecar').wrap({ 'sh', '-c', 'cat "$1"; exit 8', 'sh', outside .. '/secret' })
+    local done = vim.system(argv, { text = true }):wait()
+    return { done.code, done.stdout, done.stderr:match('Permission denied') }
+  end)(...)]],
+    { world.outside }
+  )
+  H.eq(job, { 8, '', 'Permission denied' })
+  H.eq(
+    child.lua_get([[(function()
+    local line = require('sandbox_sidecar.wrap').line({ 'printf', '%s|', "it's", '$HOME' })
+    return vim.fn.system(line)
+  end)()]]),
+    "it's|$HOME|"
+  )
+end
+
+T['wrap raises an error where there is no sidecar, and for no command'] = function()
+  local child = H.child(nil, { setup = { binary = '/nonexistent/sidecar' } })
+  H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, { "true" })'), false)
+  H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, {})'), false)
+  H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, "true")'), false)
+end
+
+T['policy shows what the settings of both kinds make'] = function()
+  local world = H.world(H.settings({ apply_to = 'tool' }))
+  local child = H.child(world)
+  child.cmd('Sidecar policy tool')
+  H.until_text(child, 'read,write,execute')
+  H.eq(H.text(child):find(world.project, 1, true) ~= nil, true)
+  H.eq(
+    { child.bo.buftype, child.bo.modifiable, child.bo.filetype },
+    { 'nofile', false, 'sidecar-output' }
+  )
+  child.cmd('quit')
+  child.cmd('Sidecar policy')
+  H.until_text(child, 'is not sandboxed')
+end
+
+T['doctor shows what the machine can enforce'] = function()
+  local child = H.child()
+  child.cmd('tab Sidecar doctor')
+  H.until_text(child, 'filesystem')
+  H.eq(#child.api.nvim_list_tabpages(), 2)
+end
+
+T['settings opens the files that count'] = function()
+  local world = H.world()
+  local child = H.child(world)
+  child.cmd('Sidecar settings')
+  H.eq(child.api.nvim_buf_get_name(0), world.settings)
+  H.eq(child.bo.filetype, 'jsonc')
+  child.cmd('vertical Sidecar settings project')
+  H.eq(child.api.nvim_buf_get_name(0), world.project .. '/.zed/settings.json')
+  H.eq(child.lua_get('vim.fn.winlayout()[1]'), 'row')
+  -- Writing works at once.
+  child.api.nvim_buf_set_lines(0, 0, -1, false, { '{}' })
+  child.cmd('write')
+  local other = H.child(nil, { setup = { settings_path = world.root .. '/other.json' } })
+  other.cmd('Sidecar settings')
+  H.eq(other.api.nvim_buf_get_name(0), world.root .. '/other.json')
+end
+
+T['the settings of the option count for terminals, tools and exec'] = function()
+  H.require('filesystem')
+  local world = H.world(H.settings_off)
+  local path = world.root .. '/strict.json'
+  H.write(path, H.settings())
+  local child = H.child(world, { setup = { settings_path = path } })
+  local cat = 'cat ../outside/secret'
+  H.terminal(child, { cmd = cat })
+  H.until_text(child, 'Permission denied')
+  H.eq(child.lua_get('require("sandbox_sidecar").run(...):wait().exit_code', { cat }), 1)
+  child.cmd('tab Sidecar exec ' .. cat)
+  H.until_text(child, 'Permission denied')
+end
+
+T['log shows what happened'] = function()
+  local child = H.child(nil, { setup = { log_level = 'debug' } })
+  H.terminal(child, { cmd = 'true' })
+  H.until_true(child, '_G.t.status ~= nil')
+  child.cmd('Sidecar log')
+  H.until_text(child, 'started ' .. H.binary)
+  H.eq(child.api.nvim_buf_get_name(0), child.fn.stdpath('log') .. '/sandbox-sidecar.log')
+end
+
+T['close ends the terminal of the buffer, and with a bang all'] = function()
+  local mark = H.mark()
+  local child = H.child()
+  local function open()
+    return H.terminal(child, { cmd = 'exec sleep ' .. mark, mods = 'botright' })
+  end
+  local first = open()
+  local second = open()
+  local third = open()
+  child.cmd('Sidecar close')
+  H.wait('one to end', function()
+    return H.alive('sleep\0' .. mark) == 2
+  end)
+  H.eq(
+    child.lua_get('vim.tbl_map(vim.api.nvim_buf_is_valid, { ... })', { first, second, third }),
+    { true, true, false }
+  )
+  child.cmd('Sidecar! close')
+  H.wait('all to end', function()
+    return H.alive('sleep\0' .. mark) == 0
+  end)
+end
+
+return T

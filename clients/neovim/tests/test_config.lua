@@ -1,0 +1,63 @@
+local H = require('harness')
+
+local T = H.set()
+
+T['setup goes before the variable, and that before the defaults'] = function()
+  local child = H.child(nil, { setup = { start_insert = true, clipboard = true } })
+  child.lua('require("sandbox_sidecar").setup({ clipboard = false })')
+  H.eq(child.lua_get('require("sandbox_sidecar.config").get().clipboard'), false)
+  H.eq(child.lua_get('require("sandbox_sidecar.config").get().start_insert'), true)
+  H.eq(child.lua_get('require("sandbox_sidecar.config").get().log_level'), 'info')
+  H.eq(child.lua_get('require("sandbox_sidecar.config").get().root_markers'), { '.git', '.zed' })
+end
+
+T['a value of the wrong type is refused by name'] = function()
+  local child = H.child()
+  for _, case in ipairs({
+    { { binary = 1 }, 'binary' },
+    { { root_markers = '.git' }, 'root_markers' },
+    { { shell = { 'bash', 2 } }, 'shell%[2%]' },
+    { { env = { A = 1 } }, 'env.A' },
+    { { clipboard = 'yes' }, 'clipboard' },
+  }) do
+    local ok, err =
+      unpack(child.lua('return { pcall(require("sandbox_sidecar").setup, ...) }', { case[1] }))
+    H.eq(ok, false)
+    H.eq(err:match(case[2]) ~= nil, true)
+  end
+end
+
+T['loading the plugin loads nothing else'] = function()
+  local child = H.child()
+  H.eq(
+    child.lua_get([[vim.tbl_filter(function(name)
+    return name:match('^sandbox_sidecar') ~= nil
+  end, vim.tbl_keys(package.loaded))]]),
+    {}
+  )
+end
+
+T['there is one global at most: none'] = function()
+  local child = H.child()
+  child.lua(
+    [[
+    local before = {}
+    for name in pairs(_G) do
+      before[name] = true
+    end
+    for _, file in ipairs(vim.fn.glob(... .. '/lua/sandbox_sidecar/*.lua', true, true)) do
+      require('sandbox_sidecar.' .. vim.fn.fnamemodify(file, ':t:r'))
+    end
+    _G.new = {}
+    for name in pairs(_G) do
+      if not before[name] and name ~= 'new' then
+        table.insert(_G.new, name)
+      end
+    end
+  ]],
+    { H.plugin }
+  )
+  H.eq(child.lua_get('_G.new'), {})
+end
+
+return T
