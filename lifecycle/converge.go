@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -58,7 +60,8 @@ func (h hunt) converge(ctx context.Context) (map[prey]bool, error) {
 			}
 		}
 		if ctx.Err() != nil && (quiet == 0 || h.empty != nil) {
-			return killed, errors.Join(failure, &Survivors{PIDs: left})
+			err := errors.Join(failure, &Survivors{PIDs: left})
+			return withoutSurvivors(killed, err), err
 		}
 		if news {
 			// Whoever was just killed may have forked before: its child is hunted at once.
@@ -68,6 +71,14 @@ func (h hunt) converge(ctx context.Context) (map[prey]bool, error) {
 		h.pause(ctx, pause)
 		pause = min(2*pause, longestKillPause)
 	}
+}
+
+// withoutSurvivors takes those out of the killed whom an error names as alive.
+func withoutSurvivors(killed map[prey]bool, err error) map[prey]bool {
+	if survivors, ok := errors.AsType[*Survivors](err); ok {
+		maps.DeleteFunc(killed, func(victim prey, _ bool) bool { return slices.Contains(survivors.PIDs, victim.pid) })
+	}
+	return killed
 }
 
 // round is one look. It returns who may still be there, and whether somebody was seen for the first time. A look that fails, for want of

@@ -14,26 +14,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kill ends everything below this process, and returns how many it has killed.
+// kill ends everything below this process, and returns how many lived and do so no more. Not all of them have to be killed one by one: the
+// death of a terminal's session leader hangs up on its foreground processes.
 func (k *keeper) kill(ctx context.Context) (int, error) {
-	clear(k.spared)
+	if k.reap() {
+		return 0, nil
+	}
+	begun, _ := k.below() // where it cannot be read, those that are killed are counted
 	killed, err := hunt{
 		look: k.look, kill: k.killOne, pause: k.pause,
 		empty: func() (bool, error) { return k.reap(), nil },
 	}.converge(ctx)
-	for victim := range k.spared {
-		delete(killed, victim)
+	for _, entry := range begun {
+		if !entry.dead {
+			killed[entry.prey] = true
+		}
 	}
-	return len(killed), err
+	return len(withoutSurvivors(killed, err)), err
+}
+
+// below lists what descends from this process, children first. It asks each for its children, which costs as much as the session is large,
+// and reads the whole table only where the kernel was built without an answer to that (CONFIG_PROC_CHILDREN).
+func (k *keeper) below() ([]processEntry, error) {
+	children, err := childrenOf("self")
+	if errors.Is(err, fs.ErrNotExist) {
+		return k.belowByTable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []processEntry
+	seen := map[int]bool{}
+	for len(children) > 0 {
+		pid := children[0]
+		children = children[1:]
+		entry, err := findProcess(pid)
+		if err != nil || seen[pid] {
+			continue // ended since, or its number was given away meanwhile
+		}
+		seen[pid] = true
+		found = append(found, entry)
+		more, _ := childrenOf(strconv.Itoa(pid)) // where it has ended since, its children are ours at the next look
+		children = append(children, more...)
+	}
+	return found, nil
+}
+
+func (k *keeper) belowByTable() ([]processEntry, error) {
+	table, err := processTable()
+	if err != nil {
+		return nil, err
+	}
+	self := os.Getpid()
+	return lineage(table, func(entry processEntry) bool { return entry.parent == self }), nil
 }
 
 // look finds the children, and where all of them have been killed already and are still there, what is below them. The children are
-// enough as a rule: each that dies leaves us its own. Listing them takes microseconds, and reading the whole table milliseconds, in which
-// a process that forks and exits at full speed has done so many times.
+// enough as a rule: each that dies leaves us its own. Listing them takes microseconds; against processes that fork and exit at full speed
+// anything slower would always be too late.
 func (k *keeper) look() iter.Seq2[prey, error] {
 	return func(yield func(prey, error) bool) {
-		children, err := ownChildren()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without CONFIG_PROC_CHILDREN has the table only
+		children, err := childrenOf("self")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(prey{}, err)
 			return
 		}
@@ -50,18 +92,16 @@ func (k *keeper) look() iter.Seq2[prey, error] {
 		if news {
 			return
 		}
-		table, err := processTable()
+		below, err := k.below()
 		if err != nil {
 			yield(prey{}, err)
 			return
 		}
-		self := os.Getpid()
-		below := lineage(table, func(entry processEntry) bool { return entry.parent == self })
 		for _, entry := range below {
 			if entry.dead || k.marked[entry.pid] == entry.prey {
 				continue
 			}
-			if entry.parent == self {
+			if entry.parent == os.Getpid() {
 				k.marked[entry.pid] = entry.prey
 			}
 			if !yield(entry.prey, nil) {
@@ -106,15 +146,15 @@ func (k *keeper) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ownChildren lists the children of this process: of each of its threads, because the kernel gives an orphan to any of them.
-func ownChildren() ([]int, error) {
-	threads, err := os.ReadDir("/proc/self/task")
+// childrenOf lists the children of a process: of each of its threads, because the kernel gives an orphan to any of them.
+func childrenOf(pid string) ([]int, error) {
+	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {
 		return nil, fmt.Errorf("list threads: %w", err)
 	}
 	var children []int
 	for _, thread := range threads {
-		list, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
+		list, err := os.ReadFile("/proc/" + pid + "/task/" + thread.Name() + "/children")
 		if err != nil {
 			return nil, fmt.Errorf("list children: %w", err)
 		}

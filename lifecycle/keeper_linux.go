@@ -24,10 +24,8 @@ type keeper struct {
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
 
-	leader int // 0 once it was waited for
-	marked map[int]prey
-	// spared are those that ended by themselves although they were about to be killed.
-	spared map[prey]bool
+	leader int          // 0 once it was waited for
+	marked map[int]prey // the children that are about to be killed, until they were waited for
 }
 
 // keeperPatience bounds the kill after the sidecar's death.
@@ -53,7 +51,7 @@ func RunKeeper() int {
 		return complain(err)
 	}
 	conn := os.NewFile(keeperFD, "sidecar")
-	k := &keeper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]prey{}, spared: map[prey]bool{}}
+	k := &keeper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]prey{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.refuse("become subreaper", err)
 		return 1
@@ -217,12 +215,7 @@ func (k *keeper) changed(pid int, status syscall.WaitStatus) {
 		}
 		return
 	}
-	if victim, ok := k.marked[pid]; ok {
-		delete(k.marked, pid)
-		if !status.Signaled() || status.Signal() != unix.SIGKILL {
-			k.spared[victim] = true
-		}
-	}
+	delete(k.marked, pid)
 	if pid == k.leader {
 		k.leader = 0
 		_ = k.reports.Encode(keeperReport{Ended: &status})

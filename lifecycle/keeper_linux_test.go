@@ -386,3 +386,31 @@ func TestKeeper_IsSmall(t *testing.T) {
 		}
 	}
 }
+
+func TestKeeper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
+	t.Parallel()
+	command := helper("tree", "3")
+	pids := startReady(command)
+	t.Cleanup(func() { _ = command.Wait() })
+	k := &keeper{}
+	for name, list := range map[string]func() ([]processEntry, error){"lists": k.below, "table": k.belowByTable} {
+		found, err := list()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		below := map[int]processEntry{}
+		for _, entry := range found {
+			below[entry.pid] = entry
+		}
+		for _, pid := range pids {
+			if entry, ok := below[pid]; !ok || entry.dead || entry.birth == 0 {
+				t.Errorf("%s: process %d is %+v", name, pid, entry)
+			}
+		}
+	}
+	for _, pid := range pids {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+}
