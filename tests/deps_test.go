@@ -17,14 +17,15 @@ import (
 var mayImport = map[string][]string{
 	"platform/policy":       {},
 	"rpc/protocol":          {},
-	"lifecycle":             {},
+	"lifecycle":             {"lifecycle/libsystem"},
+	"lifecycle/libsystem":   {},
 	"platform":              {"platform/policy", "lifecycle"},
 	"platform/linux":        {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets", "lifecycle"},
 	"platform/linux/notify": {},
 	// sockets decides what notify is asked about connecting.
 	"platform/linux/sockets":           {"platform/linux/notify"},
 	"platform/linux/notify/notifytest": {},
-	"platform/darwin":                  {"platform", "platform/policy", "lifecycle"},
+	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
 	"settings":                         {"platform/policy"},
 	"spawn":                            {"platform", "platform/policy", "lifecycle"},
