@@ -1,0 +1,32 @@
+package darwin
+
+// service is a service of another process that sessions may ask for by its Mach name, and what goes without it.
+type service struct{ name, reason string }
+
+// baseServices answer questions and act for nobody. Whatever starts programs or opens files for its callers is not here, and must not
+// be: launchservicesd, lsd, coreservicesd, AppleEvents, the authorization trampoline, the window server, the pasteboard. A session would
+// act outside of its sandbox through them.
+var baseServices = []service{
+	{"com.apple.system.opendirectoryd.libinfo", "getpwuid(3), getaddrinfo(3)"},
+	{"com.apple.system.opendirectoryd.membership", "getgrouplist(3), initgroups"},
+	{"com.apple.system.DirectoryService.libinfo_v1", "the older name of the same"},
+	{"com.apple.system.notification_center", "notify(3): changes of time zone and network"},
+	{"com.apple.logd", "os_log(3)"},
+	{"com.apple.system.logger", "syslog(3)"},
+	{"com.apple.bsd.dirhelper", "confstr(3): the user's temporary directory"},
+	{"com.apple.cfprefsd.agent", "CFPreferences, for the process's own"},
+	{"com.apple.cfprefsd.daemon", "CFPreferences, for the machine's"},
+	{"com.apple.FSEvents", "watchers of files: webpack, jest, watchman"},
+	{"com.apple.PowerManagement.control", "the JVM asks for the state of power at its start"},
+}
+
+// networkServices are needed for names and certificates.
+var networkServices = []service{
+	{"com.apple.trustd", "certificates: every TLS client in Go asks here"},
+	{"com.apple.trustd.agent", "certificates of the user"},
+	{"com.apple.SystemConfiguration.DNSConfiguration", "which servers to ask for names"},
+	{"com.apple.SystemConfiguration.configd", "proxies and interfaces"},
+	{"com.apple.networkd", "the system's own network stack"},
+	{"com.apple.nehelper", "network extensions: VPNs"},
+	{"com.apple.dnssd.service", "names by multicast"},
+}

@@ -1,0 +1,288 @@
+package darwin
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func resolve(t *testing.T, plan Plan, files Files) Scene {
+	t.Helper()
+	scene, missing, err := plan.Resolve(files)
+	if err != nil || missing != nil {
+		t.Fatalf("missing %v, %v", missing, err)
+	}
+	return scene
+}
+
+func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
+	t.Parallel()
+	plan := Plan{
+		Grants:    []Grant{{Path: "/users/U/p", Access: policy.ReadWrite}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
+		Protected: []Path{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode/settings.json"},
+		Sockets:   []Path{"/private/var/run/Docker.sock"},
+	}
+	scene := resolve(t, plan, mac())
+	want := []ResolvedGrant{
+		{Real: Real{"/Users/u/p", true}, Access: policy.ReadWrite}, {Real: Real{"/Users/u/p/main.go", false}, Access: policy.Read},
+	}
+	if !slices.Equal(scene.Grants, want) {
+		t.Errorf("grants: %v", scene.Grants)
+	}
+	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"}, {"/Users/u/p/.VSCode/settings.json", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
+		t.Errorf("protected: %v", scene.Protected)
+	}
+	if want := []string{"/private/var/run/docker.sock"}; !slices.Equal(scene.Sockets, want) {
+		t.Errorf("sockets: %v", scene.Sockets)
+	}
+	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.VSCode", "/Users/u/p"}, {"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
+		t.Errorf("pinned: %v", scene.Pinned)
+	}
+}
+
+func TestResolve_WhatCannotBeGrantedIsSaid(t *testing.T) {
+	t.Parallel()
+	disk := mac()
+	disk.add("-> /Users/u/.ssh", "/Users/u/p/innocent")
+	plan := Plan{
+		Grants: []Grant{
+			{Path: "/no/such", Access: policy.Read},
+			{Path: "/Users/u/p/main.go/below", Access: policy.Read},
+			{Path: "/Users/u/p/innocent/id_rsa", Access: policy.Read}, // has become a symlink since the policy was compiled
+			{Path: "/tmp/x", Access: policy.Read},
+			{Path: "/Users/u/../v", Access: policy.Read},
+			{Path: "/Users/u/", Access: policy.Read},
+			{Path: "relative", Access: policy.Read},
+			{Path: "/a\x00b", Access: policy.Read},
+		},
+		Sockets: []Path{"/private/var/run/none.sock"},
+	}
+	scene, missing, err := plan.Resolve(disk)
+	if err != nil || len(scene.Grants) != 0 || len(scene.Sockets) != 0 || len(missing) != len(plan.Grants)+1 {
+		t.Fatalf("%v, %v, %v", scene.Grants, missing, err)
+	}
+	for i, m := range missing[:len(plan.Grants)] {
+		if m.Path != string(plan.Grants[i].Path) || m.Reason == "" {
+			t.Errorf("%+v", m)
+		}
+	}
+	plan.Grants = []Grant{{Path: "/no/such", Access: policy.Read, Required: true}}
+	if _, _, err := plan.Resolve(disk); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a required grant that is missing: %v", err)
+	}
+}
+
+// failing is a disk on which some paths cannot be looked at.
+type failing struct {
+	disk
+	at string
+}
+
+func (f failing) Real(name string) (Real, error) {
+	if policy.Contains(f.at, name) {
+		return Real{}, &fs.PathError{Op: "find", Path: name, Err: syscall.EACCES}
+	}
+	return f.disk.Real(name)
+}
+
+func TestResolve_WhatCannotBeRefusedIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, plan := range []Plan{
+		{Protected: []Path{"/Users/u/p/.git/hooks"}},
+		{Protected: []Path{"/Users/u/p/.git/none"}},
+		{Closed: []Path{"/Users/u/p/.git"}},
+		{Fixed: []Path{"/Users/u/p/.git/config"}},
+	} {
+		if scene, _, err := plan.Resolve(failing{mac(), "/Users/u/p/.git"}); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%+v: %+v, %v", plan, scene, err)
+		}
+		if _, _, err := plan.Resolve(mac()); err != nil {
+			t.Errorf("%+v: %v", plan, err)
+		}
+	}
+	for _, name := range []Path{"/Users/u/p/../x", "x", "/a\x00b"} {
+		if scene, _, err := (Plan{Protected: []Path{name}}).Resolve(mac()); err == nil {
+			t.Errorf("%q: %+v", name, scene)
+		}
+	}
+}
+
+func TestResolve_FollowsSymlinksToWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	disk := mac()
+	disk.add("-> ../store/git", "/Users/u/p/sub/.git")
+	disk.add("dir", "/Users/u/p/store/git/hooks")
+	disk.add("-> /Users/u/p/store", "/Users/u/p/Alias")
+	disk.add("-> loop", "/Users/u/p/loop")
+	plan := Plan{
+		Grants:    []Grant{{Path: "/Users/u/p", Access: policy.ReadWrite}},
+		Protected: []Path{"/Users/u/p/sub/.git/hooks", "/Users/u/p/alias/git/new"},
+	}
+	scene := resolve(t, plan, disk)
+	want := []Name{
+		{"/Users/u/p/sub/.git", "/Users/u/p/sub/.git"},
+		{"/Users/u/p/store/git/hooks", "/Users/u/p/store/git/hooks"},
+		{"/Users/u/p/Alias", "/Users/u/p/Alias"},
+		{"/Users/u/p/store/git/new", "/Users/u/p/store/git"},
+	}
+	if !slices.Equal(scene.Protected, want) {
+		t.Errorf("protected: %v", scene.Protected)
+	}
+	for _, dir := range []string{"/Users/u/p/sub", "/Users/u/p/store", "/Users/u/p/store/git"} {
+		if !slices.Contains(scene.Pinned, Name{dir, dir}) {
+			t.Errorf("%s is not pinned: %v", dir, scene.Pinned)
+		}
+	}
+	if _, _, err := (Plan{Protected: []Path{"/Users/u/p/loop/x"}}).Resolve(disk); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a loop: %v", err)
+	}
+	// A symlink that is itself protected stays what it is.
+	scene = resolve(t, Plan{Protected: []Path{"/Users/u/p/sub/.git"}}, disk)
+	if want := []Name{{"/Users/u/p/sub/.git", "/Users/u/p/sub/.git"}}; !slices.Equal(scene.Protected, want) {
+		t.Errorf("protected: %v", scene.Protected)
+	}
+}
+
+func TestPlan_ArrivesByteForByte(t *testing.T) {
+	t.Parallel()
+	plan := Translate(everyday(), host)
+	plan.Grants = append(plan.Grants, Grant{Path: "/a\xff\n\"b", Access: policy.Device})
+	data, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Plan
+	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, plan) {
+		t.Errorf("%+v arrives as %+v, %v", plan, back, err)
+	}
+}
+
+func TestTranslate_CanaryIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rules []policy.Rule
+		want  string
+	}{
+		{nil, "/Users"},
+		{[]policy.Rule{grantRule("/Users", policy.Read)}, "/Library"},
+		{[]policy.Rule{grantRule("/Users", policy.Write)}, "/Users"},
+		{[]policy.Rule{grantRule("/", policy.Read)}, ""},
+	} {
+		plan := Translate(&policy.Policy{Restricted: true, Rules: test.rules}, Host{})
+		if plan.Canary != test.want {
+			t.Errorf("%v: %q, want %q", test.rules, plan.Canary, test.want)
+		}
+		if plan.Canary != "" && ask(t, profileOf(t, plan, mac()), file("file-read-data", plan.Canary)) {
+			t.Errorf("%v: the canary %q is open", test.rules, plan.Canary)
+		}
+	}
+}
+
+// anywhere is a disk on which every path exists, as it is written.
+type anywhere struct{}
+
+func (anywhere) Real(name string) (Real, error) {
+	return Real{name, !strings.HasSuffix(name, "f")}, nil
+}
+func (anywhere) Follow(name string) (string, error) { return name, nil }
+
+// No name of a file changes what the text says, what it means for any other file, or how many rules there are.
+func FuzzProfile_NamesStayNames(f *testing.F) {
+	f.Add("p", "q")
+	f.Add(`x") (allow file-read* (subpath "/`, `y")) ; `)
+	f.Add("(param \"GRANT_1\")", "\n(allow default)\n")
+	f.Add("\u00fcber", "\xff\xfe")
+	f.Add(`\`, `"`)
+	f.Add(".*", "[^/]*|(a)")
+	plain := fuzzed(f, "first", "second")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		if strings.Contains(first+second, "\x00") || !isName(first) || !isName(second) || first == second || second == "leaf" {
+			t.Skip()
+		}
+		profile := fuzzed(t, first, second)
+		if shape(profile.Text) != shape(plain.Text) || len(profile.Parameters) != len(plain.Parameters) {
+			t.Fatalf("%q and %q change the text:\n%s", first, second, profile.Text)
+		}
+		if faults := unsound(profile); faults != nil {
+			t.Fatalf("%q, %q: %v", first, second, faults)
+		}
+		for _, test := range []struct {
+			q    question
+			want bool
+		}{
+			{file("file-read-data", "/Users/u/"+first+"/leaf"), true},
+			{file("file-write-create", "/Users/u/"+first+"/leaf"), true},
+			{file("file-write-create", "/Users/u/"+first+"/"+second+"/x"), false},
+			{file("file-write-unlink", "/Users/u/"+first+"/"+second), false},
+			{file("file-write-unlink", "/Users/u/"+first), false},
+			{file("file-read-data", "/Users/u/"+second+"-/x"), false},
+			{file("file-read-data", "/private/var/db/secret"), false},
+			{file("process-exec", "/Users/u/other"), false},
+		} {
+			if strings.HasPrefix(second+"-", first) && strings.HasPrefix(test.q.attributes["path"], "/Users/u/"+first) {
+				continue // one name begins with the other
+			}
+			if got := ask(t, profile, test.q); got != test.want {
+				t.Errorf("%q, %q: %s: %t", first, second, test.q, got)
+			}
+		}
+	})
+}
+
+// isName reports whether a text can be the name of a directory.
+func isName(text string) bool {
+	return text != "" && text != "." && text != ".." && !strings.Contains(text, "/") && !strings.HasSuffix(text, "f")
+}
+
+func fuzzed(t testing.TB, first, second string) Profile {
+	return profileOf(t, Plan{
+		Grants:      []Grant{{Path: Path("/Users/u/" + first), Access: policy.ReadWrite}},
+		Protected:   []Path{Path("/Users/u/" + first + "/" + second)},
+		Sockets:     []Path{Path("/Users/u/" + second + "/socket")},
+		Closed:      []Path{Path("/Users/u/closed-" + second)},
+		Fingerprint: lifecycle.SessionFingerprint{ID: "1", Dir: "/Users/u/mark-" + second},
+	}, anywhere{})
+}
+
+// shape leaves out the numbers of parameters, and the rules for directories above, of which two names may share some.
+func shape(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "ANCESTOR") {
+			b.WriteString(strings.Map(func(r rune) rune {
+				if r >= '0' && r <= '9' {
+					return '0'
+				}
+				return r
+			}, line))
+		}
+	}
+	return b.String()
+}
+
+func TestAnyCase(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name Name
+		want string
+	}{
+		{Name{"/p/.git", "/p"}, `^/p/\.[gG][iI][tT]$`},
+		{Name{"/.x+y", "/"}, `^/\.[xX]\+[yY]$`},
+		{Name{"/Zo\u00eb/\u00fc b", "/Zo\u00eb"}, `^/Zo[^/]*/[^/]* [bB]$`},
+		{Name{"/a\tb/c\n", "/a\tb"}, `^/a[^/]b/[cC][^/]$`},
+		{Name{"/a\xff/b", "/a\xff"}, `^/a[^/]*/[bB]$`},
+		{Name{`/a"b(c)[d]\e/F`, `/a"b(c)[d]\e`}, `^/a"b\(c\)\[d\]\\e/[fF]$`},
+	} {
+		if got := anyCase(test.name, "$"); got != test.want {
+			t.Errorf("%q: %s, want %s", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package darwin
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// The sections of a profile that depend on the policy.
+
+// The operations of a refusal: the wildcard, and those beneath it that some grant names.
+const (
+	allReads    = "file-read* file-read-data file-read-metadata file-test-existence"
+	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-ioctl"
+	allSockets  = "network-outbound network-bind"
+	allExecutes = "process-exec* file-map-executable"
+)
+
+// grants add up along a path, in whatever order they stand. Reading does not include executing; writing a directory includes making
+// sockets in it, but not connecting to those of others there.
+func grants(w *writer, s *Scene) {
+	for _, grant := range s.Grants {
+		below := w.below("GRANT", grant.Real)
+		var operations []string
+		for _, pair := range []struct {
+			access     policy.Access
+			operations string
+		}{
+			{policy.Read, "file-read* file-test-existence"},
+			{policy.Write, "file-write* file-link"},
+			{policy.Execute, allExecutes},
+			{policy.Device, "file-ioctl"},
+		} {
+			if grant.Access.Has(pair.access) {
+				operations = append(operations, pair.operations)
+			}
+		}
+		w.line("(allow %s %s)", strings.Join(operations, " "), below)
+		if grant.Access.Has(policy.Write) {
+			w.line("(allow network-bind (local unix-socket %s))", below)
+		}
+	}
+}
+
+// protectedPaths: what is protected, and the names that lead to it.
+func protectedPaths(w *writer, s *Scene) {
+	for _, name := range slices.Concat(s.Protected, s.Fixed) {
+		key := w.parameter("PROTECTED", name.Path)
+		w.line("(deny "+allWrites+" (subpath %s))", key)
+		w.line("(deny network-bind (local unix-socket (subpath %s)))", key)
+		if name.Absent() {
+			w.line("(deny "+allWrites+" (regex %s))", w.parameter("PROTECTED", anyCase(name, "(/.*)?$")))
+		}
+	}
+	for _, name := range s.Pinned {
+		if !name.Absent() {
+			w.line("(deny file-write-unlink (literal %s))", w.parameter("PINNED", name.Path))
+			continue
+		}
+		w.line("(deny file-write-create file-write-unlink (regex %s))", w.parameter("PINNED", anyCase(name, "$")))
+	}
+}
+
+// anyCase is a pattern for a path that does not exist yet: most disks take .GIT for .git. Of characters that are not ASCII the pattern
+// says only that there may be some: their forms are many, and Apple's compiler is not to be given any.
+func anyCase(name Name, end string) string {
+	var b strings.Builder
+	b.WriteString("^")
+	put := func(text string, letter func(r rune) string) {
+		for _, r := range text {
+			switch {
+			case r >= 0x80:
+				b.WriteString("[^/]*")
+			case r < 0x20 || r == 0x7f:
+				b.WriteString("[^/]")
+			default:
+				b.WriteString(letter(r))
+			}
+		}
+	}
+	exists := strings.TrimSuffix(name.Exists, "/") // of the root nothing
+	put(exists, func(r rune) string { return regexp.QuoteMeta(string(r)) })
+	put(strings.TrimPrefix(name.Path, exists), func(r rune) string {
+		lower, upper := strings.ToLower(string(r)), strings.ToUpper(string(r))
+		if lower == upper {
+			return regexp.QuoteMeta(lower)
+		}
+		return "[" + lower + upper + "]"
+	})
+	b.WriteString(end)
+	return b.String()
+}
+
+// network: IP alone is named, because a rule without filter would open every Unix socket too. Names are asked of mDNSResponder.
+func network(w *writer, s *Scene) {
+	if !s.Network.Allowed {
+		for _, port := range s.Network.LocalPorts {
+			w.line(`(allow network-outbound (remote ip "localhost:%d"))`, port)
+		}
+		return
+	}
+	w.line("(allow network-outbound (remote ip))")
+	w.line("(allow network-bind (local ip))")
+	w.line("(allow network-inbound (local ip))") // listen(2)
+	w.line("(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)))")
+	w.line(`(allow network-outbound (remote unix-socket (path-literal "/private/var/run/mDNSResponder")))`)
+}
+
+// sockets: those that are granted, and the session's own.
+func sockets(w *writer, s *Scene) {
+	for _, socket := range s.Sockets {
+		w.line("(allow network-outbound (remote unix-socket (path-literal %s)))", w.parameter("SOCKET", socket))
+	}
+	for _, grant := range s.Grants {
+		if grant.Private && grant.Access.Has(policy.Write) {
+			w.line("(allow network-outbound (remote unix-socket %s))", w.below("PRIVATE", grant.Real))
+		}
+	}
+}
+
+// ownState: a session must not command the sidecar, nor see what belongs to other sessions. What it has there itself is opened again.
+func ownState(w *writer, s *Scene) {
+	for _, dir := range s.Closed {
+		key := w.parameter("CLOSED", dir.Path)
+		w.line("(deny "+allReads+" "+allWrites+" "+allExecutes+" (subpath %s))", key)
+		w.line("(deny network-outbound (remote unix-socket (subpath %s)))", key)
+		w.line("(deny network-bind (local unix-socket (subpath %s)))", key)
+		for _, grant := range s.Grants {
+			if !grant.Private || !policy.Contains(dir.Path, grant.Path) {
+				continue
+			}
+			for above := path.Dir(grant.Path); policy.Contains(dir.Path, above); above = path.Dir(above) {
+				w.line("(allow file-read-metadata file-test-existence (literal %s))", w.parameter("OWN", above))
+			}
+			own := w.below("OWN", grant.Real)
+			w.line("(allow file-read* file-read-data file-read-metadata file-test-existence file-write* file-write-create file-write-data " +
+				"file-write-unlink file-link " + allExecutes + " " + own + ")")
+			w.line("(allow network-outbound (remote unix-socket " + own + "))")
+			w.line("(allow network-bind (local unix-socket " + own + "))")
+			w.line("(deny file-write-unlink (literal %s))", w.parameter("OWN", grant.Path))
+		}
+	}
+}
+
+// fingerprint: in an open profile the allowed sides would need no rule; it is written out so that both profiles end alike. A session that
+// could write the directory could make itself unrecognisable.
+func fingerprint(w *writer, s *Scene) {
+	if dir := s.Fingerprint.Dir; dir != "" {
+		w.line("(deny "+allReads+" "+allWrites+" (subpath %s))", w.parameter("MARK", dir))
+	}
+	for _, mark := range s.Fingerprint.Marks() {
+		operations, filter := "mach-lookup", "global-name"
+		if mark.Medium == lifecycle.ByPath {
+			operations, filter = "file-read* file-read-data file-read-metadata file-test-existence", "subpath"
+		}
+		w.line("(deny %s (%s %s))", operations, filter, w.parameter("MARK", mark.Denied))
+		w.line("(allow %s (%s %s))", operations, filter, w.parameter("MARK", mark.Allowed))
+	}
+}
+
+// ancestors are the directories above whatever is granted or connected to, and the working directory with those above it, each once.
+func (s *Scene) ancestors() []string {
+	seen := map[string]bool{}
+	add := func(name string) {
+		for dir := path.Dir(name); dir != "/" && dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+		}
+	}
+	for _, grant := range s.Grants {
+		add(grant.Path)
+	}
+	for _, socket := range s.Sockets {
+		add(socket)
+	}
+	if s.WorkDir != "" {
+		add(path.Join(s.WorkDir, "x")) // getcwd(3), also where the directory itself is closed
+	}
+	var list []string
+	for dir := range seen {
+		list = append(list, dir)
+	}
+	slices.Sort(list)
+	return list
+}
