@@ -41,6 +41,13 @@ func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
 	platformtest.Run(t, Backend{namespaces: &namespaces{why: "switched off"}}, features(abi))
 }
 
+// The same table is put to the evaluator of Seatbelt profiles, in package darwin.
+func TestBackend_AnswersAsTheTableSays(t *testing.T) {
+	t.Parallel()
+	requireLandlock(t)
+	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, Backend{}))
+}
+
 // older is the backend on a kernel with an older version of the ABI: every kernel takes the rulesets of its predecessors.
 type older struct {
 	Backend
