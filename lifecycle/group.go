@@ -9,6 +9,8 @@ import (
 const (
 	MechanismCgroup       = "cgroup"
 	MechanismSubreaper    = "subreaper"
+	MechanismSeatbelt     = "seatbelt"
+	MechanismDescent      = "parent_unique_id"
 	MechanismProcessGroup = "process_group"
 )
 

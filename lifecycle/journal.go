@@ -41,6 +41,32 @@ type record struct {
 	Ended int `json:"ended,omitempty"`
 	// Remove is a directory below the state directory.
 	Remove string `json:"remove,omitempty"`
+	// Mark is the id of a session's fingerprint, MarkDir its directory: processes that carry it are to be killed.
+	Mark    string `json:"mark,omitempty"`
+	MarkDir string `json:"markDir,omitempty"`
+	// Relative is a process of the session of Mark, since the start of the machine that Boot names: what descends from it is to be killed.
+	Relative uint64 `json:"relative,omitempty"`
+	Boot     string `json:"boot,omitempty"`
+	// Unmark is a fingerprint that nobody carries any more.
+	Unmark string `json:"unmark,omitempty"`
+}
+
+// marked is what a journal says of one fingerprint.
+type marked struct {
+	fingerprint SessionFingerprint
+	relatives   []uint64
+	boot        string
+}
+
+// add takes in what one line says.
+func (m *marked) add(r record) {
+	m.fingerprint.ID = r.Mark
+	if r.MarkDir != "" {
+		m.fingerprint.Dir = r.MarkDir
+	}
+	if r.Relative != 0 {
+		m.relatives, m.boot = append(m.relatives, r.Relative), r.Boot
+	}
 }
 
 const (
@@ -164,6 +190,7 @@ func settle(ctx context.Context, file *os.File, path string) error {
 func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 	var cgroups, dirs []string
 	sessions, keepers := map[int]string{}, map[int]string{}
+	marks := map[string]*marked{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var r record
@@ -182,6 +209,13 @@ func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 			delete(keepers, r.Ended)
 		case r.Remove != "":
 			dirs = append(dirs, r.Remove)
+		case r.Mark != "":
+			if marks[r.Mark] == nil {
+				marks[r.Mark] = &marked{}
+			}
+			marks[r.Mark].add(r)
+		case r.Unmark != "":
+			delete(marks, r.Unmark)
 		}
 	}
 	failures := []error{lines.Err()}
@@ -190,6 +224,9 @@ func carryOut(ctx context.Context, file *os.File, stateDir string) error {
 	}
 	for pid, start := range keepers {
 		failures = append(failures, endKeeper(ctx, pid, start))
+	}
+	for _, m := range marks {
+		failures = append(failures, endMarked(ctx, *m))
 	}
 	for sid, start := range sessions {
 		// A session id is not given away while a process of the session lives. If the leader's start time is another, all of them were gone,

@@ -14,3 +14,16 @@ func endCgroup(_ context.Context, dir string) error {
 func endKeeper(_ context.Context, pid int, _ string) error {
 	return fmt.Errorf("end keeper %d: this system has none", pid)
 }
+
+// endMarked kills whoever carries a dead sidecar's fingerprint, and whoever descends from those that it knew.
+func endMarked(ctx context.Context, m marked) error {
+	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: ownProcesses}
+	boot, err := bootID()
+	if err == nil && boot == m.boot { // or the numbers are those of other processes
+		group.kin = newFamily(identify, m.relatives...)
+	}
+	if _, err := group.hunt(0).converge(ctx); err != nil {
+		return fmt.Errorf("end session %s: %w", m.fingerprint.ID, err)
+	}
+	return nil
+}

@@ -17,9 +17,14 @@ func processTable() ([]processEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
+	return entriesOf(procs)
+}
+
+func entriesOf(procs []unix.KinfoProc) ([]processEntry, error) {
 	var table []processEntry
 	for i := range procs {
 		entry := entryOf(&procs[i])
+		var err error
 		entry.session, err = unix.Getsid(entry.pid)
 		if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) { // ended since, or another user's
 			return nil, fmt.Errorf("list processes: %w", err)

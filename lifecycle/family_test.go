@@ -1,0 +1,155 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// village is a made-up machine on which processes descend from each other.
+type village struct {
+	born  uint64
+	alive map[int]kinsman // by process id
+	tally int             // of the last process id given away
+}
+
+func newVillage() *village { return &village{alive: map[int]kinsman{}} }
+
+// fork makes a child of a process; of 0, one from elsewhere.
+func (v *village) fork(parent int) int {
+	v.tally++
+	return v.forkAs(v.tally, parent)
+}
+
+func (v *village) forkAs(pid, parent int) int {
+	v.born++
+	v.alive[pid] = kinsman{self: v.born, parent: v.alive[parent].self}
+	return pid
+}
+
+func (v *village) end(pids ...int) {
+	for _, pid := range pids {
+		delete(v.alive, pid)
+	}
+}
+
+func (v *village) identify(pid int) (kinsman, error) {
+	who, ok := v.alive[pid]
+	if !ok {
+		return kinsman{}, fmt.Errorf("identify %d: %w", pid, syscall.ESRCH)
+	}
+	return who, nil
+}
+
+func (v *village) table() []processEntry {
+	var table []processEntry
+	for pid := range v.alive {
+		table = append(table, processEntry{prey: prey{pid: pid}})
+	}
+	return table
+}
+
+// mustBe looks once.
+func (v *village) mustBe(t *testing.T, f *family, want ...int) {
+	t.Helper()
+	members, err := f.members(v.table())
+	if got := slices.Sorted(maps.Keys(members)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("members are %v, want %v; %v", got, want, err)
+	}
+}
+
+func TestFamily_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
+	t.Parallel()
+	v := newVillage()
+	stranger, leader := v.fork(0), v.fork(0)
+	f := newFamily(v.identify)
+	if err := f.follow(leader); err != nil {
+		t.Fatal(err)
+	}
+	v.fork(stranger)
+	child := v.fork(leader)
+	v.mustBe(t, f, leader, child)
+	daemon := v.fork(child)
+	v.end(leader, child) // the daemon is init's now
+	v.mustBe(t, f, daemon)
+	heir := v.fork(daemon)
+	v.mustBe(t, f, daemon, heir)
+	grandchildren := []int{v.fork(heir), v.fork(heir)}
+	v.end(daemon, heir)
+	v.mustBe(t, f, grandchildren...)
+}
+
+// A number that is used again names another process.
+func TestFamily_IsNotFooledByNumbers(t *testing.T) {
+	t.Parallel()
+	v := newVillage()
+	stranger, leader := v.fork(0), v.fork(0)
+	f := newFamily(v.identify)
+	if err := f.follow(leader); err != nil {
+		t.Fatal(err)
+	}
+	v.mustBe(t, f, leader)
+	v.end(leader)
+	v.forkAs(leader, stranger)
+	v.mustBe(t, f)
+	v.mustBe(t, f)
+}
+
+// Known is never more than the last looks have seen: a session may start millions of processes.
+func TestFamily_ForgetsTheDead(t *testing.T) {
+	t.Parallel()
+	v := newVillage()
+	leader := v.fork(0)
+	f := newFamily(v.identify)
+	if err := f.follow(leader); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		child := v.fork(leader)
+		v.mustBe(t, f, leader, child)
+		v.end(child)
+	}
+	if len(f.known) > forgetAfter+2 {
+		t.Errorf("%d are remembered", len(f.known))
+	}
+	// A child that is in no table during one look, being in the middle of its fork, is found at the next, although its parent has ended.
+	parent := v.fork(leader)
+	v.mustBe(t, f, leader, parent)
+	late := v.fork(parent)
+	hidden := v.alive[late]
+	v.end(parent, late)
+	v.mustBe(t, f, leader)
+	v.alive[late] = hidden
+	v.mustBe(t, f, leader, late)
+}
+
+func TestFamily_TellsOfEachMemberOnceBeforeItCounts(t *testing.T) {
+	t.Parallel()
+	v := newVillage()
+	leader := v.fork(0)
+	var noted []uint64
+	f := newFamily(v.identify)
+	f.note = func(ids []uint64) error { noted = append(noted, ids...); return nil }
+	if err := f.follow(leader); err != nil {
+		t.Fatal(err)
+	}
+	v.fork(v.fork(leader))
+	for range 3 {
+		v.mustBe(t, f, 1, 2, 3)
+	}
+	if !slices.Equal(noted, []uint64{1, 2, 3}) {
+		t.Errorf("noted %v", noted)
+	}
+	full := errors.New("disk is full")
+	f.note = func([]uint64) error { return full }
+	v.fork(leader)
+	if members, err := f.members(v.table()); !errors.Is(err, full) || len(members) != 4 {
+		t.Errorf("members %v, error %v", members, err)
+	}
+	if err := f.follow(99); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("a process that is not there: %v", err)
+	}
+}

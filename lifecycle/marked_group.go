@@ -1,0 +1,223 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"sync"
+)
+
+// Marked is a group whose processes can be recognised by the sandbox that they are in.
+type Marked interface {
+	Group
+	// Fingerprint is what the sandbox of the leader is to hold.
+	Fingerprint() SessionFingerprint
+	// Recognise proves that the fingerprint can be read. The leader must have been confined, and not have executed anything. Where it
+	// returns nil, Tracking has its guarantee from then on; otherwise the error stands in its detail.
+	Recognise() error
+}
+
+// markedGroup is held together by a fingerprint, where the leader's sandbox has one, and beside it by whatever else is known of descent.
+type markedGroup struct {
+	sessionGroup
+	fingerprint SessionFingerprint
+	// carries tells whether a process carries the fingerprint.
+	carries func(f SessionFingerprint, pid int) (bool, error)
+	// table lists this user's processes.
+	table func() ([]processEntry, error)
+	kin   *family
+
+	proofMu sync.Mutex // guards proved and doubt
+	proved  bool
+	doubt   error
+}
+
+func (g *markedGroup) Fingerprint() SessionFingerprint { return g.fingerprint }
+
+// Recognise reads the leader's fingerprint and its own, which must be as different as they are. A call that read its arguments from the wrong
+// place, say, would answer alike about both, and a sweep would find nobody and call that the end.
+func (g *markedGroup) Recognise() error {
+	g.mu.Lock()
+	leader := g.sid
+	g.mu.Unlock()
+	ours, err := g.carries(g.fingerprint, leader)
+	if err == nil {
+		var stranger bool
+		if stranger, err = g.carries(g.fingerprint, os.Getpid()); err == nil && (!ours || stranger) {
+			err = fmt.Errorf("of the session's leader the system says %t, and of the sidecar %t", ours, stranger)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("recognise session by its sandbox: %w", err)
+	}
+	g.proofMu.Lock()
+	defer g.proofMu.Unlock()
+	g.proved, g.doubt = err == nil, err
+	return err
+}
+
+// Start starts the leader, and follows whom it forks from then on.
+func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+	process, err := g.sessionGroup.Start(path, argv, attr)
+	if err != nil || g.kin == nil {
+		return process, err
+	}
+	if err := g.kin.follow(process.PID()); err != nil {
+		giveUp(process)
+		return nil, err
+	}
+	return process, nil
+}
+
+// Kill does not begin with the leader's process group: by then its number may be a stranger's, and whoever is in it carries the
+// fingerprint.
+func (g *markedGroup) Kill(ctx context.Context) (int, error) {
+	g.mu.Lock()
+	sid := g.sid
+	g.mu.Unlock()
+	if sid == 0 {
+		return 0, nil
+	}
+	killed, err := g.hunt(sid).converge(ctx)
+	if err != nil {
+		err = fmt.Errorf("kill session %d: %w", sid, err)
+	}
+	return len(killed), err
+}
+
+// hunt looks for a session's processes by every means.
+func (g *markedGroup) hunt(sid int) hunt {
+	search := &search{group: g, sid: sid, chases: mostChases}
+	return hunt{
+		look:  func() iter.Seq2[prey, error] { return search.look },
+		kill:  killExactly,
+		pause: sleep,
+	}
+}
+
+const (
+	// readings is how often one look reads the table. The kernel does not list a process in the middle of its fork, nor one that ends while
+	// the list is made: a chain of processes that fork and exit at full speed is in many readings, but not in each.
+	readings = 5
+	// mostChases bounds how many looks may be taken for the next link of such a chain alone, because somebody vanished before he could be
+	// asked about. On a busy machine it is mostly strangers who come and go.
+	mostChases = 64
+)
+
+// search is one hunt's way of looking.
+type search struct {
+	group  *markedGroup
+	sid    int
+	chases int
+
+	// Of one look:
+	handed   map[int]bool
+	asked    map[prey]bool
+	vanished []prey
+	unknown  []error
+}
+
+func (s *search) look(yield func(prey, error) bool) {
+	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[prey]bool{}, nil, nil
+	for range readings {
+		table, err := s.group.table()
+		if err != nil {
+			s.unknown = append(s.unknown, err)
+			break
+		}
+		// The youngest first: they are the ones that may be gone before they are asked about.
+		slices.SortStableFunc(table, func(a, b processEntry) int { return cmp.Compare(b.birth, a.birth) })
+		if !s.byMark(table, yield) || !s.byDescent(table, yield) {
+			return
+		}
+	}
+	if len(s.vanished) > 0 && s.chases > 0 {
+		s.chases--
+		if !s.hand(s.vanished[0], yield) {
+			return
+		}
+	}
+	if err := errors.Join(s.unknown...); err != nil {
+		yield(prey{}, err)
+	}
+}
+
+// hand gives each process away once.
+func (s *search) hand(found prey, yield func(prey, error) bool) bool {
+	if s.handed[found.pid] {
+		return true
+	}
+	s.handed[found.pid] = true
+	return yield(found, nil)
+}
+
+// byMark asks about everybody who was not there before.
+func (s *search) byMark(table []processEntry, yield func(prey, error) bool) bool {
+	for _, entry := range table {
+		if entry.dead || entry.pid <= 1 || entry.pid == os.Getpid() || s.asked[entry.prey] {
+			continue
+		}
+		s.asked[entry.prey] = true
+		ours, err := s.group.carries(s.group.fingerprint, entry.pid)
+		switch {
+		case ours:
+			if !s.hand(entry.prey, yield) {
+				return false
+			}
+		case !exists(entry.pid): // so that no answer about it means anything
+			s.vanished = append(s.vanished, entry.prey)
+		case err != nil:
+			s.unknown = append(s.unknown, fmt.Errorf("process %d: %w", entry.pid, err))
+		}
+	}
+	return true
+}
+
+// byDescent finds relatives, and whoever is of the leader's session.
+func (s *search) byDescent(table []processEntry, yield func(prey, error) bool) bool {
+	var relatives map[int]bool
+	if s.group.kin != nil {
+		var err error
+		if relatives, err = s.group.kin.members(table); err != nil {
+			s.unknown = append(s.unknown, err)
+		}
+	}
+	for _, entry := range living(lineage(table, func(entry processEntry) bool {
+		return s.sid != 0 && entry.session == s.sid || relatives[entry.pid]
+	})) {
+		if !s.hand(entry, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *markedGroup) Tracking() Tracking {
+	g.proofMu.Lock()
+	defer g.proofMu.Unlock()
+	if g.proved {
+		return Tracking{
+			Mechanism: MechanismSeatbelt, Guarantee: true,
+			Detail: "every process of the session carries its fingerprint, inherits it and cannot take it off; at the end all that carry it are killed",
+		}
+	}
+	tracking := g.tracking
+	if g.doubt != nil {
+		tracking.Detail = fmt.Sprintf("%v; %s", g.doubt, tracking.Detail)
+	}
+	return tracking
+}
+
+// Close also ends the search for relatives.
+func (g *markedGroup) Close() error {
+	if g.kin != nil {
+		g.kin.close()
+	}
+	return errors.Join(g.note(record{Unmark: g.fingerprint.ID}), g.sessionGroup.Close())
+}

@@ -1,0 +1,180 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// towns are processes of a user, of which some carry a fingerprint.
+type towns struct {
+	table   []processEntry
+	marked  map[int]bool
+	unknown map[int]bool
+	asked   []int
+}
+
+func (w *towns) group() *markedGroup {
+	return &markedGroup{
+		sessionGroup: sessionGroup{tracking: Tracking{Mechanism: MechanismDescent, Detail: "by descent"}},
+		fingerprint:  SessionFingerprint{ID: "1"},
+		carries: func(f SessionFingerprint, pid int) (bool, error) {
+			w.asked = append(w.asked, pid)
+			if f.ID != "1" {
+				return false, errors.New("another fingerprint is asked for")
+			}
+			if w.unknown[pid] {
+				return false, ErrUnknown
+			}
+			return w.marked[pid], nil
+		},
+		table: func() ([]processEntry, error) { return w.table, nil },
+	}
+}
+
+func entry(pid, parent, session int) processEntry {
+	return processEntry{prey: prey{pid: pid, birth: uint64(pid)}, parent: parent, session: session}
+}
+
+// seen is one look of a hunt that chases nobody.
+func seen(g *markedGroup, sid int) (pids []int, err error) {
+	(&search{group: g, sid: sid}).look(func(p prey, failure error) bool {
+		if failure != nil {
+			err = failure
+			return true
+		}
+		pids = append(pids, p.pid)
+		return true
+	})
+	return pids, err
+}
+
+func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
+	t.Parallel()
+	const base = 1 << 28 // numbers that no process has
+	zombie := entry(base+6, 1, base+1)
+	zombie.dead = true
+	w := &towns{
+		table: []processEntry{
+			entry(1, 0, 1), entry(os.Getpid(), 1, 1),
+			entry(base+1, 1, base+1), // the leader
+			entry(base+2, 1, base+2), // a daemon that carries the mark
+			entry(base+3, base+2, 1), // the daemon's child, of which the kernel says nothing yet
+			entry(base+4, 1, base+4), // a stranger
+			entry(base+5, base+1, 9), // the leader's child
+			zombie,
+		},
+		marked: map[int]bool{base + 1: true, base + 2: true, 1: true, os.Getpid(): true, base + 6: true},
+	}
+	pids, err := seen(w.group(), base+1)
+	slices.Sort(pids)
+	if want := []int{base + 1, base + 2, base + 5}; err != nil || !slices.Equal(pids, want) {
+		t.Errorf("seen %v, want %v; %v", pids, want, err)
+	}
+	if slices.Contains(w.asked, 1) || slices.Contains(w.asked, os.Getpid()) || slices.Contains(w.asked, base+6) {
+		t.Errorf("asked about init, itself or a zombie: %v", w.asked)
+	}
+	// After a crash there is no session to go by.
+	if pids, err := seen(w.group(), 0); err != nil || !slices.Equal(pids, []int{base + 2, base + 1}) {
+		t.Errorf("seen %v; %v", pids, err)
+	}
+	v := newVillage()
+	for _, pid := range []int{base + 1, base + 2, base + 4} {
+		v.forkAs(pid, 0)
+	}
+	v.forkAs(base+3, base+2)
+	g := w.group()
+	g.kin = newFamily(v.identify, v.alive[base+2].self)
+	if pids, err := seen(g, 0); err != nil || !slices.Equal(pids, []int{base + 2, base + 1, base + 3}) {
+		t.Errorf("seen %v; %v", pids, err)
+	}
+}
+
+// Nobody may say that a session has ended while there are processes that the system does not answer about.
+func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		self := os.Getppid() // somebody who exists
+		w := &towns{table: []processEntry{entry(self, 1, 1)}, unknown: map[int]bool{self: true}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.group().hunt(0).converge(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrSurvivors) {
+			t.Errorf("error is %v", err)
+		}
+		// Of a process that has ended there is no answer either, and that is an end; but not at once, because another may have taken its place.
+		gone := 1 << 28
+		w = &towns{table: []processEntry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
+		if killed, err := w.group().hunt(0).converge(t.Context()); err != nil || len(killed) > 0 {
+			t.Errorf("killed %v, %v", killed, err)
+		}
+		if looks := len(w.asked); looks != mostChases+2 {
+			t.Errorf("%d looks, want %d and two that count as empty", looks, mostChases)
+		}
+	})
+}
+
+func TestMarkedGroup_GuaranteesOnlyWhatWasRecognised(t *testing.T) {
+	t.Parallel()
+	const leader = 1 << 28
+	for name, test := range map[string]struct {
+		marked  []int
+		unknown []int
+		proved  bool
+	}{
+		"as it must be":                     {[]int{leader}, nil, true},
+		"nothing is recognised":             {nil, nil, false},
+		"everything is recognised":          {[]int{leader, os.Getpid()}, nil, false},
+		"the wrong way round":               {[]int{os.Getpid()}, nil, false},
+		"no answer about the leader":        {nil, []int{leader}, false},
+		"no answer about anybody unmarked":  {[]int{leader}, []int{os.Getpid()}, false},
+		"a call that reads arguments wrong": {nil, []int{leader, os.Getpid()}, false},
+	} {
+		w := &towns{marked: map[int]bool{}, unknown: map[int]bool{}}
+		for _, pid := range test.marked {
+			w.marked[pid] = true
+		}
+		for _, pid := range test.unknown {
+			w.unknown[pid] = true
+		}
+		g := w.group()
+		g.sid = leader
+		if before := g.Tracking(); before.Guarantee || before.Mechanism != MechanismDescent {
+			t.Errorf("%s: before the proof: %+v", name, before)
+		}
+		err := g.Recognise()
+		after := g.Tracking()
+		switch {
+		case test.proved != (err == nil), test.proved != after.Guarantee, test.proved != (after.Mechanism == MechanismSeatbelt):
+			t.Errorf("%s: %v, %+v", name, err, after)
+		case !test.proved && (!strings.Contains(after.Detail, err.Error()) || !strings.Contains(after.Detail, "by descent")):
+			t.Errorf("%s: the detail does not say why: %q", name, after.Detail)
+		}
+	}
+}
+
+func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
+	t.Parallel()
+	g := (&towns{}).group()
+	lost := errors.New("nobody knows")
+	g.kin = newFamily(func(int) (kinsman, error) { return kinsman{}, lost })
+	process, err := g.Start("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
+	if !errors.Is(err, lost) || process != nil {
+		t.Errorf("%v, %v", process, err)
+	}
+	if g.sid == 0 || running(g.sid) {
+		t.Errorf("the leader %d runs although it cannot be followed", g.sid)
+	}
+	stopped := false
+	g.kin.stop = func() { stopped = true }
+	if err := g.Close(); err != nil || !stopped {
+		t.Errorf("closed with %v; the looks have ended: %t", err, stopped)
+	}
+}

@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
+)
+
+// carriesFingerprint asks the kernel by each mark. One that is read is enough; where none is and some cannot be, the error wraps ErrUnknown.
+func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
+	var unknown error
+	for _, mark := range f.Marks() {
+		carried, err := mark.CarriedBy(func(medium Medium, argument string) Answer {
+			filter := libsystem.FilterGlobalName
+			if medium == ByPath {
+				filter = libsystem.FilterPath
+			}
+			answer, err := libsystem.Check(pid, string(medium), filter, argument)
+			switch {
+			case err != nil:
+				unknown = fmt.Errorf("%w: %w", ErrUnknown, err)
+				return Unknown
+			case answer == 0:
+				return Yes
+			}
+			return No
+		})
+		if carried {
+			return true, nil
+		}
+		if err == nil {
+			unknown = nil // this mark says no, whatever the others cannot say
+			break
+		}
+	}
+	return false, unknown
+}
+
+// identify tells a process from every other.
+func identify(pid int) (kinsman, error) {
+	identity, err := libsystem.IdentityOf(pid)
+	return kinsman{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
+}
+
+// ownProcesses lists the processes of this user. Others are not ours to kill, and the kernel may not answer about them.
+func ownProcesses() ([]processEntry, error) {
+	procs, err := unix.SysctlKinfoProcSlice("kern.proc.uid", os.Geteuid())
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	return entriesOf(procs)
+}
+
+// bootID is another after each start of the machine.
+func bootID() (string, error) {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err == nil && id == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask for this start of the machine: %w", err)
+	}
+	return id, nil
+}
+
+// makeMark makes the allowed side of the mark by path; the denied side is never made. Whoever removes the directory removes it too.
+func makeMark(f SessionFingerprint) error {
+	if f.Dir == "" {
+		return nil
+	}
+	if err := os.Mkdir(filepath.Join(f.Dir, "allow"), 0o700); err != nil {
+		return fmt.Errorf("make fingerprint: %w", err)
+	}
+	return nil
+}
