@@ -1,6 +1,12 @@
 package lifecycle
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+)
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
@@ -8,8 +14,7 @@ type Tracker struct {
 	lingerers
 }
 
-// Open finds the best mechanism by trying it, and sweeps up what dead sidecars of this user have left. It never fails: the mechanism of
-// last resort needs nothing.
+// Open sweeps up what dead sidecars of this user have left. It never fails: the mechanism of last resort needs nothing.
 func Open(options Options) *Tracker {
 	if options.StateDir != "" {
 		if err := Sweep(context.Background(), options.StateDir); err != nil {
@@ -19,11 +24,13 @@ func Open(options Options) *Tracker {
 	return &Tracker{estate: estate{options: options}}
 }
 
-// Tracking describes the mechanism that groups get.
+// Tracking describes the mechanism that groups get before anything is known of their sandbox.
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
-		Mechanism: MechanismProcessGroup,
-		Detail:    "a process that starts a session of its own (setsid, daemons) is not found again",
+		Mechanism: MechanismDescent,
+		Detail: "processes are found by whom the kernel remembers as their parent, unless that one was born and gone between two looks; " +
+			"a sandboxed session is found by its sandbox, which each proves at its start",
+		Fix: `for a guarantee in sessions that are not sandboxed, set process_tracking to "seatbelt": sudo, ps and other sandboxes do not work in them then`,
 	}
 }
 
@@ -32,7 +39,53 @@ func (t *Tracker) NewGroup(string) (Group, error) {
 	if err := t.estate.open(); err != nil {
 		return nil, err
 	}
-	return &sessionGroup{belongings: &belongings{estate: &t.estate}, tracking: t.Tracking()}, nil
+	share := &belongings{estate: &t.estate}
+	group, err := t.marked(share)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make group of processes: %w", err), share.giveBack())
+	}
+	return group, nil
+}
+
+func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
+	id := uuid.NewString()
+	dir := ""
+	if t.estate.options.StateDir != "" {
+		var err error
+		if dir, err = share.MakeDir(); err != nil {
+			return nil, err
+		}
+	}
+	fingerprint, err := NewSessionFingerprint(id, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := share.note(record{Mark: id, MarkDir: dir}); err != nil {
+		return nil, err
+	}
+	if err := makeMark(fingerprint); err != nil {
+		return nil, err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	kin := newFamily(identify)
+	kin.note = func(ids []uint64) error {
+		for _, member := range ids {
+			if err := share.note(record{Mark: id, Relative: member, Boot: boot}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := watchForks(kin, t.estate.options.logger()); err != nil {
+		return nil, err
+	}
+	return &markedGroup{
+		sessionGroup: sessionGroup{belongings: share, tracking: t.Tracking()},
+		fingerprint:  fingerprint, carries: carriesFingerprint, table: ownProcesses, kin: kin,
+	}, nil
 }
 
 // Close gives back what the tracker holds in the file system.

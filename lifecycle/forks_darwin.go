@@ -1,0 +1,109 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookInterval bounds how old what a family knows can be where the kernel tells of no fork.
+const lookInterval = time.Second
+
+// watchForks looks for new members whenever the kernel tells that one has forked, so that few are born and gone in between. It makes the
+// family's close end that. NOTE_TRACK, with which the kernel itself followed forks, is gone since Mac OS X 10.5.
+func watchForks(f *family, log *slog.Logger) error {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return fmt.Errorf("watch forks: %w", err)
+	}
+	unix.CloseOnExec(queue)
+	const wake = 1
+	event := unix.Kevent_t{Ident: wake, Filter: unix.EVFILT_USER, Flags: unix.EV_ADD | unix.EV_CLEAR}
+	if _, err := unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil); err != nil {
+		unix.Close(queue)
+		return fmt.Errorf("watch forks: %w", err)
+	}
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	var once sync.Once
+	f.stop = func() {
+		once.Do(func() {
+			close(stop)
+			event.Flags, event.Fflags = 0, unix.NOTE_TRIGGER
+			_, _ = unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil) // where it fails, the interval ends the wait
+			running.Wait()
+			unix.Close(queue)
+		})
+	}
+	running.Go(func() {
+		watched := map[int]bool{}
+		for {
+			begun := time.Now()
+			if err := watchMembers(queue, f, watched); err != nil {
+				log.Warn("a process that leaves its session may not be found again", "error", err)
+			}
+			// No more than half of the time: each look asks about every process, and a build forks thousands of times a second.
+			rest := time.NewTimer(time.Since(begun))
+			select {
+			case <-stop:
+				rest.Stop()
+				return
+			case <-rest.C:
+			}
+			var events [64]unix.Kevent_t
+			timeout := unix.NsecToTimespec(int64(lookInterval))
+			if _, err := unix.Kevent(queue, nil, events[:], &timeout); err != nil && !errors.Is(err, unix.EINTR) {
+				log.Warn("a process that leaves its session may not be found again", "error", err)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	return nil
+}
+
+// watchMembers takes one look, and has the kernel tell of every member's forks. What it is told of a member's end is only that a look is
+// due.
+func watchMembers(queue int, f *family, watched map[int]bool) error {
+	for {
+		table, err := ownProcesses()
+		if err != nil {
+			return err
+		}
+		members, err := f.members(table)
+		if err != nil {
+			return err
+		}
+		for pid := range watched {
+			if !members[pid] {
+				delete(watched, pid)
+			}
+		}
+		news := false
+		for pid := range members {
+			if watched[pid] {
+				continue
+			}
+			event := unix.Kevent_t{Ident: uint64(pid), Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD | unix.EV_CLEAR, Fflags: unix.NOTE_FORK | unix.NOTE_EXIT}
+			_, err := unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil)
+			if errors.Is(err, unix.ESRCH) {
+				continue // it has ended
+			}
+			if err != nil {
+				return fmt.Errorf("watch forks of process %d: %w", pid, err)
+			}
+			watched[pid], news = true, true
+		}
+		if !news {
+			return nil
+		}
+		// It may have forked before it was watched.
+	}
+}
