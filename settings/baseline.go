@@ -42,7 +42,8 @@ var baselines = map[string]map[string][]baselinePath{
 			"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc", "/usr/local/share", "/usr/local/etc"),
 		"system_paths.read_write": append(
 			grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
-			grantsFor(device, "/dev")...),
+			// Not /dev: it holds the user's other terminals and the disks. The session's own terminal is granted with the session.
+			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/dtracehelper", "/dev/fd")...),
 	},
 }
 

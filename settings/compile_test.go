@@ -311,6 +311,25 @@ func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 	golden(t, "default_darwin.golden", describePolicy(&c.Policy))
 }
 
+func TestCompile_ProcessTrackingIsForMacsAlone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		platform, user, project string
+		want                    bool
+	}{
+		{"darwin", `{"process_tracking": "seatbelt"}`, "", true},
+		{"darwin", `{"process_tracking": "auto"}`, "", false},
+		{"darwin", `{}`, `{"process_tracking": "seatbelt"}`, false},
+		{"linux", `{"process_tracking": "seatbelt"}`, "", false},
+	} {
+		s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), test.user, test.project)
+		s.host.platform = test.platform
+		if got := s.Compile(KindTerminal).Policy.TrackBySandbox; got != test.want {
+			t.Errorf("%+v: %t", test, got)
+		}
+	}
+}
+
 func describePolicy(p *policy.Policy) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied %s\nenv %s\n",

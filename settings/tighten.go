@@ -130,6 +130,11 @@ func (e *evaluation) rest() {
 	e.policy.OnDenied = map[OnDenied]policy.OnDenied{
 		OnDeniedReport: policy.Report, OnDeniedAsk: policy.Ask, OnDeniedIgnore: policy.Ignore,
 	}[*e.merged.OnDenied]
+	if e.host.platform == "darwin" {
+		e.policy.TrackBySandbox = *e.merged.ProcessTracking == ProcessTrackingSeatbelt
+		// Sockets in /tmp and in the user's temporary directory are other programs' too; the session's own need a place that is its alone.
+		e.policy.PrivateRuntimeDir = true
+	}
 	for _, key := range []string{"on_denied", "process_tracking"} {
 		if e.projectSets(key) {
 			e.without(key, e.project.from[key].at, SeverityInfo, "has no effect in a project's settings")

@@ -52,8 +52,4 @@ const (
 	fsExecute = FSAccess(landlock.AccessFSExecute)
 	fsDevice  = FSAccess(landlock.AccessFSIoctlDev)
 	fsConnect = FSAccess(landlock.AccessFSResolveUnix)
-
-	// fsFile are the rights that mean something on a file; the kernel refuses a rule that gives a file any other (EINVAL).
-	fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
-		landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)
 )

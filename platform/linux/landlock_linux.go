@@ -105,3 +105,7 @@ func addRule(ruleset int, rule Rule) error {
 	}
 	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
+
+// fsFile are the rights that mean something on a file; the kernel refuses a rule that gives a file any other (EINVAL).
+const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
+	landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)

@@ -12,8 +12,11 @@ import (
 
 // Policy is what one session may do. The zero value restricts nothing; see Restricted.
 type Policy struct {
-	// Restricted is false where the settings do not sandbox this kind of session; every other field is then without meaning.
+	// Restricted is false where the settings do not sandbox this kind of session; every other field but TrackBySandbox is then without
+	// meaning.
 	Restricted bool `json:"restricted"`
+	// TrackBySandbox puts processes that are not restricted into a sandbox that refuses nothing, so that they can be recognised by it (macOS).
+	TrackBySandbox bool `json:"trackBySandbox,omitempty"`
 	// Project is the real path of the project directory.
 	Project string `json:"project"`
 	// Rules grant paths; what no rule covers is refused. Sorted by path, one rule a path.
@@ -90,7 +93,7 @@ const (
 func (p *Policy) ID() string {
 	effect := *p
 	if !p.Restricted {
-		effect = Policy{}
+		effect = Policy{TrackBySandbox: p.TrackBySandbox}
 	}
 	effect.Rules = slices.Clone(effect.Rules)
 	for i := range effect.Rules {

@@ -69,6 +69,7 @@ func TestID_ChangesWithEveryEffect(t *testing.T) {
 	base := full().ID()
 	for name, change := range map[string]func(*Policy){
 		"restricted":  func(p *Policy) { p.Restricted = false },
+		"tracking":    func(p *Policy) { p.TrackBySandbox = true },
 		"project":     func(p *Policy) { p.Project = "/q" },
 		"path":        func(p *Policy) { p.Rules[0].Path = "/q" },
 		"access":      func(p *Policy) { p.Rules[0].Access = Read },
@@ -106,6 +107,10 @@ func TestID_IgnoresOriginsAndWhatAnUnrestrictedPolicyHolds(t *testing.T) {
 	off.Restricted = false
 	if off.ID() != (&Policy{}).ID() {
 		t.Error("two policies that restrict nothing have different IDs")
+	}
+	off.TrackBySandbox = true
+	if off.ID() == (&Policy{}).ID() {
+		t.Error("a policy that tracks by a sandbox has the ID of one that does nothing")
 	}
 }
 
