@@ -13,16 +13,6 @@ import (
 	"sync"
 )
 
-// Marked is a group whose processes can be recognised by the sandbox that they are in.
-type Marked interface {
-	Group
-	// Fingerprint is what the sandbox of the leader is to hold.
-	Fingerprint() SessionFingerprint
-	// Recognise proves that the fingerprint can be read. The leader must have been confined, and not have executed anything. Where it
-	// returns nil, Tracking has its guarantee from then on; otherwise the error stands in its detail.
-	Recognise() error
-}
-
 // markedGroup is held together by a fingerprint, where the leader's sandbox has one, and beside it by whatever else is known of descent.
 type markedGroup struct {
 	sessionGroup

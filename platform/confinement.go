@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
 // Confinement is one session's sandbox as a backend prepares it in the sidecar. The zero value confines nothing.
@@ -41,6 +43,9 @@ type Needs struct {
 	// ForkGate lets Supervision.Seal work, which costs each start of a process or thread in the session some microseconds. Whether it
 	// does stands in Enforcement.ForkGate.
 	ForkGate bool
+	// Mark, where it is not nil, is the group that the session's processes are to be recognised in. Its fingerprint goes into the sandbox, and
+	// it is asked to prove that, before anything of the session runs.
+	Mark lifecycle.Marked
 }
 
 // Supervision is what the sidecar does for a confined session as long as that lives.

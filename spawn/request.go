@@ -68,7 +68,9 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 		set("TERM", "xterm-256color") // an editor started from a desktop has none
 	}
 	if runtimeDir != "" {
-		set("XDG_RUNTIME_DIR", runtimeDir)
+		for _, name := range runtimeVariables {
+			set(name, runtimeDir)
+		}
 	}
 	return env, dropped
 }

@@ -208,7 +208,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 		Start: group.Start,
 	}
 	runtimeDir := ""
-	if request.Policy.Restricted {
+	if request.Policy.Restricted || request.Policy.TrackBySandbox {
 		if runtimeDir, err = s.confine(run, &target, request.Policy); err != nil {
 			return nil, err
 		}
@@ -225,7 +225,8 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	}
 	run.process, run.startedAt = launched.Process, time.Now()
 	run.terminal, run.kept, run.watched = launched.Terminal, launched.Kept, launched.Supervision
-	run.outcome.Confined = target.Confinement.Orders != nil
+	run.outcome.Confined = request.Policy.Restricted && target.Confinement.Orders != nil
+	run.outcome.Tracking = group.Tracking() // the sandbox may have changed it
 	run.outcome.Enforcement = launched.Enforcement
 	if run.sealable() {
 		run.outcome.Tracking = run.outcome.Tracking.WithForkGate()
@@ -244,7 +245,7 @@ func (r *running) sealable() bool {
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
 func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy) (runtimeDir string, err error) {
 	asked := &p
-	if p.PrivateRuntimeDir {
+	if p.Restricted && p.PrivateRuntimeDir {
 		if runtimeDir, err = run.group.MakeDir(); err != nil {
 			return "", &Error{
 				Attempt: "prepare session", Cause: err,
@@ -253,12 +254,21 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 		}
 		asked = withRuntimeDir(asked, runtimeDir)
 	}
-	if target.Confinement, err = s.Backend.Confine(asked, platform.Needs{ForkGate: run.outcome.Tracking.WantsForkGate()}); err != nil {
+	needs := platform.Needs{ForkGate: run.outcome.Tracking.WantsForkGate()}
+	if mark, ok := run.group.(lifecycle.Marked); ok {
+		needs.Mark = mark
+	}
+	if target.Confinement, err = s.Backend.Confine(asked, needs); err != nil {
+		target.Confinement = platform.Confinement{}
+		if !p.Restricted {
+			// Nothing was to be refused, and the reply says how the session is tracked instead.
+			run.log.Warn("session is not tracked by a sandbox", "error", err)
+			return "", nil
+		}
 		if refusal := unavailable(asked, err); refusal != nil {
 			return "", refusal
 		}
 		run.outcome.Unconfinable = err
-		target.Confinement = platform.Confinement{}
 	}
 	return runtimeDir, nil
 }

@@ -1,18 +1,31 @@
 package main
 
 import (
+	"log/slog"
 	"os"
+	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/darwin"
 )
 
-func newBackend() platform.Backend {
-	path, err := os.Executable()
-	if err != nil {
-		path = os.Args[0]
+func newBackend(logger *slog.Logger) platform.Backend {
+	backend := darwin.Backend{Executable: os.Args[0], Logger: logger}
+	if path, err := os.Executable(); err == nil {
+		backend.Executable = path
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			backend.Fixed = []string{real}
+		}
 	}
-	return platform.Unsupported{System: "darwin", Executable: path}
+	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
+		if filepath.Base(dir) == "run" {
+			dir = filepath.Dir(dir) // which projects are trusted stands beside
+		}
+		backend.Closed = []string{dir}
+	}
+	return backend
 }
 
 // hidden are the other processes that this binary is, which are nobody's to call.
-var hidden = map[string]func() int{"stage": func() int { return platform.RunStage(platform.RefuseToConfine) }}
+var hidden = map[string]func() int{"stage": darwin.RunStage}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"log/slog"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 )
 
-func newBackend() platform.Backend { return linux.Backend{} }
+func newBackend(*slog.Logger) platform.Backend { return linux.Backend{} }
 
 // hidden are the other processes that this binary is, which are nobody's to call.
 var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper}

@@ -111,13 +111,13 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 // again is the command line that runs this very binary again as something else, as the stage's does.
 func again(as string) func() (string, []string) {
 	return func() (string, []string) {
-		path, argv := newBackend().Stage()
+		path, argv := newBackend(slog.New(slog.DiscardHandler)).Stage()
 		return path, []string{argv[0], as}
 	}
 }
 
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
-	return &spawn.Spawner{Backend: newBackend(), Tracker: tracker, Logger: logger}
+	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger}
 }
 
 // guarded are the paths beside settings files that no session may write: this program and its state.

@@ -127,7 +127,7 @@ func refuse(files Files, name string, list []Name) ([]Name, error) {
 		switch {
 		case err == nil:
 			return append(list, Name{real.Path, real.Path}), nil
-		case absent(err):
+		case isAbsent(err):
 			spelt, err := spell(files, name)
 			if err == nil {
 				return append(list, spelt), nil
@@ -152,8 +152,10 @@ func refuse(files Files, name string, list []Name) ([]Name, error) {
 	return nil, syscall.ELOOP
 }
 
-// absent are the errors of a path of which the end does not exist.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+// isAbsent reports whether an error says that a path, or the end of it, does not exist.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
 
 // spell spells a path that does not exist: the directory that does as the kernel spells it, and the rest as it is.
 func spell(files Files, name string) (Name, error) {
@@ -164,7 +166,7 @@ func spell(files Files, name string) (Name, error) {
 		if err == nil {
 			return Name{Path: path.Join(real.Path, rest), Exists: real.Path}, nil
 		}
-		if !absent(err) || dir == "/" {
+		if !isAbsent(err) || dir == "/" {
 			return Name{}, err
 		}
 	}

@@ -24,6 +24,8 @@ type Features struct {
 	Signals bool
 	// UnixSockets: sockets of outside processes that have a path cannot be connected to.
 	UnixSockets bool
+	// RootListed is no attack: the names in the root directory itself are open, because no program starts without.
+	RootListed bool
 }
 
 // Run holds a backend to the contract. The package's TestMain must have called Main with the backend's own half.

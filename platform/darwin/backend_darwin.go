@@ -1,0 +1,103 @@
+package darwin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Backend confines by Seatbelt. Its fields are set before the first use and not changed after it.
+type Backend struct {
+	// Executable is the path of this very binary.
+	Executable string
+	// Closed are the sidecar's own directories, of which sessions see nothing but what is theirs.
+	Closed []string
+	// Fixed are the sidecar's own files, which no session may write.
+	Fixed []string
+	// Logger takes what keeps a session from being tracked; nil discards it.
+	Logger *slog.Logger
+}
+
+// Name is "darwin".
+func (Backend) Name() string { return "darwin" }
+
+// Stage runs this very binary again.
+func (b Backend) Stage() (string, []string) {
+	return b.Executable, []string{"sandbox-sidecar", "stage"}
+}
+
+// Confine turns the policy into a plan for the stage. A policy that restricts nothing becomes one that only makes processes recognisable.
+func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+	if err := outsideOfSandboxes(); err != nil {
+		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
+	}
+	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
+	if needs.Mark != nil {
+		host.Fingerprint = needs.Mark.Fingerprint()
+		host.Tag += "-" + host.Fingerprint.ID
+	}
+	plan := TrackOnly(host.Fingerprint, host.Tag)
+	if p.Restricted {
+		plan = Translate(p, host)
+	}
+	orders, err := json.Marshal(plan)
+	if err != nil {
+		return platform.Confinement{}, fmt.Errorf("write plan: %w", err)
+	}
+	confinement := platform.Confinement{Orders: orders}
+	if needs.Mark != nil {
+		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+			// What the stage hands over only says that it waits: the leader is confined now, and has executed nothing.
+			handover.Close()
+			if doubt := needs.Mark.Recognise(); doubt != nil && b.Logger != nil {
+				b.Logger.Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
+			}
+			return unsupervised{}, nil
+		}
+	}
+	return confinement, nil
+}
+
+// unsupervised is the supervision of a session that the kernel alone confines.
+type unsupervised struct{}
+
+func (unsupervised) Seal()        {}
+func (unsupervised) Close() error { return nil }
+
+// outsideOfSandboxes reports a sandbox that this process itself is in. Its children are in it too, and the system lets nobody put another on.
+func outsideOfSandboxes() error {
+	answer, err := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, "")
+	if err != nil {
+		return err
+	}
+	if answer != 0 {
+		return errors.New("this process is in a sandbox already, and macOS allows only one")
+	}
+	return nil
+}
+
+// Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
+// inside.
+func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
+	strictest := &policy.Policy{
+		Restricted: true,
+		Protected:  []policy.Protected{{Path: "/private/tmp/sandbox-sidecar-probe"}},
+		OnDenied:   policy.Report,
+	}
+	confinement, err := b.Confine(strictest, platform.Needs{})
+	if err != nil {
+		return absent(err)
+	}
+	enforcement, err := platform.ProbeStage(ctx, b, confinement)
+	if err != nil {
+		return absent(fmt.Errorf("confine a process for a test: %w", err))
+	}
+	return enforcement.Protections
+}

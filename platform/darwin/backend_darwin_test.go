@@ -1,0 +1,224 @@
+package darwin
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// These tests are what a Mac has to say. None of them is skipped on one: a Mac without a sandbox of ours is a failure.
+
+func backend(t testing.TB) Backend {
+	t.Helper()
+	return Backend{Executable: platformtest.Self(t)}
+}
+
+func TestBackend_Conforms(t *testing.T) {
+	t.Parallel()
+	platformtest.Run(t, backend(t), platformtest.Features{Files: true, Truncate: true, Signals: true, UnixSockets: true, RootListed: true})
+}
+
+func TestBackend_AnswersAsTheTableSays(t *testing.T) {
+	t.Parallel()
+	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, backend(t)))
+}
+
+// marked is a group's fingerprint for a test: Recognise is what the lifecycle package's does, on the process that the test names.
+type marked struct {
+	lifecycle.Marked
+	fingerprint lifecycle.SessionFingerprint
+	recognise   func() error
+}
+
+func (m marked) Fingerprint() lifecycle.SessionFingerprint { return m.fingerprint }
+func (m marked) Recognise() error                          { return m.recognise() }
+
+// answers asks the kernel about one process by every mark.
+func answers(t *testing.T, f lifecycle.SessionFingerprint, pid int) string {
+	t.Helper()
+	var all []string
+	for _, mark := range f.Marks() {
+		filter := libsystem.FilterGlobalName
+		if mark.Medium == lifecycle.ByPath {
+			filter = libsystem.FilterPath
+		}
+		for _, side := range []string{mark.Denied, mark.Allowed} {
+			answer, err := libsystem.Check(pid, string(mark.Medium), filter, side)
+			if err != nil {
+				t.Errorf("%s %s: %v", mark.Medium, side, err)
+			}
+			all = append(all, strconv.Itoa(answer))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// The calling convention, and the marks, by both media, in both kinds of profile: 1 and 0 inside, 0 and 0 outside.
+func TestMarks_AreReadFromOutside(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]*policy.Policy{
+		"restricted": platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute}), "tracked only": {},
+	} {
+		dir := realDir(t)
+		if err := os.Mkdir(filepath.Join(dir, "allow"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := lifecycle.NewSessionFingerprint(uuid.NewString(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		confinement, err := backend(t).Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error { asked = true; return nil }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdin, theirs, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		launched, err := platform.Launch(ctx, backend(t), platform.Target{
+			Order:       platform.Order{Program: "/bin/cat", Argv: []string{"cat"}, Env: []string{}, Dir: "/"},
+			Confinement: confinement, Streams: [3]*os.File{stdin, os.Stderr, os.Stderr}, Start: lifecycle.Start,
+			Attr: &syscall.SysProcAttr{Setsid: true},
+		})
+		cancel()
+		stdin.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := answers(t, f, launched.Process.PID()); got != "1 0 1 0" || !asked {
+			t.Errorf("%s: inside: %s; asked: %t", name, got, asked)
+		}
+		if got := answers(t, f, os.Getpid()); got != "0 0 0 0" {
+			t.Errorf("%s: outside: %s", name, got)
+		}
+		theirs.Close()
+		if _, err := launched.Process.Wait(false); err != nil {
+			t.Error(err)
+		}
+		for _, answer := range strings.Fields(answersOfTheGone(f, launched.Process.PID())) {
+			if answer == "0" {
+				t.Errorf("%s: a process that has ended may do something", name)
+			}
+		}
+	}
+}
+
+func answersOfTheGone(f lifecycle.SessionFingerprint, pid int) string {
+	var all []string
+	for _, mark := range f.Marks() {
+		if mark.Medium == lifecycle.ByName {
+			answer, _ := libsystem.Check(pid, string(mark.Medium), libsystem.FilterGlobalName, mark.Allowed)
+			all = append(all, strconv.Itoa(answer))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Names that are not ASCII reach the kernel as parameters, and in the pattern of what does not exist yet.
+func TestProfile_NamesOfEveryKind(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Zo\u00eb", "\u65e5\u672c", `quo"te (and) \ back`, "line\nbreak", "dot.+*[x]"} {
+		dir := filepath.Join(realDir(t), name)
+		if err := os.MkdirAll(filepath.Join(dir, "kept"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
+		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later/" + name}}
+		allowed := []platformtest.Act{{Verb: platformtest.Create, Path: dir + "/new"}, {Verb: platformtest.List, Path: dir}}
+		forbidden := []platformtest.Act{
+			{Verb: platformtest.Create, Path: dir + "/kept/new"},
+			{Verb: platformtest.MakeDir, Path: dir + "/later"},
+			{Verb: platformtest.MakeDir, Path: dir + "/LATER"},
+			{Verb: platformtest.Rename, Path: dir + "/kept", Target: dir + "/moved"},
+		}
+		results, _ := platformtest.Perform(t, backend(t), platformtest.Confined(t, backend(t), p, append(allowed, forbidden...)...))
+		for i, result := range results {
+			if want := i < len(allowed); result.OK() != want || (!want && !result.Refused()) {
+				t.Errorf("%q: act %d: %+v", name, i, result)
+			}
+		}
+	}
+}
+
+// Each of these has failed under a profile of somebody's.
+func TestProgramsOfEveryDay(t *testing.T) {
+	t.Parallel()
+	dir := realDir(t)
+	p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
+	for _, path := range []string{"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer", "/Applications"} {
+		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read | policy.Execute})
+	}
+	for _, path := range []string{"/private/etc", "/usr/share", "/Library/Preferences"} {
+		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read})
+	}
+	p.Rules = append(p.Rules, policy.Rule{Path: "/private/var/folders", Access: policy.ReadWrite})
+	for name, line := range map[string]string{
+		"shell":    `test "$(echo ok)" = ok`,
+		"zsh":      `zsh -fc 'cat <<< ok'`,
+		"pipes":    "yes | head -1 | grep -q y",
+		"jobs":     "sleep 30 & kill $!; wait $! || true",
+		"realpath": `test "$(cd ` + dir + ` && pwd -P)" = ` + dir,
+		"id":       "id -un",
+		"git":      "git --version",
+		"perl":     "perl -e 'print getpwuid($<)'",
+		"compiler": "cd " + dir + " && echo 'int main(void){return 0;}' > a.c && cc -o a a.c && ./a",
+		"names":    "curl -fsSI https://example.com > /dev/null",
+	} {
+		order := platformtest.Confined(t, backend(t), p)
+		order.Program, order.Argv, order.Dir = "/bin/sh", []string{"sh", "-ec", line}, dir
+		order.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir}
+		if output, _, err := platformtest.Output(backend(t), order); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+	}
+	// No setuid program runs in any sandbox of this system.
+	order := platformtest.Confined(t, backend(t), p)
+	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c", "/bin/ps"}
+	if output, _, err := platformtest.Output(backend(t), order); err == nil {
+		t.Errorf("a setuid program runs: %s", output)
+	}
+}
+
+func TestConfine_RefusesInsideASandbox(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", platformtest.Self(t), "-test.run", "TestConfine_InsideASandbox",
+		"-test.v").CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "macOS allows only one") {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+// TestConfine_InsideASandbox is run by the test above; outside of a sandbox it confines.
+func TestConfine_InsideASandbox(t *testing.T) {
+	t.Parallel()
+	_, err := backend(t).Confine(&policy.Policy{Restricted: true}, platform.Needs{})
+	t.Log(err)
+	if answer, _ := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, ""); (err != nil) != (answer == 1) {
+		t.Errorf("in a sandbox: %d; %v", answer, err)
+	}
+}
+
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,59 @@
+package darwin
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
+
+const mechanism = "seatbelt"
+
+// report says what a plan protects once its profile is in force and its canary was refused.
+func report(p Plan) map[string]platform.Protection {
+	enforced := func(detail string) platform.Protection {
+		return platform.Protection{Status: platform.Enforced, Mechanism: mechanism, Detail: detail}
+	}
+	protections := map[string]platform.Protection{
+		platform.Filesystem: enforced("what is not granted cannot be opened, created, removed, renamed or linked; the names in \"/\", symlinks, and the " +
+			"metadata of directories on the way to what is granted stay visible, and the system's libraries readable"),
+		platform.Execute: enforced("programs run only from where executing is granted; an interpreter can still run what it can read; " +
+			"no setuid program runs (sudo, ps, top)"),
+		platform.Network: enforced("no address can be reached, localhost neither"),
+		platform.UnixSockets: enforced("only granted sockets of outside processes can be connected to, and only services from a list that act for nobody " +
+			"can be looked up"),
+		platform.Signals:        enforced("processes outside the session cannot be signalled"),
+		platform.ProtectedPaths: enforced("protected paths, and the directories that lead to them, stay as they are, in whatever case they are written"),
+		platform.Syscalls: enforced("what leads out of the session is refused operation by operation: services that start programs, other processes' " +
+			"memory, typing into terminals, mounting, devices of the kernel; a second sandbox cannot be put on"),
+		platform.Denials: {
+			Status: platform.Absent, NotAsked: !p.Asked.Denials, Detail: "denials are not reported; they stand in the system's log, marked " + p.Tag,
+		},
+	}
+	if !p.Asked.Network {
+		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}
+	} else if len(p.Network.LocalPorts) > 0 {
+		protections[platform.Network] = enforced("nothing but some ports of this machine can be reached")
+	}
+	if !p.Asked.ProtectedPaths {
+		protections[platform.ProtectedPaths] = platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanism, NotAsked: true, Detail: "there are none in this session",
+		}
+	}
+	if p.Canary == "" {
+		protections[platform.Filesystem] = platform.Protection{
+			Status: platform.Degraded, Mechanism: mechanism,
+			Detail: "the settings grant reading everywhere, so no canary can prove that anything is refused",
+			Fix:    `take "/" out of the granted paths`,
+		}
+	}
+	return protections
+}
+
+// absent is the report of a machine on which no profile can be put on.
+func absent(cause error) map[string]platform.Protection {
+	protections := map[string]platform.Protection{}
+	for _, name := range platform.Protections {
+		if name != platform.ProcessTracking {
+			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixSandboxed}
+		}
+	}
+	return protections
+}
+
+const fixSandboxed = "start the editor outside of any sandbox, on macOS 12 or newer"

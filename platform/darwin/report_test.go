@@ -1,0 +1,56 @@
+package darwin
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	strict := everyday()
+	strict.Network.Allowed = false
+	open := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore, Rules: []policy.Rule{grantRule("/", policy.Read)}}
+	for name, test := range map[string]struct {
+		plan                                    Plan
+		filesystem, network, protected, denials platform.Status
+		notAsked                                bool
+	}{
+		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Absent, false},
+		"open":   {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true},
+	} {
+		got := report(test.plan)
+		for protection, want := range map[string]platform.Status{
+			platform.Filesystem: test.filesystem, platform.Network: test.network, platform.ProtectedPaths: test.protected, platform.Denials: test.denials,
+			platform.Execute: platform.Enforced, platform.UnixSockets: platform.Enforced, platform.Signals: platform.Enforced,
+			platform.Syscalls: platform.Enforced,
+		} {
+			if got[protection].Status != want {
+				t.Errorf("%s: %s is %s, want %s", name, protection, got[protection].Status, want)
+			}
+		}
+		for _, protection := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
+			if got[protection].NotAsked != test.notAsked {
+				t.Errorf("%s: %s: not asked is %t", name, protection, got[protection].NotAsked)
+			}
+		}
+		mustBeWhole(t, name, got)
+	}
+	mustBeWhole(t, "absent", absent(errors.New("switched off")))
+}
+
+// mustBeWhole checks that each protection stands in a report, with words, and with a mechanism exactly where there is one.
+func mustBeWhole(t *testing.T, name string, report map[string]platform.Protection) {
+	t.Helper()
+	for _, protection := range platform.Protections {
+		p, ok := report[protection]
+		switch {
+		case ok == (protection == platform.ProcessTracking):
+			t.Errorf("%s: %s: reported is %t", name, protection, ok)
+		case ok && (p.Detail == "" || (p.Status == platform.Absent) != (p.Mechanism == "")):
+			t.Errorf("%s: %s: %+v", name, protection, p)
+		}
+	}
+}

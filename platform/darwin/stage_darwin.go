@@ -1,0 +1,121 @@
+package darwin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// RunStage is the stage of this platform; see platform.RunStage.
+func RunStage() int { return platform.RunStage(confineSelf) }
+
+// confineSelf puts the profile on. Everything that needs the file system comes before, and the proof after.
+func confineSelf(order *platform.Order) (platform.Confined, error) {
+	var plan Plan
+	if err := json.Unmarshal(order.Orders, &plan); err != nil {
+		return platform.Confined{}, fmt.Errorf("read plan: %w", err)
+	}
+	// A second profile is not refused loudly: the system ignores it, and the process stays in the first.
+	if err := outsideOfSandboxes(); err != nil {
+		return platform.Confined{}, err
+	}
+	if plan.Canary != "" {
+		if _, err := os.ReadDir(plan.Canary); err != nil {
+			return platform.Confined{}, fmt.Errorf("try canary before: %w", err)
+		}
+	}
+	scene, missing, err := plan.Resolve(kernelFiles{})
+	if err != nil {
+		return platform.Confined{}, err
+	}
+	if scene.WorkDir, err = unix.Getwd(); err != nil {
+		return platform.Confined{}, fmt.Errorf("find working directory: %w", err)
+	}
+	scene.Terminal = ownTerminal()
+	confined := platform.Confined{}
+	if !plan.Fingerprint.IsZero() {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return platform.Confined{}, fmt.Errorf("prepare handshake: %w", err)
+		}
+		confined.Handed = []platform.HandedFile{{Kind: platform.HandedListener, FD: fd}}
+	}
+	profile := scene.Profile()
+	if err := libsystem.Confine(profile.Text, profile.Parameters); err != nil {
+		return platform.Confined{}, err
+	}
+	if err := prove(plan); err != nil {
+		return platform.Confined{}, err
+	}
+	if !plan.TrackOnly {
+		confined.Enforcement = platform.Enforcement{Protections: report(plan), Missing: missing}
+	}
+	return confined, nil
+}
+
+// prove checks from inside that the profile is in force.
+func prove(plan Plan) error {
+	answer, err := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("prove sandbox: %w", err)
+	case answer != 1:
+		return errors.New("prove sandbox: the system says that there is none")
+	case plan.Canary == "":
+		return nil
+	}
+	_, err = os.ReadDir(plan.Canary)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil
+	case err == nil:
+		return fmt.Errorf("prove sandbox: %s can still be listed", plan.Canary)
+	}
+	return fmt.Errorf("prove sandbox: %w", err)
+}
+
+// kernelFiles asks this machine's kernel.
+type kernelFiles struct{}
+
+func (kernelFiles) Real(name string) (Real, error) {
+	real, err := libsystem.RealPath(name)
+	if err != nil {
+		return Real{}, err
+	}
+	info, err := os.Lstat(real)
+	if err != nil {
+		return Real{}, err
+	}
+	return Real{Path: real, Dir: info.IsDir()}, nil
+}
+
+func (kernelFiles) Follow(name string) (string, error) {
+	followed, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	return libsystem.RealPath(followed)
+}
+
+// ownTerminal is the path of the terminal that a standard stream is; empty where none is one. Terminals are numbered by their device.
+func ownTerminal() string {
+	for fd := range 3 {
+		var stat, named unix.Stat_t
+		if _, err := unix.IoctlGetTermios(fd, unix.TIOCGETA); err != nil || unix.Fstat(fd, &stat) != nil {
+			continue
+		}
+		name := fmt.Sprintf("/dev/ttys%03d", unix.Minor(uint64(stat.Rdev)))
+		if unix.Stat(name, &named) == nil && named.Rdev == stat.Rdev {
+			return name
+		}
+	}
+	return ""
+}
