@@ -52,8 +52,12 @@ format:
 vet:
 	go vet ./...
 
-lint: ## run the linters of .golangci.yml
-	go run $(GOLANGCI) run ./...
+lint: ## run the linters of .golangci.yml, for Linux and for macOS
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && GOBIN=$$dir go install $(GOLANGCI) && \
+	for target in linux/amd64 darwin/arm64; do \
+		echo "lint for $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} "$$dir/golangci-lint" run ./... || exit 1; \
+	done
 
 lint-lua: ## run the linter and the formatter of the Lua code
 	@tests/prerequisites
@@ -62,11 +66,11 @@ lint-lua: ## run the linter and the formatter of the Lua code
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen
 
-cross: ## build and vet for the other systems
+cross: ## build, vet and compile the tests for the other systems
 	@for target in darwin/amd64 darwin/arm64 linux/arm64; do \
-		echo "build and vet for $$target"; \
-		GOOS=$${target%/*} GOARCH=$${target#*/} go build -o /dev/null ./cmd/sandbox-sidecar && \
-		GOOS=$${target%/*} GOARCH=$${target#*/} go vet ./... || exit 1; \
+		echo "build, vet and compile the tests for $$target"; \
+		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
+		go build -o /dev/null ./cmd/sandbox-sidecar && go vet ./... && go test -c -o /dev/null ./... >/dev/null || exit 1; \
 	done
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
