@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 )
 
 func newBackend(logger *slog.Logger) platform.Backend {
-	backend := darwin.Backend{Executable: os.Args[0], Logger: logger}
+	backend := &darwin.Backend{Executable: os.Args[0], Logger: logger}
 	if path, err := os.Executable(); err == nil {
 		backend.Executable = path
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -23,6 +24,12 @@ func newBackend(logger *slog.Logger) platform.Backend {
 			dir = filepath.Dir(dir) // which projects are trusted stands beside
 		}
 		backend.Closed = []string{dir}
+	}
+	if logger.Enabled(context.Background(), slog.LevelDebug) {
+		backend.Denied = func(d darwin.Denial) {
+			logger.Debug("refused by the sandbox", "session", d.Tag, "process", d.Process, "pid", d.PID, "operation", d.Operation, "target", d.Target,
+				"count", d.Count)
+		}
 	}
 	return backend
 }

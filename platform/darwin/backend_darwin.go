@@ -23,18 +23,22 @@ type Backend struct {
 	Fixed []string
 	// Logger takes what keeps a session from being tracked; nil discards it.
 	Logger *slog.Logger
+	// Denied, where it is not nil, is called with what the kernel refuses sessions, as far as the system's log tells. It must not block.
+	Denied func(Denial)
+
+	denials denialStream
 }
 
 // Name is "darwin".
-func (Backend) Name() string { return "darwin" }
+func (*Backend) Name() string { return "darwin" }
 
 // Stage runs this very binary again.
-func (b Backend) Stage() (string, []string) {
+func (b *Backend) Stage() (string, []string) {
 	return b.Executable, []string{"sandbox-sidecar", "stage"}
 }
 
 // Confine turns the policy into a plan for the stage. A policy that restricts nothing becomes one that only makes processes recognisable.
-func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
@@ -56,20 +60,35 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			// What the stage hands over only says that it waits: the leader is confined now, and has executed nothing.
 			handover.Close()
-			if doubt := needs.Mark.Recognise(); doubt != nil && b.Logger != nil {
-				b.Logger.Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
+			if doubt := needs.Mark.Recognise(); doubt != nil {
+				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
 			}
-			return unsupervised{}, nil
+			if b.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
+				return supervision{func() {}}, nil
+			}
+			return supervision{b.denials.watch(b.logger(), plan.Tag, b.Denied)}, nil
 		}
 	}
 	return confinement, nil
 }
 
-// unsupervised is the supervision of a session that the kernel alone confines.
-type unsupervised struct{}
+func (b *Backend) logger() *slog.Logger {
+	if b.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return b.Logger
+}
 
-func (unsupervised) Seal()        {}
-func (unsupervised) Close() error { return nil }
+// supervision is of a session that the kernel alone confines; all there is to do is to read what it refuses.
+type supervision struct{ end func() }
+
+// Seal does nothing: no process of this system can be kept from forking after it was started.
+func (supervision) Seal() {}
+
+func (s supervision) Close() error {
+	s.end()
+	return nil
+}
 
 // outsideOfSandboxes reports a sandbox that this process itself is in. Its children are in it too, and the system lets nobody put another on.
 func outsideOfSandboxes() error {
@@ -85,7 +104,7 @@ func outsideOfSandboxes() error {
 
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
 // inside.
-func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
+func (b *Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	strictest := &policy.Policy{
 		Restricted: true,
 		Protected:  []policy.Protected{{Path: "/private/tmp/sandbox-sidecar-probe"}},

@@ -22,9 +22,9 @@ import (
 
 // These tests are what a Mac has to say. None of them is skipped on one: a Mac without a sandbox of ours is a failure.
 
-func backend(t testing.TB) Backend {
+func backend(t testing.TB) *Backend {
 	t.Helper()
-	return Backend{Executable: platformtest.Self(t)}
+	return &Backend{Executable: platformtest.Self(t)}
 }
 
 func TestBackend_Conforms(t *testing.T) {
@@ -192,6 +192,56 @@ func TestProgramsOfEveryDay(t *testing.T) {
 	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c", "/bin/ps"}
 	if output, _, err := platformtest.Output(backend(t), order); err == nil {
 		t.Errorf("a setuid program runs: %s", output)
+	}
+}
+
+// The log is best effort, but on a machine at rest it must deliver one refusal in half a minute of trying.
+func TestDenials_AreReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	denied := make(chan Denial, 64)
+	b := backend(t)
+	b.Denied = func(d Denial) {
+		select {
+		case denied <- d:
+		default:
+		}
+	}
+	f, err := lifecycle.NewSessionFingerprint(uuid.NewString(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute})
+	p.OnDenied = policy.Report
+	confinement, err := b.Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := platformtest.Order(t)
+	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c", "while :; do /bin/cat /private/etc/hosts; /bin/sleep 1; done 2>/dev/null"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	launched, err := platform.Launch(ctx, b, platform.Target{
+		Order: order.Order, Confinement: confinement, Streams: [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, Start: lifecycle.Start,
+		Attr: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = syscall.Kill(-launched.Process.PID(), syscall.SIGKILL)
+		_, _ = launched.Process.Wait(false)
+		_ = launched.Supervision.Close()
+	}()
+	for {
+		select {
+		case d := <-denied:
+			if d.Process == "cat" && d.Operation == "file-read-data" && d.Target == "/private/etc/hosts" {
+				return
+			}
+			t.Logf("%+v", d)
+		case <-ctx.Done():
+			t.Fatal("the refusal is not in the log")
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ func report(p Plan) map[string]platform.Protection {
 		platform.Syscalls: enforced("what leads out of the session is refused operation by operation: services that start programs, other processes' " +
 			"memory, typing into terminals, mounting, devices of the kernel; a second sandbox cannot be put on"),
 		platform.Denials: {
-			Status: platform.Absent, NotAsked: !p.Asked.Denials, Detail: "denials are not reported; they stand in the system's log, marked " + p.Tag,
+			Status: platform.Absent, NotAsked: !p.Asked.Denials,
+			Detail: "denials are not reported; they stand in the system's log, marked " + p.Tag + ", and with --log-level debug in the sidecar's",
 		},
 	}
 	if !p.Asked.Network {
