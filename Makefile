@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz bench clean
+.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz release bench clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -80,8 +80,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done || exit 1; \
 	done
 
+release: ## build what is published of VERSION, with checksums and lists of components, into dist
+	.ci/release $(VERSION)
+
 bench: ## print the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
 	},
 	"cmd/gen":               {"rpc/protocol", "settings"},
+	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},
