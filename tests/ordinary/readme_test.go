@@ -21,16 +21,19 @@ const (
 func TestTheReadmeListsWhatWorks(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	table.WriteString("| works inside | beyond the default settings | with the network off |\n|---|---|---|\n")
+	table.WriteString("| works inside | beyond the default settings | with the network off | without namespaces |\n|---|---|---|---|\n")
 	for _, row := range rows(t) {
-		grant, offline := "", "works"
+		grant, offline, without := "", "works", "works"
 		if path := row.Key("grant"); path != "" {
 			grant = fmt.Sprintf("`additional_read_write_paths`: `%s`", path)
 		}
-		if row.Key("network") == "on" {
-			offline = "no"
+		if row.Key("network") == "localhost" {
+			offline = "with a network namespace"
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", row.Title, grant, offline)
+		if path := row.Key("without"); path != "" {
+			without = fmt.Sprintf("with `%s` granted too", path)
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.Title, grant, offline, without)
 	}
 	data, err := os.ReadFile(readme)
 	if err != nil {

@@ -5,6 +5,7 @@ package ordinary
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,8 @@ func TestMain(m *testing.M) { harness.Main(m) }
 //
 //	program: what has to be installed; a test without it is a lack of the machine
 //	grant: a path for additional_read_write_paths, beyond the defaults
-//	network: "on" where the script needs it, if only to talk to itself
+//	network: "localhost" where the script talks to itself; with the network off that takes a network namespace
+//	without: a path for additional_read_write_paths, beyond the grant, on a machine without namespaces
 //	kind: "terminal" where it is for a terminal
 //	type: a pattern of the output, " -> ", and what is typed then
 //
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // "script" is run inside, by bash -e in the project.
 func rows(t testing.TB) []harness.CaseFile {
 	t.Helper()
-	return harness.CaseFiles(t, "rows", []string{"program", "grant", "network", "kind", "type"}, []string{"prepare", "script"})
+	return harness.CaseFiles(t, "rows", []string{"program", "grant", "without", "network", "kind", "type"}, []string{"prepare", "script"})
 }
 
 func TestOrdinaryThingsWork(t *testing.T) {
@@ -37,14 +39,16 @@ func TestOrdinaryThingsWork(t *testing.T) {
 			t.Parallel()
 			needProgram(t, row.Key("program"))
 			shared := t.TempDir()
-			if !run(t, row, shared, "without a sandbox", harness.Off()) {
+			none := harness.WithoutNamespaces(t)
+			if !run(t, row, shared, "without a sandbox", harness.Off(), nil) {
 				t.Fatal("control: what does not work without a sandbox says nothing about one")
 			}
-			run(t, row, shared, "with default settings", harness.Defaults(grants(row)))
-			if row.Key("network") != "on" {
+			run(t, row, shared, "with default settings", harness.Defaults(grants(row)), nil)
+			run(t, row, shared, "where there are no namespaces", harness.Defaults(grants(row, row.Key("without"))), none)
+			if row.Key("network") == "" || harness.Namespaces(t) {
 				offline := grants(row)
 				offline["allow_network"] = false
-				run(t, row, shared, "with the network off", harness.Defaults(offline))
+				run(t, row, shared, "with the network off", harness.Defaults(offline), nil)
 			}
 		})
 	}
@@ -63,15 +67,17 @@ func needProgram(t *testing.T, program string) {
 
 const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 
-func grants(row harness.CaseFile) harness.Sandbox {
-	if path := row.Key("grant"); path != "" {
-		return harness.Sandbox{"additional_read_write_paths": []string{path}}
+// grants are the keys that a row needs, and further paths.
+func grants(row harness.CaseFile, more ...string) harness.Sandbox {
+	paths := slices.DeleteFunc(append([]string{row.Key("grant")}, more...), func(path string) bool { return path == "" })
+	if len(paths) == 0 {
+		return harness.Sandbox{}
 	}
-	return harness.Sandbox{}
+	return harness.Sandbox{"additional_read_write_paths": paths}
 }
 
 // run plays a row in a world of its own, whose home is not in a temporary directory: default settings open those.
-func run(t *testing.T, row harness.CaseFile, shared, under, settings string) bool {
+func run(t *testing.T, row harness.CaseFile, shared, under, settings string, wrap func(*exec.Cmd)) bool {
 	t.Helper()
 	root := harness.OutsideDefaults(t)
 	w := &harness.World{Home: root, Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
@@ -82,7 +88,7 @@ func run(t *testing.T, row harness.CaseFile, shared, under, settings string) boo
 	if output, err := prepare.CombinedOutput(); err != nil {
 		t.Fatalf("prepare: %v\n%s", err, output)
 	}
-	e := harness.Start(t, w, harness.Options{Settings: settings, Env: []string{"PATH=" + searchPath}})
+	e := harness.Start(t, w, harness.Options{Settings: settings, Env: []string{"PATH=" + searchPath}, Wrap: wrap})
 	kind := protocol.Tool
 	if row.Key("kind") == "terminal" {
 		kind = protocol.Terminal
