@@ -18,6 +18,7 @@ local M = {}
 ---Where the window opens, as in |nvim_cmd()| or as text such as "vertical". Default: the current window.
 ---@field mods? vim.api.keyset.cmd.mods|string
 ---@field start_insert? boolean Default: the option of that name.
+---@field on_output? fun(bytes: string) What comes, unfiltered.
 ---@field on_exit? fun(terminal: sandbox_sidecar.Terminal)
 
 ---@class sandbox_sidecar.Terminal
@@ -107,6 +108,9 @@ end
 ---@param bytes string
 function Terminal:on_output(bytes)
   self:write(self.filter and self.filter:pass(bytes) or bytes)
+  if self.options.on_output then
+    self.options.on_output(bytes)
+  end
 end
 
 ---Ends the emulator with a last line. Any key in Terminal-mode then closes the buffer, as in |:terminal|.
@@ -283,17 +287,16 @@ local function open_window(mods)
   end
 end
 
----Opens a terminal in a window and starts its session.
----@param options? sandbox_sidecar.TerminalOptions
+---Makes the buffer of a terminal, and an emulator in it.
+---@param options sandbox_sidecar.TerminalOptions
+---@param win? integer Where it is shown from the beginning.
 ---@return sandbox_sidecar.Terminal
-function M.open(options)
-  options = options or {}
+local function new(options, win)
   local settings = config.get()
-  open_window(options.mods)
   count = count + 1
   local cmd = options.cmd or (settings.shell and settings.shell[1]) or vim.env.SHELL or 'shell'
   local title = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]]
-  local buf = vim.api.nvim_create_buf(true, false)
+  local buf = vim.api.nvim_create_buf(win ~= nil, false)
   local terminal = setmetatable({
     buf = buf,
     id = uuid.new(),
@@ -304,7 +307,9 @@ function M.open(options)
     options = options,
   }, Terminal)
   terminals[buf] = terminal
-  vim.api.nvim_win_set_buf(0, buf)
+  if win then
+    vim.api.nvim_win_set_buf(win, buf)
+  end
   terminal.channel = vim.api.nvim_open_term(buf, {
     -- The program's own terminal has done that already.
     force_crlf = false,
@@ -326,6 +331,11 @@ function M.open(options)
   end)
   terminal:publish()
   vim.bo[buf].filetype = 'sidecar-terminal'
+  return terminal
+end
+
+---@param terminal sandbox_sidecar.Terminal
+local function start(terminal)
   sidecar.spawn(spawn_params(terminal), {
     on_output = function(bytes)
       terminal:on_output(bytes)
@@ -343,9 +353,28 @@ function M.open(options)
       terminal:on_spawned(spawned)
     end
   end)
+end
+
+---Starts a terminal that no window shows.
+---@param options sandbox_sidecar.TerminalOptions
+---@return sandbox_sidecar.Terminal
+function M.create(options)
+  local terminal = new(options)
+  start(terminal)
+  return terminal
+end
+
+---Opens a terminal in a window.
+---@param options? sandbox_sidecar.TerminalOptions
+---@return sandbox_sidecar.Terminal
+function M.open(options)
+  options = options or {}
+  open_window(options.mods)
+  local terminal = new(options, vim.api.nvim_get_current_win())
+  start(terminal)
   local insert = options.start_insert
   if insert == nil then
-    insert = settings.start_insert
+    insert = config.get().start_insert
   end
   if insert then
     vim.cmd.startinsert()

@@ -1,0 +1,86 @@
+---Runs overseer's tasks in a sandbox.
+---
+---    require('overseer').setup({ strategy = 'sandbox_sidecar' })
+---
+---or for one task: overseer.new_task({ cmd = 'make', strategy = 'sandbox_sidecar' }).
+local terminal = require('sandbox_sidecar.terminal')
+local text = require('sandbox_sidecar.text')
+
+---@class sandbox_sidecar.OverseerStrategy
+---@field private terminal? sandbox_sidecar.Terminal
+local Strategy = {}
+Strategy.__index = Strategy
+
+---@return sandbox_sidecar.OverseerStrategy
+function Strategy.new()
+  return setmetatable({}, Strategy)
+end
+
+---@return integer?
+function Strategy:get_bufnr()
+  return self.terminal and self.terminal.buf
+end
+
+---@param task table overseer's task: cmd, cwd, env, dispatch(), on_exit().
+function Strategy:start(task)
+  local rest = '' -- the start of a line whose end has not come
+  local function dispatch_lines(lines)
+    if #lines > 0 then
+      task:dispatch('on_output_lines', vim.tbl_map(text.plain, lines))
+    end
+  end
+  local started
+  started = terminal.create({
+    cmd = task.cmd,
+    cwd = task.cwd,
+    env = task.env,
+    on_output = function(bytes)
+      if self.terminal ~= started then
+        return
+      end
+      local pieces = vim.split(bytes, '\n', { plain = true })
+      task:dispatch('on_output', pieces)
+      pieces[1] = rest .. pieces[1]
+      rest = table.remove(pieces)
+      dispatch_lines(pieces)
+    end,
+    on_exit = function(ended)
+      if self.terminal ~= started or vim.v.exiting ~= vim.NIL then
+        return
+      end
+      dispatch_lines(rest ~= '' and { rest } or {})
+      local status = ended.status or {}
+      -- A signal as shells report it; 127 where nothing was started, as they do as well.
+      local code = status.exitCode
+        or (status.signal and 128 + (vim.uv.constants[status.signal] or 0))
+        or 127
+      task:on_exit(code)
+    end,
+  })
+  self.terminal = started
+end
+
+function Strategy:stop()
+  if self.terminal then
+    self.terminal:close()
+  end
+end
+
+---@private
+function Strategy:discard()
+  local old = self.terminal
+  self.terminal = nil
+  if old and vim.api.nvim_buf_is_valid(old.buf) then
+    vim.api.nvim_buf_delete(old.buf, { force = true })
+  end
+end
+
+function Strategy:reset()
+  self:discard()
+end
+
+function Strategy:dispose()
+  self:discard()
+end
+
+return Strategy

@@ -1,0 +1,143 @@
+---The terminals that agents ask their editor for (Agent Client Protocol, terminal/*), each in a sandbox. It has the methods of
+---agentic.nvim's own manager, and takes its place, before that plugin is loaded:
+---
+---    package.preload['agentic.acp.terminal_manager'] = function()
+---      return require('sandbox_sidecar.integrations.acp')
+---    end
+---
+---Other clients can call it in the same way: parameters and answers are those of the protocol.
+local tool = require('sandbox_sidecar.tool')
+local uuid = require('sandbox_sidecar.uuid')
+
+---@class sandbox_sidecar.AcpTerminal
+---@field session? string The agent's session.
+---@field job sandbox_sidecar.Job
+---@field status? { exitCode: integer|vim.NIL, signal: string|vim.NIL }
+---@field waiters fun(status: table)[]
+
+---@class sandbox_sidecar.AcpTerminals
+---@field private terminals table<string, sandbox_sidecar.AcpTerminal>
+local Terminals = {}
+Terminals.__index = Terminals
+
+---@return sandbox_sidecar.AcpTerminals
+function Terminals:new()
+  return setmetatable({ terminals = {} }, self)
+end
+
+---@param terminal sandbox_sidecar.AcpTerminal
+---@param status { exitCode: integer|vim.NIL, signal: string|vim.NIL }
+local function settle(terminal, status)
+  terminal.status = status
+  local waiters = terminal.waiters
+  terminal.waiters = {}
+  for _, waiter in ipairs(waiters) do
+    waiter(status)
+  end
+end
+
+---terminal/create.
+---@param params { command: string, args?: string[], env?: { name: string, value: string }[], cwd?: string, outputByteLimit?: integer,
+--- sessionId?: string }
+---@return string? id
+---@return string? err
+function Terminals:create(params)
+  if type(params) ~= 'table' or type(params.command) ~= 'string' then
+    return nil, 'terminal/create: expected a command'
+  end
+  local env = {}
+  for _, variable in ipairs(type(params.env) == 'table' and params.env or {}) do
+    env[variable.name] = variable.value
+  end
+  local terminal = { session = params.sessionId, waiters = {} }
+  local args = type(params.args) == 'table' and params.args or {}
+  -- Some agents send a whole command line without arguments.
+  local cmd = #args > 0 and vim.list_extend({ params.command }, args) or params.command
+  terminal.job = tool.run(cmd, {
+    cwd = type(params.cwd) == 'string' and params.cwd or nil,
+    env = env,
+    max_bytes = type(params.outputByteLimit) == 'number' and params.outputByteLimit or nil,
+  }, function(result)
+    terminal.failure = result.error and result.error.message
+    settle(terminal, { exitCode = result.exit_code or vim.NIL, signal = result.signal or vim.NIL })
+  end)
+  local id = 'sidecar-' .. uuid.new()
+  self.terminals[id] = terminal
+  return id
+end
+
+---terminal/output.
+---@param id string
+---@return { output: string, truncated: boolean, exitStatus?: table }? # nil: no such terminal.
+function Terminals:get_output(id)
+  local terminal = self.terminals[id]
+  if not terminal then
+    return nil
+  end
+  local output, truncated = terminal.job:output()
+  if terminal.failure then
+    output = output .. terminal.failure .. '\n'
+  end
+  return { output = output, truncated = truncated, exitStatus = terminal.status }
+end
+
+---terminal/wait_for_exit.
+---@param id string
+---@param callback fun(status: { exitCode: integer|vim.NIL, signal: string|vim.NIL })
+---@return boolean # false: no such terminal.
+function Terminals:wait_for_exit(id, callback)
+  local terminal = self.terminals[id]
+  if not terminal then
+    return false
+  end
+  if terminal.status then
+    callback(terminal.status)
+  else
+    table.insert(terminal.waiters, callback)
+  end
+  return true
+end
+
+---terminal/kill. Output and status can still be asked for.
+---@param id string
+---@return boolean # false: no such terminal.
+function Terminals:kill(id)
+  local terminal = self.terminals[id]
+  if terminal then
+    terminal.job:kill()
+  end
+  return terminal ~= nil
+end
+
+---terminal/release.
+---@param id string
+---@return boolean # false: no such terminal.
+function Terminals:release(id)
+  local terminal = self.terminals[id]
+  if not terminal then
+    return false
+  end
+  self.terminals[id] = nil
+  terminal.job:kill()
+  -- Whoever waits is answered now: the agent's request must not hang.
+  settle(terminal, terminal.status or { exitCode = vim.NIL, signal = vim.NIL })
+  return true
+end
+
+---Releases what an agent's session has created.
+---@param session string
+function Terminals:release_session(session)
+  for id, terminal in pairs(self.terminals) do
+    if terminal.session == session then
+      self:release(id)
+    end
+  end
+end
+
+function Terminals:release_all()
+  for id in pairs(self.terminals) do
+    self:release(id)
+  end
+end
+
+return Terminals

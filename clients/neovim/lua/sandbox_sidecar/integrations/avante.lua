@@ -1,0 +1,85 @@
+---A tool for avante that runs commands in a sandbox, in place of its own "bash" and "python".
+---
+---    require('avante').setup({
+---      disabled_tools = { 'bash', 'python' },
+---      custom_tools = { require('sandbox_sidecar.integrations.avante') },
+---    })
+local notify = require('sandbox_sidecar.notify')
+local project = require('sandbox_sidecar.project')
+local tool = require('sandbox_sidecar.tool')
+
+---Not "bash": avante would drop it with its own.
+local NAME = 'sandbox_bash'
+
+---@param question string
+---@param context any
+---@param decided fun(yes: boolean)
+local function confirm(question, context, decided)
+  local ok, helpers = pcall(require, 'avante.llm_tools.helpers')
+  if ok then
+    helpers.confirm(question, decided, nil, context, NAME)
+  else
+    decided(vim.fn.confirm(question, '&Yes\n&No', 2) == 1)
+  end
+end
+
+return {
+  name = NAME,
+  description = 'Runs a shell command in a sandbox: it may write the project and temporary directories, read the system, and nothing else. '
+    .. 'Answers what the command prints. Access that is not granted fails with "Permission denied"; do not try to get around that, '
+    .. 'tell the user instead.',
+  param = {
+    type = 'table',
+    fields = {
+      { name = 'command', description = 'The command line, for /bin/sh', type = 'string' },
+      {
+        name = 'rel_path',
+        description = 'The working directory, relative to the project',
+        type = 'string',
+        optional = true,
+      },
+    },
+  },
+  returns = {
+    { name = 'stdout', description = 'What the command printed', type = 'string' },
+    { name = 'error', description = 'Why it failed', type = 'string', optional = true },
+  },
+  ---Newer releases pass their callbacks in a table, older ones one by one.
+  ---@param input { command: string, rel_path?: string }
+  func = function(input, second, third)
+    local callbacks = type(second) == 'table' and second or { on_log = second, on_complete = third }
+    if not callbacks.on_complete then
+      return false, 'on_complete not provided'
+    end
+    local root = project.current()
+    local cwd = project.absolute(vim.fs.joinpath(root, input.rel_path or '.'))
+    if callbacks.on_log then
+      callbacks.on_log('command: ' .. input.command)
+    end
+    confirm(
+      ('Run `%s` in %s, sandboxed?'):format(input.command, cwd),
+      callbacks.session_ctx,
+      function(yes)
+        if not yes then
+          callbacks.on_complete(false, 'the user refused')
+          return
+        end
+        tool.run(
+          input.command,
+          { cwd = cwd, project_dir = root, timeout = 120000 },
+          function(result)
+            if result.exit_code == 0 then
+              callbacks.on_complete(result.output, nil)
+              return
+            end
+            local why = result.error and notify.describe(result.error)
+              or result.timed_out and 'killed after two minutes'
+              or result.signal and ('ended by %s'):format(result.signal)
+              or ('exit status %d'):format(result.exit_code)
+            callbacks.on_complete(false, vim.trim(result.output .. '\n' .. why))
+          end
+        )
+      end
+    )
+  end,
+}

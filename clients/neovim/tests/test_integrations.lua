@@ -1,0 +1,327 @@
+-- The adapters, called as their plugins call them. toggleterm is the real one; of the others no package exists, and what stands in for them
+-- here has the call shapes of the release that the comment names.
+local H = require('harness')
+
+local T = H.set()
+
+local function sandboxed()
+  H.require('filesystem')
+  return H.child(H.world())
+end
+
+local SECRET = 'cat ../outside/secret'
+
+T['toggleterm opens sandboxed terminals'] = function()
+  local child = sandboxed()
+  child.cmd('set rtp+=' .. H.tools .. '/neovim-newest/usr/share/neovim-toggleterm')
+  child.lua([[
+    require('toggleterm').setup({
+      shell = require('sandbox_sidecar.integrations.toggleterm').shell,
+      start_in_insert = false,
+    })
+    require('toggleterm').toggle(1)
+  ]])
+  H.eq(child.bo.filetype, 'toggleterm')
+  local buf = child.api.nvim_get_current_buf()
+  child.lua('require("toggleterm").exec(...)', { SECRET .. '; echo $((6*7))' })
+  local text = H.until_text(child, '\n42', buf)
+  H.eq(text:find('Permission denied', 1, true) ~= nil, true)
+  -- The control: the same plugin without the adapter.
+  child.lua([[
+    local Terminal = require('toggleterm.terminal').Terminal
+    Terminal:new({ id = 7, cmd = 'sh -c "cat ../outside/secret; sleep 60"', close_on_exit = false, direction = 'tab' }):open()
+  ]])
+  H.until_text(child, 'the secret')
+  child.lua([[
+    local Terminal = require('toggleterm.terminal').Terminal
+    local command = require('sandbox_sidecar.integrations.toggleterm').command
+    Terminal:new({
+      id = 8,
+      cmd = command({ 'sh', '-c', 'cat ../outside/secret; sleep 60' }),
+      close_on_exit = false,
+      direction = 'tab',
+    }):open()
+  ]])
+  H.until_text(child, 'Permission denied')
+end
+
+-- What CodeCompanion hands to a tool and expects of it. `shape` is how the function in cmds is called: "table" since August 2026,
+-- "parameters" before.
+local CODECOMPANION = [[
+  local path, cmd, flag, shape = ...
+  package.loaded['codecompanion.interactions.chat.tools.builtin.run_command'] = {
+    name = 'run_command',
+    cmds = {},
+    schema = { ['function'] = { name = 'run_command' } },
+    handlers = {
+      setup = function(self)
+        table.insert(self.cmds, { cmd = vim.split(self.args.cmd, ' ') })
+      end,
+    },
+    output = { prompt = function(self) return 'Run ' .. self.args.cmd end },
+  }
+  package.loaded[path] = nil
+  local tool = vim.deepcopy(require(path))
+  tool.args = { cmd = cmd, flag = flag }
+  local tools = { chat = { tool_registry = {} } }
+  tool.handlers.setup(tool, { tools = tools })
+  _G.prompt = tool.output.prompt(tool)
+  _G.answer, _G.tools, _G.job = nil, tools, nil
+  local function done(answer)
+    _G.answer = answer
+  end
+  if shape == 'table' then
+    tool.cmds[1](tools, tool.args, { output_cb = done, register_job = function(job) _G.job = job end })
+  else
+    tool.cmds[1](tools, tool.args, nil, done)
+  end
+]]
+
+T['CodeCompanion gets output, status and flag of a sandboxed command'] = function()
+  local child = sandboxed()
+  local function run(cmd, flag, shape)
+    child.lua(
+      CODECOMPANION,
+      { 'sandbox_sidecar.integrations.codecompanion', cmd, flag or vim.NIL, shape }
+    )
+    H.until_true(child, '_G.answer ~= nil')
+    return child.lua_get('_G.answer')
+  end
+  for _, shape in ipairs({ 'table', 'parameters' }) do
+    H.eq(run('echo one; echo two', nil, shape), { status = 'success', data = { 'one', 'two' } })
+    H.eq(child.lua_get('_G.prompt'), 'Run echo one; echo two')
+    local refused = run(SECRET .. '; exit 9', 'testing', shape)
+    H.eq(refused.status, 'error')
+    H.eq(refused.data[1]:find('Permission denied', 1, true) ~= nil, true)
+    H.eq(refused.data[2], 'exit status 9')
+    H.eq(child.lua_get('_G.tools.chat.tool_registry.flags.testing'), false)
+    run('true', 'testing', shape)
+    H.eq(child.lua_get('_G.tools.chat.tool_registry.flags.testing'), true)
+  end
+end
+
+T['CodeCompanion can cancel a command'] = function()
+  local mark = H.mark()
+  local child = sandboxed()
+  child.lua(
+    CODECOMPANION,
+    { 'sandbox_sidecar.integrations.codecompanion', 'sleep ' .. mark, vim.NIL, 'table' }
+  )
+  H.wait('the command', function()
+    return H.alive('sleep\0' .. mark) > 0
+  end)
+  child.lua('_G.job:kill()')
+  H.until_true(child, '_G.answer ~= nil')
+  H.eq(child.lua_get('_G.answer'), { status = 'error', data = { 'ended by SIGKILL' } })
+  H.eq(H.alive('sleep\0' .. mark), 0)
+end
+
+-- avante's custom tools: func(input, on_log, on_complete), and since 2025 func(input, { on_log, on_complete, session_ctx }).
+T['avante gets output and errors of a sandboxed command, and asks before'] = function()
+  local child = sandboxed()
+  child.lua([[
+    package.loaded['avante.llm_tools.helpers'] = {
+      confirm = function(question, callback, _, context)
+        _G.question, _G.context = question, context
+        callback(_G.allow)
+      end,
+    }
+    _G.tool = require('sandbox_sidecar.integrations.avante')
+    function _G.run(command, rel_path, shape)
+      _G.result = nil
+      local function on_complete(output, err)
+        _G.result = { output, err }
+      end
+      local function on_log(line)
+        _G.logged = line
+      end
+      local input = { command = command, rel_path = rel_path }
+      if shape == 'table' then
+        _G.tool.func(input, { on_log = on_log, on_complete = on_complete, session_ctx = 'context' })
+      else
+        _G.tool.func(input, on_log, on_complete)
+      end
+    end
+  ]])
+  vim.fn.mkdir(child.world.project .. '/sub')
+  for _, shape in ipairs({ 'table', 'parameters' }) do
+    local function run(...)
+      child.lua('_G.run(...)', { ... })
+      H.until_true(child, '_G.result ~= nil')
+      return child.lua_get('_G.result')
+    end
+    child.lua('_G.allow = true')
+    H.eq(run('pwd', 'sub', shape), { child.world.project .. '/sub\n' })
+    H.eq(child.lua_get('_G.logged'), 'command: pwd')
+    H.eq(child.lua_get('_G.context'), shape == 'table' and 'context' or vim.NIL)
+    -- The project is what may be written, not only the directory below it.
+    H.eq(run('echo x >../written; cat ../written', 'sub', shape), { 'x\n' })
+    local refused = run(SECRET .. '; exit 5', '.', shape)
+    H.eq(refused[1], false)
+    H.eq(refused[2]:find('Permission denied.*\nexit status 5$') ~= nil, true)
+    child.lua('_G.allow = false')
+    H.eq(run('echo x >never', '.', shape), { false, 'the user refused' })
+    H.eq(H.read(child.world.project .. '/never'), nil)
+  end
+end
+
+-- agentic.nvim's terminal manager of summer 2026, which takes ACP's requests.
+T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
+  local mark = H.mark()
+  local child = sandboxed()
+  child.lua([[
+    package.preload['agentic.acp.terminal_manager'] = function()
+      return require('sandbox_sidecar.integrations.acp')
+    end
+    _G.manager = require('agentic.acp.terminal_manager'):new()
+    function _G.create(params)
+      local id, err = _G.manager:create(params)
+      _G.status = nil
+      if id then
+        _G.manager:wait_for_exit(id, function(status)
+          _G.status = status
+        end)
+      end
+      return { id or vim.NIL, err }
+    end
+  ]])
+  local function create(params)
+    return child.lua_get('_G.create(...)', { params })[1]
+  end
+  local function output(id)
+    return child.lua_get('_G.manager:get_output(...)', { id })
+  end
+  local id = create({
+    command = 'sh',
+    args = { '-c', SECRET .. '; echo "$TERM_PROGRAM"; pwd; exit 4' },
+    env = { { name = 'TERM_PROGRAM', value = 'agent' } },
+    cwd = child.world.project,
+    sessionId = 's1',
+  })
+  H.until_true(child, '_G.status ~= nil')
+  H.eq(child.lua_get('_G.status'), { exitCode = 4, signal = vim.NIL })
+  local got = output(id)
+  H.eq(got.output:match('Permission denied\nagent\n(.*)\n$'), child.world.project)
+  H.eq({ got.truncated, got.exitStatus }, { false, { exitCode = 4, signal = vim.NIL } })
+  -- Waiting for what has ended answers at once.
+  H.eq(
+    child.lua_get(
+      '(function(id) local s; local known = _G.manager:wait_for_exit(id, function(x) s = x end); return { known, s.exitCode } end)(...)',
+      { id }
+    ),
+    { true, 4 }
+  )
+
+  local limited = create({ command = 'seq 1000', outputByteLimit = 20 })
+  H.until_true(child, '_G.status ~= nil')
+  H.eq(output(limited).output, '97\n998\n999\n1000\n')
+  H.eq(output(limited).truncated, true)
+
+  local killed = create({ command = 'sleep', args = { mark }, sessionId = 's2' })
+  H.eq(output(killed).exitStatus, nil)
+  H.wait('the command', function()
+    return H.alive('sleep\0' .. mark) > 0
+  end)
+  H.eq(child.lua_get('_G.manager:kill(...)', { killed }), true)
+  H.until_true(child, '_G.status ~= nil')
+  H.eq(child.lua_get('_G.status'), { exitCode = vim.NIL, signal = 'SIGKILL' })
+  H.eq(H.alive('sleep\0' .. mark), 0)
+
+  local missing = create({ command = 'true', cwd = child.world.root .. '/gone' })
+  H.until_true(child, '_G.status ~= nil')
+  H.eq(output(missing).output:find('gone', 1, true) ~= nil, true)
+  H.eq(
+    child.lua_get('_G.create(...)', { { args = {} } }),
+    { vim.NIL, 'terminal/create: expected a command' }
+  )
+
+  -- Releasing ends what runs, and answers who waits.
+  create({ command = 'sleep ' .. mark, sessionId = 's3' })
+  H.wait('the command', function()
+    return H.alive('sleep\0' .. mark) > 0
+  end)
+  child.lua('_G.manager:release_session("s3")')
+  H.eq(child.lua_get('_G.status'), { exitCode = vim.NIL, signal = vim.NIL })
+  H.wait('the end of the command', function()
+    return H.alive('sleep\0' .. mark) == 0
+  end)
+  H.eq(output(id).exitStatus.exitCode, 4)
+  child.lua('_G.manager:release_all()')
+  H.eq(output(id), vim.NIL)
+  H.eq(child.lua_get('_G.manager:kill(...)', { id }), false)
+end
+
+-- overseer's strategies of May 2026: new, start(task), stop, reset, dispose, get_bufnr.
+T['overseer runs tasks in a sandbox'] = function()
+  local mark = H.mark()
+  local child = sandboxed()
+  child.lua([[
+    function _G.task(cmd, cwd)
+      local strategy = require('overseer.strategy.sandbox_sidecar').new()
+      _G.lines, _G.pieces, _G.code = {}, {}, nil
+      strategy:start({
+        name = 'task',
+        cmd = cmd,
+        cwd = cwd,
+        env = { TERM_PROGRAM = 'overseer' },
+        dispatch = function(_, event, data)
+          vim.list_extend(event == 'on_output_lines' and _G.lines or _G.pieces, data)
+        end,
+        on_exit = function(_, code)
+          _G.code = code
+        end,
+      })
+      _G.strategy = strategy
+    end
+  ]])
+  child.lua(
+    '_G.task(...)',
+    { SECRET .. [[; printf '\033[31mred\033[0m\nno end'; exit 3]], child.world.project }
+  )
+  H.until_true(child, '_G.code ~= nil')
+  H.eq(child.lua_get('_G.code'), 3)
+  local lines = child.lua_get('_G.lines')
+  H.eq(lines[1]:find('Permission denied', 1, true) ~= nil, true)
+  H.eq({ lines[2], lines[3], lines[4] }, { 'red', 'no end' })
+  local buf = child.lua_get('_G.strategy:get_bufnr()')
+  H.until_text(child, 'no end', buf)
+  H.eq(child.api.nvim_get_option_value('buftype', { buf = buf }), 'terminal')
+  H.eq(child.api.nvim_get_option_value('buflisted', { buf = buf }), false)
+  child.lua('_G.strategy:dispose()')
+  H.eq(child.api.nvim_buf_is_valid(buf), false)
+
+  child.lua('_G.task(...)', { { 'sleep', mark }, child.world.project })
+  H.wait('the task', function()
+    return H.alive('sleep\0' .. mark) == 1
+  end)
+  child.lua('_G.strategy:stop()')
+  H.until_true(child, '_G.code ~= nil')
+  H.eq(child.lua_get('_G.code > 128'), true)
+  H.eq(H.alive('sleep\0' .. mark), 0)
+
+  child.lua('_G.task(...)', { 'true', child.world.root .. '/gone' })
+  H.until_true(child, '_G.code ~= nil')
+  H.eq(child.lua_get('_G.code'), 127)
+end
+
+T["an agent's own command line is wrapped, for jobs as for terminals"] = function()
+  local child = sandboxed()
+  local got = child.lua_get([[(function()
+    local lines
+    local job = vim.fn.jobstart(require('sandbox_sidecar').wrap({ 'sh', '-c', 'cat ../outside/secret 2>&1; read line; echo "got $line"'
+    }), {
+      stdout_buffered = true,
+      on_stdout = function(_, data)
+        lines = data
+      end,
+    })
+    vim.fn.chansend(job, 'input\n')
+    local code = vim.fn.jobwait({ job }, 30000)[1]
+    return { code, lines }
+  end)()]])
+  H.eq(got[1], 0)
+  H.eq(got[2][1]:find('Permission denied', 1, true) ~= nil, true)
+  H.eq(got[2][2], 'got input')
+end
+
+return T
