@@ -229,6 +229,9 @@ end
 
 local doctor
 
+-- How many cases were skipped.
+M.skipped = 0
+
 ---Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_LACKS names it.
 function M.require(feature)
   doctor = doctor or vim.system({ M.binary, 'doctor' }, { text = true }):wait().stdout
@@ -242,6 +245,7 @@ function M.require(feature)
   then
     error(('this machine lacks %s, and SIDECAR_LACKS does not say so'):format(feature), 2)
   end
+  M.skipped = M.skipped + 1
   MiniTest.skip('this machine lacks ' .. feature)
 end
 

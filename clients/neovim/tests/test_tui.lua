@@ -1,0 +1,184 @@
+-- The editor on a real terminal, which is tmux: what no headless editor shows.
+local H = require('harness')
+local MiniTest = require('mini.test')
+
+local T = H.set()
+
+-- The prompt on the screen, unlike the line that sets it. What is typed early is echoed before the shell's first one.
+local PROMPT = "\n[^\n']*inside>"
+
+---@class Tui
+---@field call fun(expression: string): any Evaluates Lua in the editor.
+---@field run fun(code: string) Runs Lua in the editor.
+---@field tmux fun(...: string): string
+---@field keys fun(...: string) Types, as names of tmux.
+---@field screen fun(): string
+
+---Starts the editor in tmux.
+---@return Tui
+local function tui(world)
+  local socket = world.root .. '/tmux'
+  local server = world.root .. '/nvim'
+  local function tmux(...)
+    local done = vim
+      .system({ 'tmux', '-S', socket, '-f', '/dev/null', ... }, { text = true, env = { TMUX = '' } })
+      :wait()
+    assert(done.code == 0, done.stderr)
+    return done.stdout
+  end
+  local env = {}
+  for name, value in
+    pairs(vim.tbl_extend('force', H.env(world), { SHELL = '/bin/sh', TERM = 'screen-256color' }))
+  do
+    vim.list_extend(env, { '-e', name .. '=' .. value })
+  end
+  vim.fn.mkdir(world.home .. '/run', 'p', 448)
+  local command = {
+    vim.v.progpath,
+    '--clean',
+    '-n',
+    '--listen',
+    server,
+    '--cmd',
+    'set rtp^=' .. H.plugin,
+    '--cmd',
+    'lua vim.g.sandbox_sidecar = '
+      .. vim.inspect({ binary = H.binary }, { newline = ' ', indent = '' }),
+  }
+  tmux(
+    'new-session',
+    '-d',
+    '-x',
+    '120',
+    '-y',
+    '30',
+    '-c',
+    world.project,
+    unpack(vim.list_extend(env, command))
+  )
+  H.finally(function()
+    vim.system({ 'tmux', '-S', socket, 'kill-server' }):wait()
+  end)
+  local channel
+  local function connect()
+    local ok, id = pcall(vim.fn.sockconnect, 'pipe', server, { rpc = true })
+    channel = ok and id
+    return ok
+  end
+  H.wait('the editor in tmux', connect)
+  H.finally(function()
+    pcall(vim.fn.chanclose, channel)
+  end)
+  return {
+    tmux = tmux,
+    call = function(expression, ...)
+      return vim.rpcrequest(channel, 'nvim_exec_lua', 'return ' .. expression, { ... })
+    end,
+    run = function(code, ...)
+      vim.rpcrequest(channel, 'nvim_exec_lua', code, { ... })
+    end,
+    keys = function(...)
+      tmux('send-keys', ...)
+    end,
+    screen = function()
+      return tmux('capture-pane', '-p')
+    end,
+  }
+end
+
+local function until_screen(editor, text)
+  local screen
+  local ok, err = pcall(H.wait, 'the screen to show ' .. text, function()
+    screen = editor.screen()
+    return screen:find(text)
+  end)
+  if not ok then
+    error(err .. '; it shows:\n' .. screen, 2)
+  end
+end
+
+T['open, type, resize, and the end of the terminal that the editor is in'] = function()
+  local mark = H.mark()
+  local world = H.world()
+  local editor = tui(world)
+  editor.keys(':botright Sidecar terminal', 'Enter')
+  H.wait('the terminal', function()
+    return editor.call('vim.bo.buftype') == 'terminal'
+  end)
+  editor.keys('i', "PS1='inside> '", 'Enter')
+  until_screen(editor, PROMPT)
+  editor.keys('echo $((6*7)); stty size', 'Enter')
+  until_screen(editor, '\n42\n14 120')
+  editor.tmux('resize-window', '-x', '90', '-y', '40')
+  H.wait('the new size', function()
+    editor.keys('stty size', 'Enter')
+    return editor.screen():find('\n%d%d 90\n')
+  end)
+  editor.keys(('sleep %s &'):format(mark), 'Enter')
+  H.wait('the program', function()
+    return H.alive('sleep\0' .. mark) == 1
+  end)
+  -- The terminal's hang-up reaches the editor; the sidecar notices by the end of the editor.
+  editor.tmux('kill-server')
+  H.wait('the end of the program', function()
+    return H.alive('sleep\0' .. mark) == 0
+  end)
+end
+
+-- What the editor does while a terminal floods: the longest that a timer of 5 ms was late, and how long Ctrl-C takes to be answered.
+local LAG = [[
+  _G.lag, _G.last = 0, vim.uv.hrtime()
+  _G.ticker = vim.uv.new_timer()
+  _G.ticker:start(5, 5, vim.schedule_wrap(function()
+    local now = vim.uv.hrtime()
+    _G.lag = math.max(_G.lag, (now - _G.last) / 1e6 - 5)
+    _G.ticks = (_G.ticks or 0) + 1
+    _G.last = now
+  end))
+]]
+
+---@return number lag Milliseconds.
+---@return number answer Milliseconds.
+local function flood(open)
+  local world = H.world()
+  local editor = tui(world)
+  editor.keys(':botright ' .. open, 'Enter')
+  H.wait('the terminal', function()
+    return editor.call('vim.bo.buftype') == 'terminal'
+  end)
+  editor.keys('i', "PS1='inside> '", 'Enter')
+  until_screen(editor, PROMPT)
+  editor.run(LAG)
+  editor.keys('yes a rather ordinary line of output', 'Enter')
+  -- Long enough for every buffer on the way to be full.
+  H.wait('the scrollback to fill', function()
+    return editor.call('vim.api.nvim_buf_line_count(0)') > 9000
+  end)
+  editor.run('_G.ticks = 0')
+  H.wait('a while', function()
+    return editor.call('_G.ticks') > 200
+  end)
+  local pressed = vim.uv.hrtime()
+  editor.keys('C-c')
+  until_screen(editor, PROMPT)
+  local answer = (vim.uv.hrtime() - pressed) / 1e6
+  return editor.call('_G.lag'), answer
+end
+
+T['a flood leaves the editor awake, and Ctrl-C is answered'] = function()
+  local own_lag, own_answer = flood('terminal /bin/sh')
+  local lag, answer = flood('Sidecar terminal')
+  MiniTest.add_note(
+    ('while a terminal floods: lag %.0f ms, Ctrl-C answered after %.0f ms; :terminal in the same run: %.0f ms, %.0f ms'):format(
+      lag,
+      answer,
+      own_lag,
+      own_answer
+    )
+  )
+  -- No figure of a machine that others use as well means much. But without slices and held back output both are seconds where the
+  -- editor's own terminal needs none.
+  H.eq({ lag < 10 * own_lag + 1500, answer < 10 * own_answer + 1500 }, { true, true })
+end
+
+return T
