@@ -51,6 +51,10 @@ func artefacts(root string) ([]Artefact, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate the settings schema: %w", err)
 	}
+	settingsTXT, err := settingsHelp(settingsPkg)
+	if err != nil {
+		return nil, fmt.Errorf("generate the settings help: %w", err)
+	}
 	return []Artefact{
 		{"docs/protocol.md", protocolMD},
 		{"docs/settings.md", settingsMD},
@@ -58,6 +62,7 @@ func artefacts(root string) ([]Artefact, error) {
 		{"settings/schema.go", schemaEmbed()},
 		{"clients/vscode/src/protocol.gen.ts", typeScript(protocolPkg)},
 		{"clients/neovim/lua/sandbox_sidecar/protocol_gen.lua", lua(protocolPkg)},
+		{"clients/neovim/doc/sandbox-sidecar-settings.txt", settingsTXT},
 	}, nil
 }
 
