@@ -63,7 +63,7 @@ M.spec = {
   {
     name = 'log_level',
     type = 'string',
-    shown = '"debug"|"info"|"warn"|"error"',
+    shown = 'one of "debug", "info", "warn", "error"',
     default = 'info',
     doc = 'The least severe message of the sidecar that goes into the log (`:Sidecar log`).',
   },
