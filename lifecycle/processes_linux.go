@@ -93,7 +93,10 @@ func parseStat(stat []byte) (processEntry, bool) {
 		ok = ok && err == nil
 		return n
 	}
-	entry := processEntry{parent: number(fields[1]), session: number(fields[3]), dead: fields[0][0] == 'Z' || fields[0][0] == 'X'}
+	entry := processEntry{parent: number(fields[1]), session: number(fields[3])}
+	// A process whose first thread has ended shows as a zombie while its other threads run (pthread_exit(3) in main), and is alive.
+	threads := number(fields[17])
+	entry.dead = fields[0][0] == 'X' || fields[0][0] == 'Z' && threads < 2
 	entry.pid, entry.birth = number(name), uint64(number(fields[19]))
 	return entry, ok
 }

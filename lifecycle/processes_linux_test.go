@@ -20,6 +20,7 @@ func TestParseStat(t *testing.T) {
 		"ordinary":             {"7 (sh) S 1 7 5" + rest, processEntry{prey{7, 987654321}, 1, 5, false}, true},
 		"blanks in the name":   {"7 (a b) Z 1 7 6" + rest, processEntry{prey{7, 987654321}, 1, 6, true}, true},
 		"parentheses in it":    {"7 (x) R 9 9 9 ) S 1 7 8" + rest, processEntry{prey{7, 987654321}, 1, 8, false}, true},
+		"first thread ended":   {"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1), processEntry{prey{7, 987654321}, 1, 5, false}, true},
 		"newline in it":        {"7 (x\n) X 2 7 9" + rest, processEntry{prey{7, 987654321}, 2, 9, true}, true},
 		"too short":            {"7 (sh) S 1 7 5 0", processEntry{}, false},
 		"no name":              {"7 sh S 1 7 5" + rest, processEntry{}, false},
@@ -73,4 +74,15 @@ func TestKillExactly_SparesAnotherProcessWithTheNumber(t *testing.T) {
 	if err := killExactly(entry.prey); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("killing one that is gone: %v", err)
 	}
+}
+
+// A process whose first thread has ended looks like a zombie.
+func TestSessionGroup_KillsAProcessWithoutItsFirstThread(t *testing.T) {
+	t.Parallel()
+	group := newSessionGroup()
+	pids := startIn(t, group, helper("headless"))
+	if killed, err := group.Kill(soon(t)); killed != 1 || err != nil {
+		t.Errorf("killed %d: %v", killed, err)
+	}
+	mustBeGone(t, pids)
 }
