@@ -10,6 +10,9 @@ import (
 // ErrUnavailable means that this machine cannot enforce a policy.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
+// ErrUnprotected is the reason where a policy requires that protected paths are kept, and this machine can only watch them.
+var ErrUnprotected = errors.New("protected paths cannot be kept as they are")
+
 // Backend is one operating system's sandbox. Its methods may be called from several goroutines.
 type Backend interface {
 	// Name is the operating system: "linux", "darwin".

@@ -69,6 +69,14 @@ func firstLine(outcome spawn.Outcome) []byte {
 	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", cause)
 }
 
+func wireFindings(list []spawn.Finding) []protocol.Finding {
+	out := []protocol.Finding{}
+	for _, f := range list {
+		out = append(out, protocol.Finding{Path: f.Path, Change: string(f.How), Why: f.Why})
+	}
+	return out
+}
+
 // orEmpty makes a nil slice [] on the wire.
 func orEmpty[T any](list []T) []T {
 	if list == nil {

@@ -203,12 +203,14 @@ func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error)
 		end.exit = &exit
 	default:
 	}
+	end.findings = session.Findings()
 	return end, err
 }
 
 // closed says how a session was closed.
 type closed struct {
 	spawn.Closed
-	exit    *spawn.Exit // nil where the leader itself has survived
-	elapsed time.Duration
+	exit     *spawn.Exit // nil where the leader itself has survived
+	elapsed  time.Duration
+	findings []spawn.Finding
 }

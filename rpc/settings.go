@@ -67,11 +67,11 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{}, PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
 		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
-		OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
+		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
 	}
 	for _, rule := range p.Rules {
 		out.Rules = append(out.Rules, protocol.PolicyRule{
-			Path: rule.Path, Access: rule.Access.Names(), Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
+			Path: rule.Path, Access: rule.Access.Names(), Guarded: rule.Guarded.Names(), Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
 		})
 	}
 	for _, socket := range p.UnixSockets {

@@ -177,6 +177,11 @@ type sink struct {
 
 func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.id, data) }
 
+func (k *sink) Alarm(alarm spawn.Alarm) {
+	k.server.log.Warn("protected path", "session", k.id, "what", alarm.Kind, "path", alarm.Path)
+	notify(k.server, protocol.Denied, protocol.DeniedParams{SessionID: k.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1})
+}
+
 func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.id)
 	status := exitStatus(exit)

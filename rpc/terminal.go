@@ -167,7 +167,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if err != nil {
 		s.log.Error("processes have survived the end of their session", "session", params.SessionID, "error", err)
 	}
-	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining, ElapsedMs: int(end.elapsed.Milliseconds())}
+	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining, ElapsedMs: int(end.elapsed.Milliseconds()), Review: wireFindings(end.findings)}
 	if end.exit != nil {
 		status := exitStatus(*end.exit)
 		result.ExitCode, result.Signal = status.ExitCode, status.Signal

@@ -19,6 +19,9 @@ import (
 type Foreground struct {
 	running *running
 	signals chan os.Signal // those that came since before the start
+
+	alarms   []Alarm   // set by Wait
+	findings []Finding // likewise
 }
 
 // Foreground starts a program with the caller's own streams, session and process group. On an error, which is an *Error, nothing is
@@ -48,6 +51,13 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 
 // Outcome says what the program got.
 func (f *Foreground) Outcome() Outcome { return f.running.outcome }
+
+// Alarms are what happened to protected paths, and Findings what changed of all that programs outside act upon. They must not be called
+// before Wait has returned.
+func (f *Foreground) Alarms() []Alarm { return f.alarms }
+
+// Findings goes with Alarms.
+func (f *Foreground) Findings() []Finding { return f.findings }
 
 // Wait passes signals on, stops when the program stops, kills what the program leaves behind, and says how it ended. The error says
 // that something could not be killed.
@@ -79,6 +89,10 @@ func (f *Foreground) Wait() (Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	_, err := f.running.kill(ctx)
+	f.findings = f.running.vigil.end()
+	for alarm, ok := f.running.vigil.next(); ok; alarm, ok = f.running.vigil.next() {
+		f.alarms = append(f.alarms, alarm)
+	}
 	if err != nil {
 		return exit, err // whoever closes the tracker tries once more, and what is left then is the next sidecar's
 	}

@@ -20,6 +20,8 @@ import (
 type Sink interface {
 	// Output takes bytes of the terminal. They are valid only during the call.
 	Output(data []byte)
+	// Alarm tells what happens to protected paths. It may be called while Output is.
+	Alarm(alarm Alarm)
 	// Exited tells how the leader ended. It is the last call, after all output.
 	Exited(exit Exit)
 }
@@ -91,14 +93,21 @@ func (s *Session) Begin(sink Sink, first []byte) {
 			}
 			s.readOutput(sink)
 		}()
+		alarmsDone := make(chan struct{})
+		go func() {
+			defer close(alarmsDone)
+			for alarm, ok := s.running.vigil.next(); ok; alarm, ok = s.running.vigil.next() {
+				sink.Alarm(alarm)
+			}
+		}()
 		go s.typeInputs()
-		go s.awaitEnd(sink, outputDone)
+		go s.awaitEnd(sink, outputDone, alarmsDone)
 	})
 }
 
 // awaitEnd owns the end of the session: the leader is reaped, what it left behind is killed, the rest of the output is delivered, and
 // only then the end is told.
-func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
+func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone <-chan struct{}) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
 	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
@@ -106,11 +115,15 @@ func (s *Session) awaitEnd(sink Sink, outputDone <-chan struct{}) {
 	close(s.leaderEnded)
 	reaping.Wait()
 	s.killErr = s.killGroup()
+	for _, f := range s.running.vigil.end() {
+		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why", f.Why)
+	}
 	s.inputs.close()
 	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	<-outputDone
+	<-alarmsDone
 	s.master.Close()
 	s.releaseGroup()
 	sink.Exited(s.exit)
@@ -162,6 +175,9 @@ func (s *Session) LeaderEnded() <-chan struct{} { return s.leaderEnded }
 
 // Exit says how the leader ended. It must not be called before LeaderEnded is closed.
 func (s *Session) Exit() Exit { return s.exit }
+
+// Findings are the files that changed while the session ran and that programs outside act upon; none before its processes are gone.
+func (s *Session) Findings() []Finding { return s.running.vigil.reviewed() }
 
 // Input types bytes into the terminal, behind those of earlier calls. It never blocks. It reports false where the bytes were dropped:
 // the session has ended, or more than maxInput is waiting for a program that does not read.

@@ -143,6 +143,7 @@ type running struct {
 	terminal  *os.File             // the master, where the stage has opened the terminal
 	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
+	vigil     *vigil               // nil where nothing is restricted
 	outcome   Outcome
 	startedAt time.Time
 	tracker   Tracker
@@ -160,6 +161,7 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 // release gives back what the leader's processes no longer need. The group must be empty, or else killErr says who has survived. What
 // cannot be given back is logged: it is no reason to tell anybody that a session has not ended.
 func (r *running) release(killErr error) {
+	r.vigil.end()
 	if r.watched != nil {
 		if err := r.watched.Close(); err != nil {
 			r.log.Warn("supervision of a session not ended", "error", err)
@@ -208,9 +210,17 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 		Start: group.Start,
 	}
 	runtimeDir := ""
+	var unwatched []string
 	if request.Policy.Restricted || request.Policy.TrackBySandbox {
 		if runtimeDir, err = s.confine(run, &target, request.Policy); err != nil {
 			return nil, err
+		}
+	}
+	if request.Policy.Restricted {
+		var watchErr error
+		if run.vigil, watchErr = newVigil(&request.Policy, target.Confinement.Watch); watchErr != nil {
+			// The editor's own watches may have used up what the user may have (fs.inotify.max_user_watches).
+			unwatched = []string{fmt.Sprintf("protected paths are looked at only in the end: %v", watchErr)}
 		}
 	}
 	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
@@ -231,6 +241,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	if run.sealable() {
 		run.outcome.Tracking = run.outcome.Tracking.WithForkGate()
 	}
+	run.outcome.Enforcement.Warnings = append(run.outcome.Enforcement.Warnings, unwatched...)
 	return run, nil
 }
 

@@ -15,20 +15,22 @@ import (
 // The road is rpc → spawn → platform → lifecycle. This table is the whole of it: what each package may import of ours. A package that
 // is not in it may not exist.
 var mayImport = map[string][]string{
-	"platform/policy":       {},
-	"rpc/protocol":          {},
-	"lifecycle":             {"lifecycle/libsystem"},
-	"lifecycle/libsystem":   {},
-	"platform":              {"platform/policy", "lifecycle"},
-	"platform/linux":        {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets", "lifecycle"},
-	"platform/linux/notify": {},
+	"platform/policy":         {},
+	"rpc/protocol":            {},
+	"lifecycle":               {"lifecycle/libsystem"},
+	"lifecycle/libsystem":     {},
+	"platform":                {"platform/policy", "lifecycle"},
+	"platform/linux":          {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets", "platform/linux/tripwire", "lifecycle"},
+	"platform/linux/notify":   {},
+	"platform/linux/tripwire": {},
+	"platform/review":         {"platform/policy"},
 	// sockets decides what notify is asked about connecting.
 	"platform/linux/sockets":           {"platform/linux/notify"},
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
 	"settings":                         {"platform/policy"},
-	"spawn":                            {"platform", "platform/policy", "lifecycle"},
+	"spawn":                            {"platform", "platform/policy", "platform/review", "lifecycle"},
 	"rpc":                              {"rpc/protocol", "settings", "spawn"},
 	"rpc/client":                       {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
@@ -42,6 +44,7 @@ var mayImport = map[string][]string{
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
 	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/protected":       {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/victim":          {},
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},

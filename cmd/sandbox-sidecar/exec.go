@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -56,6 +57,9 @@ func execute(args []string) error {
 	exit, err := running.Wait()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+	}
+	for _, alarm := range running.Alarms() {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s: %s\n", alarm.Kind, strconv.Quote(alarm.Path))
 	}
 	if exit.Signal != 0 {
 		return exitStatus(128 + int(exit.Signal)) // as shells report it

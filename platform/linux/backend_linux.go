@@ -35,9 +35,19 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	ruleset := Translate(p, abi)
 	if ruleset.Asked.needNamespaces() {
 		available := b.available()
-		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked), available.why
+		if p.RequireProtected && !available.mounts {
+			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected, available.why)
+		}
+		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked, keepOf(p)), available.why
 	}
-	return confine(ruleset, p, needs)
+	if ruleset.Own == nil {
+		ruleset.dropGuarded(p)
+	}
+	confinement, err := confine(ruleset, p, needs)
+	if err == nil && ruleset.Asked.ProtectedPaths {
+		confinement.Watch = watchProtected(p, ruleset.Own != nil)
+	}
+	return confinement, err
 }
 
 func (b Backend) available() namespaces {
@@ -50,12 +60,7 @@ func (b Backend) available() namespaces {
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
 // inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
-	strictest := &policy.Policy{
-		Restricted: true, PrivateTerminals: true,
-		Protected: []policy.Protected{{Path: "/"}},
-		OnDenied:  policy.Report,
-	}
-	confinement, err := b.Confine(strictest, platform.Needs{})
+	confinement, err := b.Confine(strictestPolicy(), platform.Needs{})
 	if err != nil {
 		return absent(err)
 	}

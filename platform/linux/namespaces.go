@@ -10,6 +10,8 @@ type Own struct {
 	Network bool `json:"network,omitempty"`
 	// OutsideIPC names the sidecar's IPC namespace, in which the stage must not be.
 	OutsideIPC string `json:"outsideIPC,omitempty"`
+	// Keep is what is mounted on itself.
+	Keep Keep `json:"keep"`
 }
 
 // namespaces are those that the stage can be started in on this machine.
@@ -22,14 +24,14 @@ type namespaces struct {
 }
 
 // needNamespaces reports whether anything that is asked for takes them.
-func (a Asked) needNamespaces() bool { return a.Terminals || a.Network }
+func (a Asked) needNamespaces() bool { return a.Terminals || a.Network || a.ProtectedPaths }
 
 // plan is what a session needs of them, of which it gets what there is; nil: nothing.
-func (n namespaces) plan(asked Asked) *Own {
+func (n namespaces) plan(asked Asked, keep Keep) *Own {
 	if !n.mounts || !asked.needNamespaces() {
 		return nil
 	}
-	return &Own{User: n.user, Terminals: asked.Terminals, Network: asked.Network && n.network}
+	return &Own{User: n.user, Terminals: asked.Terminals, Network: asked.Network && n.network, Keep: keep}
 }
 
 // outcome says what became of a plan, where that is not certain.
@@ -38,6 +40,7 @@ type outcome struct {
 	terminals bool
 	// without says why it is not although that was planned; empty otherwise.
 	without string
+	kept    kept
 }
 
 // fixNamespaces is for a machine that has them and does not let us.

@@ -40,6 +40,13 @@ var availableNamespaces = sync.OnceValue(func() namespaces {
 	return namespaces{why: fmt.Sprintf("no namespaces: %v", errors.Join(failures...))}
 })
 
+// strictestPolicy grants nothing and asks for everything.
+func strictestPolicy() *policy.Policy {
+	return &policy.Policy{
+		Restricted: true, PrivateTerminals: true, Protected: []policy.Protected{{Path: "/etc"}}, OnDenied: policy.Report,
+	}
+}
+
 // tryTimeout is far above what a stage takes, and below what a user waits for a first terminal.
 const tryTimeout = 10 * time.Second
 
@@ -49,9 +56,10 @@ func try(n namespaces) error {
 	if err != nil {
 		return err
 	}
-	strictest := Translate(&policy.Policy{Restricted: true, PrivateTerminals: true}, abi)
-	strictest.Own = n.plan(strictest.Asked)
-	confinement, err := prepare(strictest)
+	strictest := strictestPolicy()
+	ruleset := Translate(strictest, abi)
+	ruleset.Own = n.plan(ruleset.Asked, keepOf(strictest))
+	confinement, err := prepare(ruleset)
 	if err != nil {
 		return err
 	}
@@ -128,6 +136,10 @@ func (o *Own) set(order *platform.Order) (made, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return m, fmt.Errorf("keep mounts to the session: %w", err)
 	}
+	var err error
+	if m.kept, err = o.Keep.make(); err != nil {
+		return m, err
+	}
 	if o.User && os.Geteuid() != 0 {
 		if err := adoptSSHConfig(); err != nil {
 			return m, fmt.Errorf("make ssh's configuration usable: %w", err)
@@ -142,6 +154,9 @@ func (o *Own) set(order *platform.Order) (made, error) {
 		if err := raiseLoopback(); err != nil {
 			return m, fmt.Errorf("start loopback interface: %w", err)
 		}
+	}
+	if err := rebaseStreams(o.Keep.Protected); err != nil {
+		return m, err
 	}
 	if order.Dir != "" {
 		// Where it lies below a new mount, the working directory is still what the mount covers.

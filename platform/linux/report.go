@@ -2,6 +2,7 @@ package linux
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -24,10 +25,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.Signals: layered(platform.Signals, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
 		}),
-		platform.ProtectedPaths: {
-			Status: platform.Absent, NotAsked: !r.Asked.ProtectedPaths,
-			Detail: "protected paths inside the project can be written; this version does not enforce them",
-		},
+		platform.ProtectedPaths: protectedPaths(r, own.kept),
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
@@ -134,6 +132,48 @@ func because(reason string) string {
 		return ""
 	}
 	return ": " + reason
+}
+
+func protectedPaths(r Ruleset, kept kept) platform.Protection {
+	switch {
+	case !r.Asked.ProtectedPaths:
+		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "no path inside the project is protected"}
+	case r.Own == nil:
+		return platform.Protection{
+			Status: platform.Degraded, Mechanism: "tripwire",
+			Detail: "changes of protected paths are noticed and reported, and not prevented: " + r.Lacks, Fix: fixNamespaces,
+		}
+	}
+	p := platform.Protection{
+		Status: platform.Enforced, Mechanism: "mount namespace, tripwire",
+		Detail: "protected paths are mounted read-only, and the directories that lead to them cannot be renamed",
+	}
+	if len(kept.missing) > 0 {
+		p.Status = platform.Degraded
+		p.Detail += "; these do not exist, and that one is created is noticed and reported, and not prevented: " + listed(kept.missing)
+	}
+	if len(kept.links) > 0 {
+		p.Status = platform.Degraded
+		p.Detail += "; these are symlinks, or lie behind one, on which nothing can be mounted, so that they are only watched: " + listed(kept.links)
+		p.Fix = "protect what the symlinks lead to, or put the files themselves there"
+	}
+	return p
+}
+
+// maxListed keeps a detail short enough to be read.
+const maxListed = 20
+
+// listed joins quoted paths.
+func listed(paths []string) string {
+	var names []string
+	for i, path := range paths {
+		if i == maxListed {
+			names = append(names, fmt.Sprintf("and %d more", len(paths)-i))
+			break
+		}
+		names = append(names, strconv.Quote(path))
+	}
+	return strings.Join(names, ", ")
 }
 
 func network(r Ruleset) platform.Protection {

@@ -31,7 +31,7 @@ func TestReport_PerVersion(t *testing.T) {
 			got := report(Translate(strict, abi), outcome{})
 			for name, want := range map[string]platform.Status{
 				platform.Filesystem: test.filesystem, platform.Signals: test.signals, platform.UnixSockets: test.unixSockets,
-				platform.Execute: e, platform.Network: e, platform.ProtectedPaths: a, platform.Syscalls: e, platform.Denials: a,
+				platform.Execute: e, platform.Network: e, platform.ProtectedPaths: d, platform.Syscalls: e, platform.Denials: a,
 			} {
 				if got[name].Status != want {
 					t.Errorf("ABI %d: %s is %s, want %s", abi, name, got[name].Status, want)

@@ -123,6 +123,19 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	return ruleset
 }
 
+// dropGuarded takes back what a policy grants only where protected paths are kept as they are.
+func (r *Ruleset) dropGuarded(p *policy.Policy) {
+	guarded := map[string]FSAccess{}
+	for _, rule := range p.Rules {
+		if rule.Guarded != 0 {
+			guarded[rule.Path] = translateAccess(rule.Guarded)
+		}
+	}
+	for i, rule := range r.Rules {
+		r.Rules[i].Access &^= guarded[rule.Path]
+	}
+}
+
 func translateAccess(access policy.Access) FSAccess {
 	var fs FSAccess
 	for _, pair := range []struct {

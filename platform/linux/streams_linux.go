@@ -3,8 +3,13 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 var streamNames = [3]string{"standard input", "standard output", "standard error"}
@@ -29,6 +34,52 @@ func refuseStreams(offline, mediated bool) error {
 		case mediated && domain == unix.AF_UNIX && kind == unix.SOCK_DGRAM:
 			return fmt.Errorf("%s is a datagram socket, which reaches every other one: use a pipe, a file or a terminal", name)
 		}
+	}
+	return nil
+}
+
+// rebaseStreams opens standard streams anew that a caller opened in its own mounts, where a path through them would lead past the session's:
+// directories, below which everything could be reached, and protected files, which could be opened for writing by way of /proc.
+func rebaseStreams(protected []string) error {
+	for fd, name := range streamNames {
+		var before, after unix.Stat_t
+		if unix.Fstat(fd, &before) != nil {
+			continue
+		}
+		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", name, err)
+		}
+		kept := slices.ContainsFunc(protected, func(dir string) bool { return policy.Contains(dir, path) })
+		switch kind := before.Mode & unix.S_IFMT; {
+		case kind != unix.S_IFDIR && (kind != unix.S_IFREG || !kept):
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", name, err)
+		}
+		offset, err := unix.Seek(fd, 0, unix.SEEK_CUR)
+		if err != nil {
+			offset = 0
+		}
+		again, err := unix.Open(path, flags&(unix.O_ACCMODE|unix.O_APPEND|unix.O_PATH)|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Fstat(again, &after)
+		}
+		if err == nil && (after.Dev != before.Dev || after.Ino != before.Ino) {
+			err = errors.New("it is another file by now")
+		}
+		if err == nil && offset > 0 {
+			_, err = unix.Seek(again, offset, unix.SEEK_SET)
+		}
+		if err == nil {
+			err = unix.Dup3(again, fd, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("open %s, %s, inside: %w", name, path, err)
+		}
+		unix.Close(again)
 	}
 	return nil
 }

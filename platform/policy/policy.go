@@ -34,6 +34,8 @@ type Policy struct {
 	Environment Environment `json:"environment"`
 	// Protected are paths that stay read-only although a rule grants writing above them.
 	Protected []Protected `json:"protected"`
+	// RequireProtected is true where a session must not start on a machine that cannot keep Protected as it is.
+	RequireProtected bool `json:"requireProtected"`
 	// OnUnavailable says what happens where the machine cannot enforce the policy.
 	OnUnavailable OnUnavailable `json:"onUnavailable"`
 	// OnDenied says what a denial does besides failing.
@@ -45,7 +47,9 @@ type Rule struct {
 	// Path is absolute and clean, and free of symlinks as far as it existed when the policy was compiled.
 	Path   string `json:"path"`
 	Access Access `json:"access"`
-	Origin Origin `json:"origin"`
+	// Guarded is the part of Access that holds only where the machine can keep Protected as it is.
+	Guarded Access `json:"guarded,omitempty"`
+	Origin  Origin `json:"origin"`
 }
 
 // Network is the network part of a policy.

@@ -60,7 +60,7 @@ func full() *Policy {
 		Restricted: true, Project: "/p", Rules: []Rule{{Path: "/p", Access: ReadWrite, Origin: origin}}, PrivateRuntimeDir: true, PrivateTerminals: true,
 		Network: Network{Allowed: true, Origin: origin}, UnixSockets: []UnixSocket{{Path: "/s", Origin: origin}},
 		Environment: Environment{Allowed: []string{"A"}, Origin: origin}, Protected: []Protected{{Path: "/p/.git", Origin: origin}},
-		OnUnavailable: Warn, OnDenied: Ask,
+		RequireProtected: true, OnUnavailable: Warn, OnDenied: Ask,
 	}
 }
 
@@ -73,6 +73,8 @@ func TestID_ChangesWithEveryEffect(t *testing.T) {
 		"project":     func(p *Policy) { p.Project = "/q" },
 		"path":        func(p *Policy) { p.Rules[0].Path = "/q" },
 		"access":      func(p *Policy) { p.Rules[0].Access = Read },
+		"guarded":     func(p *Policy) { p.Rules[0].Guarded = Write },
+		"required":    func(p *Policy) { p.RequireProtected = false },
 		"runtime":     func(p *Policy) { p.PrivateRuntimeDir = false },
 		"terminals":   func(p *Policy) { p.PrivateTerminals = false },
 		"network":     func(p *Policy) { p.Network.Allowed = false },

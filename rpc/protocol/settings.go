@@ -58,11 +58,13 @@ type Policy struct {
 	// PrivateRuntimeDir: the session gets an XDG_RUNTIME_DIR of its own.
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
 	// PrivateTerminals: the session gets a /dev/pts of its own.
-	PrivateTerminals bool             `json:"privateTerminals"`
-	AllowNetwork     bool             `json:"allowNetwork"`
-	UnixSockets      []string         `json:"unixSockets"`
-	AllowedEnvVars   []string         `json:"allowedEnvVars"`
-	ProtectedPaths   []string         `json:"protectedPaths"`
+	PrivateTerminals bool     `json:"privateTerminals"`
+	AllowNetwork     bool     `json:"allowNetwork"`
+	UnixSockets      []string `json:"unixSockets"`
+	AllowedEnvVars   []string `json:"allowedEnvVars"`
+	ProtectedPaths   []string `json:"protectedPaths"`
+	// RequireProtected: nothing is started where protectedPaths cannot be kept as they are.
+	RequireProtected bool             `json:"requireProtected"`
 	OnUnavailable    string           `json:"onUnavailable"`
 	OnDenied         string           `json:"onDenied"`
 	Diagnostics      []FileDiagnostic `json:"diagnostics"`
@@ -73,6 +75,8 @@ type PolicyRule struct {
 	Path string `json:"path"`
 	// Access holds "read", "write", "execute", "device".
 	Access []string `json:"access"`
+	// Guarded is the part of access that holds only where the machine can keep protectedPaths as they are; absent where there is none.
+	Guarded []string `json:"guarded,omitempty"`
 	// Setting is the key that grants it.
 	Setting string `json:"setting"`
 	// File is where that key stands.

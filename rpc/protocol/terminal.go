@@ -225,4 +225,7 @@ type CloseResult struct {
 	Remaining int `json:"remaining"`
 	// ElapsedMs is how long it took, in milliseconds.
 	ElapsedMs int `json:"elapsedMs"`
+	// Review lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks, tasks, scripts, CI files. It
+	// does not say who changed it; absent where there is nothing.
+	Review []Finding `json:"review,omitempty"`
 }

@@ -336,6 +336,48 @@ export interface CloseResult {
   remaining: number;
   /** How long it took, in milliseconds. */
   elapsedMs: number;
+  /**
+   * `review` lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks,
+   * tasks, scripts, CI files. It does not say who changed it; absent where there is nothing.
+   */
+  review?: Finding[];
+}
+
+/** `DeniedParams` is what was refused or has happened. */
+export interface DeniedParams {
+  sessionId: string;
+  /**
+   * "protected_created" where a protected path that did not exist has come to be, which nothing can prevent;
+   * "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the
+   * sandbox, so that the session may write what stands there now; "protected_written" where one was written on a
+   * machine that cannot prevent it; "protected_write" where a change was tried and refused.
+   */
+  access: string;
+  /** The path. */
+  target: string;
+  /** Who it was; absent where nobody can tell, as for protected paths. */
+  process?: Process;
+  /** How often it has happened since it was told of last. */
+  count: number;
+}
+
+/** `Process` names a process of a session. */
+export interface Process {
+  pid: number;
+  name: string;
+}
+
+/**
+ * `Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
+ * asking.
+ */
+export interface Finding {
+  /** Absolute. */
+  path: string;
+  /** "created", "changed" or "removed". */
+  change: string;
+  /** `why` says what acts upon it. */
+  why: string;
 }
 
 /** `SettingsGetParams` names a project. */
@@ -384,6 +426,8 @@ export interface Policy {
   unixSockets: string[];
   allowedEnvVars: string[];
   protectedPaths: string[];
+  /** Nothing is started where protectedPaths cannot be kept as they are. */
+  requireProtected: boolean;
   onUnavailable: string;
   onDenied: string;
   diagnostics: FileDiagnostic[];
@@ -394,6 +438,11 @@ export interface PolicyRule {
   path: string;
   /** `access` holds "read", "write", "execute", "device". */
   access: string[];
+  /**
+   * The part of access that holds only where the machine can keep protectedPaths as they are; absent where there
+   * is none.
+   */
+  guarded?: string[];
   /** The key that grants it. */
   setting: string;
   /** Where that key stands. */
@@ -473,6 +522,7 @@ export const Methods = {
   close: "terminal/close",
   output: "terminal/output",
   exited: "terminal/exited",
+  denied: "sandbox/denied",
   settingsGet: "settings/get",
   policyGet: "policy/get",
   settingsDiagnostics: "settings/diagnostics",
@@ -503,6 +553,7 @@ export interface Notifications {
   "terminal/ack": { direction: "toSidecar"; params: AckParams };
   "terminal/output": { direction: "toEditor"; params: OutputParams };
   "terminal/exited": { direction: "toEditor"; params: ExitedParams };
+  "sandbox/denied": { direction: "toEditor"; params: DeniedParams };
   "settings/diagnostics": { direction: "toEditor"; params: DiagnosticsParams };
   "settings/changed": { direction: "toEditor"; params: SettingsChangedParams };
 }
@@ -561,6 +612,12 @@ export const OutputNotification = new NotificationType<OutputParams>("terminal/o
  * is dead by then.
  */
 export const ExitedNotification = new NotificationType<ExitedParams>("terminal/exited");
+
+/**
+ * `sandbox/denied` tells that something was refused in a session, or that something happened to a protected
+ * path, which may have succeeded.
+ */
+export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/denied");
 
 /** `settings/get` answers the merged settings of a project. */
 export const SettingsGetRequest = new RequestType<SettingsGetParams, SettingsGetResult, ErrorData>("settings/get");

@@ -199,6 +199,27 @@
 ---@field killed integer `killed` counts the processes that had to be killed.
 ---@field remaining integer 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in an uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on being killed. Where the leader is among them, ExitCode and Signal are both null.
 ---@field elapsedMs integer How long it took, in milliseconds.
+---@field review? sandbox_sidecar.Finding[] `review` lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks, tasks, scripts, CI files. It does not say who changed it; absent where there is nothing.
+
+---`DeniedParams` is what was refused or has happened.
+---@class (exact) sandbox_sidecar.DeniedParams
+---@field sessionId string
+---@field access string "protected_created" where a protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may write what stands there now; "protected_written" where one was written on a machine that cannot prevent it; "protected_write" where a change was tried and refused.
+---@field target string The path.
+---@field process? sandbox_sidecar.Process Who it was; absent where nobody can tell, as for protected paths.
+---@field count integer How often it has happened since it was told of last.
+
+---`Process` names a process of a session.
+---@class (exact) sandbox_sidecar.Process
+---@field pid integer
+---@field name string
+
+---`Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
+---asking.
+---@class (exact) sandbox_sidecar.Finding
+---@field path string Absolute.
+---@field change string "created", "changed" or "removed".
+---@field why string `why` says what acts upon it.
 
 ---`SettingsGetParams` names a project.
 ---@class (exact) sandbox_sidecar.SettingsGetParams
@@ -232,6 +253,7 @@
 ---@field unixSockets string[]
 ---@field allowedEnvVars string[]
 ---@field protectedPaths string[]
+---@field requireProtected boolean Nothing is started where protectedPaths cannot be kept as they are.
 ---@field onUnavailable string
 ---@field onDenied string
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
@@ -240,6 +262,7 @@
 ---@class (exact) sandbox_sidecar.PolicyRule
 ---@field path string
 ---@field access string[] `access` holds "read", "write", "execute", "device".
+---@field guarded? string[] The part of access that holds only where the machine can keep protectedPaths as they are; absent where there is none.
 ---@field setting string The key that grants it.
 ---@field file string Where that key stands.
 ---@field line? integer 1-based; absent where the origin is not a file.
@@ -328,6 +351,9 @@ M.methods = {
   ---`terminal/exited` tells that a session's leader has ended, after the last output. What the leader left
   ---behind is dead by then.
   exited = "terminal/exited",
+  ---`sandbox/denied` tells that something was refused in a session, or that something happened to a protected
+  ---path, which may have succeeded.
+  denied = "sandbox/denied",
   ---`settings/get` answers the merged settings of a project.
   settings_get = "settings/get",
   ---`policy/get` answers the policy that a session would get now.

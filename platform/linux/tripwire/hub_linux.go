@@ -1,0 +1,131 @@
+package tripwire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// hub hands the events of one inotify instance to the tripwires. There is an instance as long as there are tripwires.
+type hub struct {
+	mu      sync.Mutex // guards the fields below
+	fd      int
+	file    *os.File // nil where there is no instance
+	watches map[int]map[*Tripwire]string
+	users   int
+}
+
+var shared hub
+
+// enter makes sure that there is an instance, until leave was called as often.
+func (h *hub) enter() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users == 0 {
+		fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("watch directories: %w", err)
+		}
+		h.fd, h.file, h.watches = fd, os.NewFile(uintptr(fd), "inotify"), map[int]map[*Tripwire]string{}
+		go h.read(h.file) // until leave closes it
+	}
+	h.users++
+	return nil
+}
+
+func (h *hub) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users--; h.users == 0 {
+		h.file.Close() // ends the reader, which needs no lock to end
+		h.file = nil
+	}
+}
+
+// watch lets a tripwire have the events of a directory, which it knows by a path.
+func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// Another tripwire may want other events of the same directory.
+	wd, err := unix.InotifyAddWatch(h.fd, dir, mask|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW|unix.IN_EXCL_UNLINK|unix.IN_MASK_ADD)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", dir, err)
+	}
+	if h.watches[wd] == nil {
+		h.watches[wd] = map[*Tripwire]string{}
+	}
+	h.watches[wd][t] = dir
+	return nil
+}
+
+// forget takes a tripwire out of all directories.
+func (h *hub) forget(t *Tripwire) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for wd, users := range h.watches {
+		delete(users, t)
+		if len(users) == 0 {
+			delete(h.watches, wd)
+			_, _ = unix.InotifyRmWatch(h.fd, uint32(wd)) // the directory may be gone
+		}
+	}
+}
+
+// read hands out events until the instance is closed.
+func (h *hub) read(file *os.File) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := file.Read(buffer)
+		if err != nil {
+			return
+		}
+		for events := buffer[:n]; len(events) >= unix.SizeofInotifyEvent; {
+			wd := int(int32(binary.NativeEndian.Uint32(events)))
+			mask := binary.NativeEndian.Uint32(events[4:])
+			end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(events[12:]))
+			if end > len(events) {
+				return
+			}
+			name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:end]), "\x00")
+			events = events[end:]
+			h.hand(file, wd, mask, name)
+		}
+	}
+}
+
+// hand gives one event to who wants it. After an overflow everybody has to look.
+func (h *hub) hand(file *os.File, wd int, mask uint32, name string) {
+	type recipient struct {
+		tripwire *Tripwire
+		dir      string
+	}
+	var recipients []recipient
+	h.mu.Lock()
+	if h.file == file { // else another instance has come
+		for at, users := range h.watches {
+			if at != wd && mask&unix.IN_Q_OVERFLOW == 0 {
+				continue
+			}
+			for t, dir := range users {
+				recipients = append(recipients, recipient{t, dir})
+			}
+		}
+		if mask&unix.IN_IGNORED != 0 {
+			delete(h.watches, wd)
+		}
+	}
+	h.mu.Unlock()
+	for _, r := range recipients {
+		r.tripwire.take(r.dir, name, mask)
+	}
+}
+
+// missing reports whether an error says that there is no such directory.
+func missing(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}

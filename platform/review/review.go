@@ -1,0 +1,211 @@
+package review
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Finding is one changed path.
+type Finding struct {
+	// Path is absolute.
+	Path string
+	// How is what has become of it.
+	How Change
+	// Why says what acts upon it.
+	Why string
+}
+
+// Change is what has become of a path.
+type Change string
+
+const (
+	// Created: it was not there before.
+	Created Change = "created"
+	// Changed: its content or its mode is another, or it may be.
+	Changed Change = "changed"
+	// Removed: it is not there any more.
+	Removed Change = "removed"
+)
+
+// State is how things were when a session started.
+type State struct {
+	project string
+	since   time.Time
+	why     map[string]string // by what was looked at, which may be a directory
+	before  map[string]string
+}
+
+// Bounds of what is looked at: a project made to be slow to look at must not slow every start of a session.
+const (
+	maxFiles   = 512
+	maxDepth   = 4
+	maxPackage = 1 << 20
+	maxWalked  = 4096
+)
+
+// Take looks at what is acted upon in the policy's project, and at its protected paths.
+func Take(p *policy.Policy) *State {
+	s := &State{project: p.Project, since: time.Now(), why: map[string]string{}}
+	if p.Project != "" {
+		for _, one := range surfaces {
+			s.why[filepath.Join(p.Project, one.path)] = one.why
+		}
+	}
+	for _, protected := range p.Protected {
+		s.why[protected.Path] = whyProtected
+	}
+	s.before = s.look()
+	return s
+}
+
+// Findings are the paths that have changed since, sorted.
+func (s *State) Findings() []Finding {
+	after := s.look()
+	var findings []Finding
+	add := func(path string, how Change) {
+		findings = append(findings, Finding{Path: strings.TrimSuffix(path, scripts), How: how, Why: s.reason(path)})
+	}
+	for path, signature := range after {
+		switch before, was := s.before[path]; {
+		case !was:
+			add(path, Created)
+		case before != signature:
+			add(path, Changed)
+		}
+	}
+	for path := range s.before {
+		if _, is := after[path]; !is {
+			add(path, Removed)
+		}
+	}
+	for _, dir := range s.newRepositories() {
+		findings = append(findings, Finding{Path: dir, How: Created, Why: "it is a git repository, whose hooks and configuration git runs programs from"})
+	}
+	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(findings, func(a, b Finding) bool { return a.Path == b.Path })
+}
+
+// reason is that of the path itself, or of what holds it.
+func (s *State) reason(path string) string {
+	for ; path != "/" && path != "."; path = filepath.Dir(path) {
+		if why, ok := s.why[path]; ok {
+			return why
+		}
+	}
+	return whyProtected
+}
+
+// scripts marks the part of a package.json that holds commands.
+const scripts = "#scripts"
+
+// look maps what is there to what it looks like.
+func (s *State) look() map[string]string {
+	found := map[string]string{}
+	for path := range s.why {
+		if file, ok := strings.CutSuffix(path, scripts); ok {
+			if commands, ok := packageScripts(file); ok {
+				found[path] = commands
+			}
+			continue
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		if info.IsDir() {
+			lookBelow(found, path, maxDepth)
+			continue
+		}
+		found[path] = signature(info)
+	}
+	return found
+}
+
+func lookBelow(found map[string]string, dir string, depth int) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		info, err := entry.Info()
+		switch {
+		case err != nil || len(found) >= maxFiles || strings.HasSuffix(path, ".sample"): // git comes with samples of hooks, which it does not run
+		case info.IsDir() && depth > 1:
+			lookBelow(found, path, depth-1)
+		default:
+			found[path] = signature(info)
+		}
+	}
+}
+
+// signature is another where the content is, unless somebody has taken great care: times can be set, but not that of the inode's change.
+func signature(info fs.FileInfo) string {
+	return strings.Join([]string{info.Mode().String(), info.ModTime().Format(time.RFC3339Nano), changeTime(info)}, " ")
+}
+
+// packageScripts is the part of a package.json that holds commands. A file of which it cannot be told counts as a whole.
+func packageScripts(path string) (string, bool) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", false
+	}
+	var content struct {
+		Scripts json.RawMessage `json:"scripts"`
+		Hooks   json.RawMessage `json:"gitHooks"`
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxPackage {
+		return signature(info), true
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &content) != nil {
+		return signature(info), true
+	}
+	sum := sha256.Sum256(append(append(content.Scripts, 0), content.Hooks...))
+	return string(sum[:]), true
+}
+
+// newRepositories lists repositories in the project that were made or reconfigured since, in directories near its root.
+func (s *State) newRepositories() []string {
+	if s.project == "" {
+		return nil
+	}
+	var dirs []string
+	walked := 0
+	var walk func(dir string, depth int)
+	walk = func(dir string, depth int) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			switch {
+			case walked >= maxWalked:
+				return
+			case entry.Name() == ".git" && dir != s.project:
+				config := path
+				if entry.IsDir() {
+					config = filepath.Join(path, "config")
+				}
+				if info, err := os.Lstat(config); err == nil && info.ModTime().After(s.since) {
+					dirs = append(dirs, path)
+				}
+			case entry.IsDir() && depth > 1 && entry.Name() != ".git" && entry.Name() != "node_modules":
+				walked++
+				walk(path, depth-1)
+			}
+		}
+	}
+	walk(s.project, maxDepth)
+	return dirs
+}

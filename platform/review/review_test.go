@@ -1,0 +1,97 @@
+package review
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// project is a directory that changes between two looks.
+type project struct {
+	t   *testing.T
+	dir string
+}
+
+func (p project) write(name, text string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		before func(project)
+		after  func(project)
+		want   string
+	}{
+		{"nothing", func(p project) { p.write("main.go", "") }, func(p project) { p.write("main.go", "x"); p.write("other", "") }, ""},
+		{"a protected file", func(p project) { p.write(".envrc", "a") }, func(p project) { p.write(".envrc", "b") }, ".envrc changed"},
+		{"a protected file that comes", func(project) {}, func(p project) { p.write(".envrc", "b") }, ".envrc created"},
+		{"a file in a directory", func(p project) { p.write(".github/workflows/a.yml", "") }, func(p project) {
+			p.write(".github/workflows/b/c.yml", "")
+			if err := os.Remove(filepath.Join(p.dir, ".github/workflows/a.yml")); err != nil {
+				p.t.Fatal(err)
+			}
+		}, ".github/workflows/a.yml removed, .github/workflows/b/c.yml created"},
+		{"a mode", func(p project) { p.write("gradlew", "") }, func(p project) {
+			if err := os.Chmod(filepath.Join(p.dir, "gradlew"), 0o700); err != nil {
+				p.t.Fatal(err)
+			}
+		}, "gradlew changed"},
+		{
+			"dependencies of a package", func(p project) { p.write("package.json", `{"scripts":{"test":"true"}}`) },
+			func(p project) { p.write("package.json", `{"scripts":{"test":"true"},"dependencies":{"x":"1"}}`) }, "",
+		},
+		{
+			"scripts of a package", func(p project) { p.write("package.json", `{"scripts":{"test":"true"}}`) },
+			func(p project) { p.write("package.json", `{"scripts":{"test":"true","postinstall":"evil"}}`) }, "package.json changed",
+		},
+		{
+			"a package that is none", func(p project) { p.write("package.json", `{`) },
+			func(p project) { p.write("package.json", `{{`) }, "package.json changed",
+		},
+		{
+			"a repository", func(p project) { p.write("old/.git/config", "") },
+			func(p project) { p.write("a/b/.git/config", "[core]\n\tfsmonitor = evil\n") }, "a/b/.git created",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := project{t, t.TempDir()}
+			test.before(p)
+			state := Take(&policy.Policy{Project: p.dir, Protected: []policy.Protected{{Path: p.dir + "/.envrc"}}})
+			test.after(p)
+			var got []string
+			for _, f := range state.Findings() {
+				if f.Why == "" {
+					t.Errorf("%s has no reason", f.Path)
+				}
+				got = append(got, strings.TrimPrefix(f.Path, p.dir+"/")+" "+string(f.How))
+			}
+			if strings.Join(got, ", ") != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTake_IsBounded(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	for i := range 2 * maxFiles {
+		p.write(".husky/"+strings.Repeat("x", i%200+1)+string(rune('a'+i/200)), "")
+	}
+	if got := len(Take(&policy.Policy{Project: p.dir}).before); got > maxFiles {
+		t.Errorf("%d files were looked at", got)
+	}
+}

@@ -1,0 +1,80 @@
+package spawn
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// lookOut is one whose alarms the test raises; closing raises the last.
+type lookOut struct {
+	raise  func(platform.Alarm)
+	closed int
+}
+
+func (l *lookOut) Close() {
+	if l.closed++; l.closed == 1 {
+		l.raise(platform.Alarm{Kind: platform.AlarmCreated, Path: "last"})
+	}
+}
+
+func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var out lookOut
+	v, err := newVigil(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watching, error) {
+		out.raise = raise
+		return &out, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan []string)
+	go func() {
+		var paths []string
+		for alarm, ok := v.next(); ok; alarm, ok = v.next() {
+			paths = append(paths, alarm.Path)
+		}
+		taken <- paths
+	}()
+	out.raise(platform.Alarm{Path: "first"})
+	out.raise(platform.Alarm{Path: "second"})
+	if err := os.WriteFile(dir+"/Makefile", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if findings := v.end(); len(findings) != 1 || findings[0].Path != dir+"/Makefile" {
+		t.Errorf("%+v", findings)
+	}
+	if got := <-taken; !slices.Equal(got, []string{"first", "second", "last"}) {
+		t.Errorf("%q", got)
+	}
+	if err := os.Remove(dir + "/Makefile"); err != nil {
+		t.Fatal(err)
+	}
+	if findings := v.end(); len(findings) != 1 {
+		t.Errorf("the second end finds %+v", findings)
+	}
+}
+
+func TestVigil_ReviewsWithoutALookOut(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("no more watches")
+	v, err := newVigil(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}}, func(func(platform.Alarm)) (platform.Watching, error) { return nil, failed })
+	if !errors.Is(err, failed) || v == nil {
+		t.Fatal(err)
+	}
+	if findings := v.end(); len(findings) > 0 {
+		t.Errorf("%+v", findings)
+	}
+	if alarm, ok := v.next(); ok {
+		t.Errorf("%+v", alarm)
+	}
+	var none *vigil
+	if _, ok := none.next(); ok || none.end() != nil {
+		t.Error("no vigil notices something")
+	}
+}
