@@ -54,7 +54,7 @@ var homeDotfiles = []string{
 }
 
 // protectedByDefault is what a null protected_paths stands for, relative to the project: files that programs outside of the sandbox
-// act upon without asking, and the settings themselves. What depends on the project's submodules is added by gitProtected.
+// act upon without asking, and the settings themselves. What depends on the project's repository is added by findGit.
 var protectedByDefault = []string{
 	".git/hooks", ".git/config", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules",
 }

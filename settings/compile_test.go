@@ -263,33 +263,6 @@ func TestCompile_OtherKeys(t *testing.T) {
 			}
 		})
 	}
-	t.Run("pointer files of git and of submodules are protected", func(t *testing.T) {
-		t.Parallel()
-		var paths []string
-		for _, p := range snapshotOf(t, f, `{}`, ``).Compile(KindTool).Policy.Protected {
-			paths = append(paths, p.Path)
-		}
-		for _, want := range []string{"/home/u/project/.git", "/home/u/project/lib/.git", "/home/u/project/.zed", "/home/u/project/.git/hooks"} {
-			if !strings.Contains("\n"+strings.Join(paths, "\n")+"\n", "\n"+want+"\n") {
-				t.Errorf("%s is not protected: %q", want, paths)
-			}
-		}
-	})
-}
-
-func TestGitProtected_FindsConfigurationAndHooksOfNestedSubmodules(t *testing.T) {
-	t.Parallel()
-	f := tree(t, map[string]string{
-		"/p/.git/HEAD":                            "",
-		"/p/.git/modules/deps/a/HEAD":             "",
-		"/p/.git/modules/deps/a/modules/b/HEAD":   "",
-		"/p/.git/modules/deps/a/modules/b/hooks/": "",
-	})
-	got := strings.Join(gitProtected(f, "/p"), " ")
-	want := ".git/modules/deps/a/config .git/modules/deps/a/hooks .git/modules/deps/a/modules/b/config .git/modules/deps/a/modules/b/hooks"
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
 }
 
 func TestCompile_DefaultLinuxPolicy(t *testing.T) {

@@ -17,6 +17,7 @@ type evaluation struct {
 	project    *settings // nil where there is no project file to count
 
 	policy     policy.Policy
+	git        gitRepository
 	restricted kinds
 	writable   cover // all grants for writing, refused ones included
 	rules      cover
@@ -102,6 +103,14 @@ func (e *evaluation) paths() {
 		// Symlinks on the way to it are fine: the editor names the directory anew for each session.
 		granted = append(granted, e.projectGrant())
 	}
+	if e.policy.Project != "" {
+		e.git = findGit(e.resolver, e.host.home, e.policy.Project)
+	}
+	for _, dir := range e.git.outside {
+		granted = append(granted, grant{
+			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"},
+		})
+	}
 	for i, c := range categories {
 		user[i] = e.grantsOf(&e.user, c, "")
 	}
@@ -123,6 +132,7 @@ func (e *evaluation) paths() {
 		granted = append(granted, list...)
 	}
 	e.policy.Rules = e.mergeRules(granted)
+	e.guardOutsideGit()
 	e.policy.PrivateTerminals = e.privateTerminals()
 	for key, list := range asked {
 		e.explainDropped(key, list)
@@ -154,6 +164,18 @@ func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 	}
 	slices.SortFunc(rules, func(a, b policy.Rule) int { return cmp.Compare(a.Path, b.Path) })
 	return rules
+}
+
+// guardOutsideGit lets git write to a repository outside of the project: only where what is dangerous in it is protected.
+func (e *evaluation) guardOutsideGit() {
+	for i := range e.policy.Rules {
+		rule := &e.policy.Rules[i]
+		if !slices.Contains(e.git.outside, rule.Path) || e.rules.at(rule.Path).Has(policy.Write) {
+			continue
+		}
+		rule.Access |= policy.Write
+		rule.Guarded = policy.Write
+	}
 }
 
 // privateTerminals reports whether the session may open terminals, and is not granted those of others beside: then it gets its own. A

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -54,71 +53,24 @@ func (e *evaluation) builtInProtected() []policy.Protected {
 		return nil
 	}
 	var list []policy.Protected
-	for _, name := range slices.Concat(protectedByDefault, gitProtected(e.resolver.files, e.policy.Project)) {
-		list = append(list, policy.Protected{
-			Path:   filepath.Join(e.policy.Project, name),
-			Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey},
-		})
+	for _, name := range protectedByDefault {
+		path := filepath.Join(e.policy.Project, name)
+		if e.git.pointer && policy.Contains(filepath.Join(e.policy.Project, ".git"), path) {
+			continue // .git is a file, which is protected itself
+		}
+		list = append(list, builtIn(path))
+	}
+	for _, path := range e.git.inside {
+		list = append(list, builtIn(path))
 	}
 	return list
+}
+
+func builtIn(path string) policy.Protected {
+	return policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey}}
 }
 
 func sortProtected(list []policy.Protected) []policy.Protected {
 	slices.SortStableFunc(list, func(a, b policy.Protected) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path })
-}
-
-// Bounds of the search for submodules: a repository made to be slow to look at must not slow every start of a session.
-const (
-	maxModuleDepth = 6
-	maxModules     = 256
-	maxModuleDirs  = 1024
-)
-
-// gitProtected lists, relative to the project, what makes git run commands besides the fixed names: pointer files, which say where
-// the configuration is, and the configuration and hooks of submodules. Only what exists is listed.
-func gitProtected(f files, project string) []string {
-	var list []string
-	pointer := func(dir string) {
-		name := filepath.Join(dir, ".git")
-		if mode, err := f.lstat(filepath.Join(project, name)); err == nil && mode.IsRegular() {
-			list = append(list, name)
-		}
-	}
-	pointer("")
-	if data, err := f.readFile(filepath.Join(project, ".gitmodules")); err == nil {
-		for line := range strings.Lines(string(data)) {
-			key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
-			dir := strings.Trim(strings.TrimSpace(value), `"`)
-			if ok && strings.TrimSpace(key) == "path" && filepath.IsLocal(dir) && len(list) < maxModules {
-				pointer(dir)
-			}
-		}
-	}
-	visited := 0
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		visited++
-		if depth == 0 || visited > maxModuleDirs || len(list) >= maxModules {
-			return
-		}
-		names, err := f.readDir(filepath.Join(project, dir))
-		if err != nil {
-			return
-		}
-		if slices.Contains(names, "HEAD") {
-			list = append(list, filepath.Join(dir, "config"), filepath.Join(dir, "hooks"))
-			walk(filepath.Join(dir, "modules"), depth-1)
-			return
-		}
-		for _, name := range names {
-			if mode, err := f.lstat(filepath.Join(project, dir, name)); err == nil && mode.IsDir() {
-				walk(filepath.Join(dir, name), depth-1)
-			}
-		}
-	}
-	if mode, err := f.lstat(filepath.Join(project, ".git", "modules")); err == nil && mode.IsDir() {
-		walk(filepath.Join(".git", "modules"), maxModuleDepth)
-	}
-	return list
 }

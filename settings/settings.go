@@ -29,7 +29,9 @@ type Sandbox struct {
 	// AllowedUnixSockets are sockets of outside processes that may be connected to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A
 	// granted socket is the full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
-	// ProtectedPaths stay read-only although they lie inside the project. null is the built-in list; [] protects nothing.
+	// ProtectedPaths stay read-only although they lie inside the project. null is the built-in list: .git/hooks, .git/config and whatever
+	// else makes git run commands, .zed, .vscode, .idea, .envrc, .nvim.lua, .exrc, .mcp.json, .gitmodules; [] protects nothing. Paths that
+	// do not exist are watched. Relative ones are relative to the project.
 	ProtectedPaths []string `json:"protected_paths"`
 	// Toolchains are named sets of well-known paths and variables: go, rust, node, python, java, ruby, …
 	Toolchains []string `json:"toolchains"`

@@ -36,6 +36,7 @@ func (s *Snapshot) Compile(kind Kind) Compiled {
 	compiled := Compiled{Policy: e.policy, Diagnostics: e.diagnostics}
 	compiled.Policy.Restricted = e.restricted.has(kind)
 	compiled.Policy.OnUnavailable = e.onUnavailable(kind)
+	compiled.Policy.RequireProtected = e.requireProtected()
 	compiled.Warnings = s.warnings(&e, kind)
 	return compiled
 }

@@ -122,6 +122,9 @@ func (e *evaluation) protection() {
 		}
 		list = append(list, more...)
 	}
+	for _, path := range e.git.outsideProtected {
+		list = append(list, builtIn(path)) // whatever the settings say: it is what the grant of the repository rests on
+	}
 	e.policy.Protected = sortProtected(append([]policy.Protected{}, list...))
 }
 
@@ -158,6 +161,13 @@ func (e *evaluation) rest() {
 		e.fromProject(toolchains)
 	}
 	e.merged = e.merged.clone()
+}
+
+// requireProtected reports whether a machine that cannot keep the protected paths is to start nothing: only somebody who has said so
+// wants that. What can be kept without is much, and the default for tools would leave them without any sandbox in most containers.
+func (e *evaluation) requireProtected() bool {
+	asked := e.merged.OnUnavailable
+	return asked != nil && *asked == OnUnavailableRefuse && len(e.policy.Protected) > 0
 }
 
 // onUnavailable is the stricter of what the user and the project say for the kind.

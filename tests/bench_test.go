@@ -35,6 +35,56 @@ func BenchmarkSpawn(b *testing.B) {
 	}
 }
 
+// BenchmarkSpawnOverAnother compares the same time of two kinds of sandbox, by turns: what protected paths, the network's absence and
+// namespaces as such add.
+func BenchmarkSpawnOverAnother(b *testing.B) {
+	repository := func(w *harness.World) {
+		if out, err := exec.Command("git", "init", "-q", w.Project).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+	}
+	none := harness.Sandbox{"protected_paths": []string{}}
+	for _, test := range []struct {
+		name       string
+		more, less string
+		without    bool // namespaces, for less
+	}{
+		{name: "protected paths over none", more: harness.Defaults(nil), less: harness.Defaults(none)},
+		{name: "network off over on", more: harness.Defaults(harness.Sandbox{"allow_network": false}), less: harness.Defaults(nil)},
+		{name: "namespaces over none", more: harness.Defaults(none), less: harness.Defaults(none), without: true},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			start := func(settings string, without bool) *harness.Editor {
+				w := harness.NewWorld(b)
+				repository(w)
+				options := harness.Options{Settings: settings}
+				if without {
+					options.Wrap = harness.WithoutNamespaces(b)
+				}
+				return harness.Start(b, w, options)
+			}
+			firstByte := func(e *harness.Editor) time.Duration {
+				begun := time.Now()
+				session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/echo", Args: []string{"x"}})
+				session.Await("x")
+				elapsed := time.Since(begun)
+				session.Close(0)
+				return elapsed
+			}
+			more, less := start(test.more, false), start(test.less, test.without)
+			firstByte(more) // finds out about namespaces
+			firstByte(less)
+			var with, over time.Duration
+			for b.Loop() {
+				with += firstByte(more)
+				over += firstByte(less)
+			}
+			b.ReportMetric(float64(with)/float64(over), "×")
+			b.ReportMetric(float64((with-over).Microseconds())/float64(b.N), "µs-added")
+		})
+	}
+}
+
 func bareFirstByte(b *testing.B) time.Duration {
 	begun := time.Now()
 	command := exec.Command("/bin/echo", "x")

@@ -1,0 +1,234 @@
+package settings
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// gitRepository is what git outside of the sandbox runs commands from, and what of it lies outside of the project. Whatever the files in
+// the project claim, a directory outside counts only if it names the project itself: a session can write the one and not the other.
+type gitRepository struct {
+	// pointer is true where the project's .git is a file that says where the repository is: a linked worktree, a submodule.
+	pointer bool
+	// inside are paths in the project to be protected, beside those that every project has.
+	inside []string
+	// outside are the directories of the repository that lie outside of the project, and outsideProtected what in them is to be protected.
+	outside, outsideProtected []string
+}
+
+// findGit looks at the project's repository. home is where the user's own configuration of git is; empty: nowhere.
+func findGit(r *resolver, home, project string) gitRepository {
+	g := &gitFinder{resolver: r, project: project}
+	dot := filepath.Join(project, ".git")
+	mode, err := r.files.lstat(dot)
+	switch {
+	case err != nil:
+	case mode.IsRegular():
+		g.found.pointer = true
+		g.protect(dot)
+		if own, common, ok := g.follow(dot); ok {
+			g.outside(common)
+			g.repository(common)
+			if own != common {
+				g.configuration(filepath.Join(own, "config.worktree"))
+			}
+		}
+	case mode.IsDir():
+		g.repository(dot)
+	}
+	g.submodulePointers()
+	if home != "" {
+		g.configuration(filepath.Join(home, ".gitconfig"))
+		g.configuration(filepath.Join(home, ".config", "git", "config"))
+	}
+	return g.found
+}
+
+type gitFinder struct {
+	resolver *resolver
+	project  string
+	found    gitRepository
+	visited  int
+	read     []string // configuration files
+}
+
+// Bounds of the search: a repository made to be slow to look at must not slow every start of a session.
+const (
+	maxGitProtected = 512
+	maxGitDirs      = 1024
+	maxGitConfigs   = 32
+	maxModuleDepth  = 6
+)
+
+// protect adds a path, to the side of the project's border on which it lies.
+func (g *gitFinder) protect(paths ...string) {
+	for _, path := range paths {
+		list := &g.found.outsideProtected
+		if policy.Contains(g.project, path) {
+			list = &g.found.inside
+		}
+		if len(*list) < maxGitProtected && !slices.Contains(*list, path) {
+			*list = append(*list, path)
+		}
+	}
+}
+
+func (g *gitFinder) outside(dir string) {
+	if !policy.Contains(g.project, dir) {
+		g.found.outside = append(g.found.outside, dir)
+	}
+}
+
+func (g *gitFinder) kind(path string) fs.FileMode {
+	mode, err := g.resolver.files.lstat(path)
+	if err != nil {
+		return fs.ModeIrregular
+	}
+	return mode
+}
+
+// text is a small file's content without the line's end; "" where it cannot be read.
+func (g *gitFinder) text(path string) string {
+	data, err := g.resolver.files.readFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// place is where a path in a file of git's leads; relative ones are relative to dir.
+func (g *gitFinder) place(dir, path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return g.resolver.resolve(path).path
+}
+
+// follow finds the repository that the project's .git file points to: the directory of this worktree alone, and the one that all
+// worktrees share. See gitrepository-layout(5).
+func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
+	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
+	if !ok {
+		return "", "", false
+	}
+	own = g.place(g.project, strings.TrimSpace(target))
+	shared := g.text(filepath.Join(own, "commondir"))
+	if shared == "" {
+		// A submodule's repository says which directory it is checked out to.
+		worktrees := gitConfigValues(g.text(filepath.Join(own, "config")), "core", "worktree")
+		named := len(worktrees) > 0 && g.place(own, worktrees[len(worktrees)-1]) == g.project
+		return own, own, named && g.isRepository(own)
+	}
+	common = g.place(own, shared)
+	back := g.text(filepath.Join(own, "gitdir"))
+	named := back != "" && filepath.Base(back) == ".git" && g.place(own, filepath.Dir(back)) == g.project
+	return own, common, named && filepath.Dir(own) == filepath.Join(common, "worktrees") && g.isRepository(common)
+}
+
+func (g *gitFinder) isRepository(dir string) bool {
+	return g.kind(filepath.Join(dir, "HEAD")).IsRegular() && g.kind(filepath.Join(dir, "objects")).IsDir() && g.kind(filepath.Join(dir, "refs")).IsDir()
+}
+
+// repository protects what git runs commands from: hooks and configuration, of all worktrees and submodules, and what says where these are.
+func (g *gitFinder) repository(dir string) {
+	// With a file "commondir" git would look for hooks and configuration elsewhere.
+	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
+	g.configuration(filepath.Join(dir, "config"))
+	g.configuration(filepath.Join(dir, "config.worktree"))
+	for _, name := range g.names(filepath.Join(dir, "worktrees")) {
+		worktree := filepath.Join(dir, "worktrees", name)
+		if g.kind(worktree).IsDir() {
+			g.protect(filepath.Join(worktree, "commondir"), filepath.Join(worktree, "gitdir"))
+			g.configuration(filepath.Join(worktree, "config.worktree"))
+		}
+	}
+	g.modules(filepath.Join(dir, "modules"), maxModuleDepth)
+}
+
+// names lists a directory, a bounded number of times.
+func (g *gitFinder) names(dir string) []string {
+	if g.visited++; g.visited > maxGitDirs {
+		return nil
+	}
+	names, err := g.resolver.files.readDir(dir)
+	if err != nil {
+		return nil
+	}
+	slices.Sort(names)
+	return names
+}
+
+// modules protects the repositories of submodules, which may lie in directories of directories.
+func (g *gitFinder) modules(dir string, depth int) {
+	if depth == 0 {
+		return
+	}
+	for _, name := range g.names(dir) {
+		module := filepath.Join(dir, name)
+		switch {
+		case !g.kind(module).IsDir():
+		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
+			g.repository(module)
+		default:
+			g.modules(module, depth-1)
+		}
+	}
+}
+
+// submodulePointers protects the .git files of the submodules that .gitmodules names.
+func (g *gitFinder) submodulePointers() {
+	for _, dir := range gitConfigValues(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
+		dot := filepath.Join(g.project, dir, ".git")
+		if filepath.IsLocal(dir) && g.kind(dot).IsRegular() {
+			g.protect(dot)
+		}
+	}
+}
+
+// configuration protects what a configuration file makes git run or read from the project: hooks elsewhere, and further configuration.
+// The file itself is protected where the project, or the repository, holds it.
+func (g *gitFinder) configuration(file string) {
+	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs || !g.kind(file).IsRegular() {
+		return
+	}
+	g.read = append(g.read, file)
+	if g.ours(file) {
+		g.protect(file)
+	}
+	content := g.text(file)
+	for _, hooks := range gitConfigValues(content, "core", "hookspath") {
+		if path, ok := g.expand(g.project, hooks); ok && path != g.project && g.ours(path) {
+			g.protect(path)
+		}
+	}
+	for _, section := range []string{"include", "includeif"} {
+		for _, included := range gitConfigValues(content, section, "path") {
+			if path, ok := g.expand(filepath.Dir(file), included); ok {
+				g.configuration(path)
+			}
+		}
+	}
+}
+
+// ours reports whether a session may write a path because it is the project's or the repository's.
+func (g *gitFinder) ours(path string) bool {
+	if policy.Contains(g.project, path) {
+		return true
+	}
+	return slices.ContainsFunc(g.found.outside, func(dir string) bool { return policy.Contains(dir, path) })
+}
+
+// expand makes a path of git's configuration absolute. One in a home directory is not the project's.
+func (g *gitFinder) expand(dir, path string) (string, bool) {
+	if path == "" || strings.HasPrefix(path, "~") || strings.HasPrefix(path, "%(") {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path), true
+}

@@ -1,0 +1,231 @@
+//go:build linux
+
+package protected
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// review renders the findings of a closed session, paths relative to the project.
+func (s *scene) review(end protocol.CloseResult) []string {
+	var list []string
+	for _, f := range end.Review {
+		if f.Why == "" {
+			s.t.Errorf("%+v has no reason", f)
+		}
+		list = append(list, f.Change+" "+strings.TrimPrefix(f.Path, s.Project+"/"))
+	}
+	return list
+}
+
+func has(t *testing.T, what string, list []string, want ...string) {
+	t.Helper()
+	for _, one := range want {
+		if !slices.Contains(list, one) {
+			t.Errorf("%s: %q is missing in %q", what, one, list)
+		}
+	}
+}
+
+// Creates what does not exist yet: nothing can be mounted on it, so that it is told, at once and in the end.
+func TestWhatComesToBeIsTold(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, machine := range harness.Machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.repository(s.Project)
+			e := s.start(harness.Defaults(nil), machine)
+			session := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Shell: &protocol.Shell{Program: "/bin/sh"}})
+			session.Type("echo evil >.envrc; mkdir .vscode; echo evil >.git/commondir; mkdir -p .github/workflows; echo x >.github/workflows/ci.yml; " +
+				`printf '{"scripts":{"postinstall":"evil"}}' >package.json; git init -q sub; echo do''ne` + "\n")
+			session.Await("done")
+			want := []string{"protected_created .envrc", "protected_created .vscode", "protected_created .git/commondir"}
+			harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
+			has(t, "alarms", s.told(e), want...)
+			end := session.Close(0)
+			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml", "created package.json", "created sub/.git")
+			p := session.Sandbox.Protections["protected_paths"]
+			if p.Status != protocol.Degraded || machine.Namespaces && !strings.Contains(p.Detail, `.envrc"`) {
+				t.Errorf("the reply promises more: %+v", p)
+			}
+			e.Log.Await(t, `worth a look.*package\.json`)
+		})
+	}
+}
+
+// A program outside replaces git's configuration, as "git config" does, under a running session. The kernel takes the protection off what
+// is there now, so that the session is flagged.
+func TestAReplacementFromOutsideIsTold(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	session := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}})
+	session.Type("echo in >>.git/config; echo tri''ed\n")
+	session.Await(`Read-only file system(?s:.*)tried`)
+	s.git(s.Project, "config", "user.nick", "me")
+	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .git/config") })
+	if end := session.Close(0); !slices.Contains(s.review(end), "changed .git/config") {
+		t.Errorf("review: %q", s.review(end))
+	}
+	// The next session has it protected again.
+	if _, output, status, _ := e.run("echo in >>.git/config"); status == 0 {
+		t.Errorf("status %d: %s", status, output)
+	}
+}
+
+// What git tries in vain is told, with the path that it is about: its own message only says that the file is busy.
+func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	_, output, status, end := e.run("git remote add origin /nowhere")
+	if status == 0 || !strings.Contains(output, "could not") {
+		t.Errorf("status %d: %s", status, output)
+	}
+	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_write .git/config") })
+	if len(end.Review) > 0 {
+		t.Errorf("review: %q", s.review(end))
+	}
+}
+
+// Without namespaces the protected paths can be written. It is told when that happens; who must not have it gets no session.
+func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	without := harness.Machine{Wrap: harness.WithoutNamespaces(t)}
+	s := newScene(t)
+	s.repository(s.Project)
+	harness.Write(t, s.inside(".vscode/settings.json"), "{}")
+	e := s.start(harness.Defaults(nil), without)
+	reply, output, status, end := e.run(`echo evil >.git/hooks/pre-commit; echo >>.git/config; echo evil >.vscode/tasks.json; mv .git .g; mv .g .git`)
+	p := reply.Sandbox.Protections["protected_paths"]
+	if status != 0 || p.Status != protocol.Degraded || p.Mechanism != "tripwire" || p.Fix == "" {
+		t.Errorf("status %d, %+v: %s", status, p, output)
+	}
+	want := []string{"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode", "protected_replaced .git/config"}
+	harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
+	has(t, "alarms", s.told(e), want...)
+	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config", "created .vscode/tasks.json")
+
+	for kind, settings := range map[protocol.Kind]harness.Sandbox{
+		protocol.Tool: {"on_unavailable": "refuse"}, protocol.Terminal: {"on_unavailable": "refuse"},
+	} {
+		e := s.start(harness.Defaults(settings), without)
+		_, err := harness.Try(e.Editor, protocol.Spawn, protocol.SpawnParams{Kind: kind, Cwd: s.Project, Command: "echo ran >ran"})
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable || !strings.Contains(refused.Data.Hint, "on_unavailable") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if _, err := os.Stat(s.inside("ran")); err == nil {
+			t.Errorf("%s: the refused command ran", kind)
+		}
+		settings["protected_paths"] = []string{}
+		e = s.start(harness.Defaults(settings), without)
+		if _, output, status, _ := e.run("true"); status != 0 {
+			t.Errorf("%s, where nothing is protected: status %d: %s", kind, status, output)
+		}
+	}
+}
+
+// Nothing may be mounted on a symlink, and its directory can be written: it is only watched, and the reply says so.
+func TestSymlinksAreOnlyWatched(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	if err := os.Symlink("elsewhere", s.inside(".vscode")); err != nil {
+		t.Fatal(err)
+	}
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	reply, output, status, _ := e.run("rm .vscode; mkdir .vscode")
+	p := reply.Sandbox.Protections["protected_paths"]
+	if status != 0 || p.Status != protocol.Degraded || !strings.Contains(p.Detail, "symlinks") || !strings.Contains(p.Detail, `.vscode"`) {
+		t.Errorf("status %d, %+v: %s", status, p, output)
+	}
+	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .vscode") })
+}
+
+// A caller of exec can hand down a directory, or a protected file, that it has opened outside of the session's mounts.
+func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for name, test := range map[string]struct {
+		stdin, line string
+		flags       int
+		runs        bool
+	}{
+		"a directory":                   {".", `echo evil >/proc/self/fd/0/.git/hooks/pre-commit`, os.O_RDONLY, true},
+		"a protected directory":         {".git/hooks", `echo evil >/proc/self/fd/0/pre-commit`, os.O_RDONLY, true},
+		"a protected file":              {".git/config", `cat >copy; echo evil >/proc/self/fd/0`, os.O_RDONLY, true},
+		"a protected file, for writing": {".git/config", `echo ran >ran`, os.O_RDWR, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try := func(settings string) (harm bool, output string, err error) {
+				s := newScene(t)
+				s.repository(s.Project)
+				before := harness.Read(t, s.inside(".git/config"))
+				harness.Write(t, s.UserSettings(), settings)
+				stdin, err := os.OpenFile(s.inside(test.stdin), test.flags, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer stdin.Close()
+				command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", test.line)
+				command.Dir, command.Env, command.Stdin = s.Project, harness.Environ(s.World), stdin
+				out, err := command.CombinedOutput()
+				_, hook := os.Stat(s.inside(".git/hooks/pre-commit"))
+				_, ran := os.Stat(s.inside("ran"))
+				if copied := harness.Read(t, s.inside("copy")); strings.Contains(test.line, "copy") && copied != before {
+					t.Errorf("the file cannot be read: %q", copied)
+				}
+				return hook == nil || ran == nil || harness.Read(t, s.inside(".git/config")) != before, string(out), err
+			}
+			if harm, output, err := try(harness.Off()); !harm {
+				t.Fatalf("control: %v: %s", err, output)
+			}
+			harm, output, err := try(harness.Defaults(nil))
+			if harm || err == nil || !strings.Contains(output, "ead-only file system") {
+				t.Errorf("harm %t, %v: %s", harm, err, output)
+			}
+			if strings.Contains(output, "confine") == test.runs {
+				t.Errorf("runs: %s", output)
+			}
+		})
+	}
+}
+
+// A session whose working directory lies in a protected directory works there through the session's mounts.
+func TestTheWorkingDirectoryIsMountedToo(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	session := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.inside(".git/hooks"), ProjectDir: s.Project, Command: "pwd -P; echo evil >pre-commit; echo evil >../../fine",
+	})
+	session.Exit()
+	if output := session.Output(); !strings.HasPrefix(output, s.inside(".git/hooks")) || strings.Count(output, "Read-only") != 1 {
+		t.Error(output)
+	}
+	if _, err := os.Stat(filepath.Join(s.Project, "fine")); err != nil {
+		t.Error(err)
+	}
+}
