@@ -89,14 +89,13 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	t.Helper()
 	w := harness.NewWorld(t)
 	e, sidecar := reaped(t, w, settings, wraps...)
+	if s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}); !s.Tracking.Guarantee {
+		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
+	}
 	c := newChains(t, filepath.Join(w.Project, "page"))
 	victim := filepath.Join(w.Project, "victim")
 	harness.Victim(t, "tests/victim", victim)
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim, Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
-	if !s.Tracking.Guarantee {
-		s.Close(0)
-		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
-	}
 	c.mustRun(t)
 	begun := time.Now()
 	killed := ending.end(t, s, sidecar)

@@ -67,11 +67,10 @@ func TestWhatGainedRightsOrANamespaceEndsToo(t *testing.T) {
 			}
 			e := harness.Start(t, w, harness.Options{Settings: harness.Off()})
 			token := fmt.Sprintf("300.%d", uuid.New().ID())
-			s := e.Spawn(protocol.SpawnParams{Command: fmt.Sprintf("setsid %s sleep %s & wait", starter, token)})
-			if !s.Tracking.Guarantee {
-				s.Close(0)
-				harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
+			if !guaranteed(e) {
+				harness.Lack(t, "process_tracking", e.Hello.Capabilities.Enforcement["process_tracking"].Detail)
 			}
+			s := e.Spawn(protocol.SpawnParams{Command: fmt.Sprintf("setsid %s sleep %s & wait", starter, token)})
 			harness.Eventually(t, "the sleeper sleeps", func() bool {
 				return slices.ContainsFunc(harness.Find(token), func(pid int) bool { return comm(pid) == "sleep" })
 			})

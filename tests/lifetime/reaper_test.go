@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -69,7 +70,36 @@ func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec
 		}
 		inRole(t, command, "reaper")
 	}})
+	endFamily(t, e.Client)
 	return e, announcedSidecar(t, e.Log)
+}
+
+// endFamily ends, where a test has failed, a reaper that still waits, and what it waits for.
+func endFamily(t testing.TB, c *client.Client) {
+	t.Cleanup(func() {
+		if _, waits := children(os.Getpid())[c.Process()]; !waits {
+			return
+		}
+		orphans := children(c.Process())
+		_ = unix.Kill(c.Process(), unix.SIGKILL)
+		for pid := range orphans {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+}
+
+// guaranteed reports whether a sidecar promises to find every process again.
+func guaranteed(e *harness.Editor) bool {
+	return e.Hello.Capabilities.Enforcement["process_tracking"].Status == protocol.Enforced
+}
+
+// away begins a command that is to leave its terminal's session. Where the sidecar finds nothing again that does, as its replies say, the
+// command stays.
+func away(e *harness.Editor) string {
+	if e.Hello.Capabilities.Enforcement["process_tracking"].Mechanism == "process_group" {
+		return ""
+	}
+	return "setsid "
 }
 
 func announcedSidecar(t testing.TB, log *harness.Buffer) int {

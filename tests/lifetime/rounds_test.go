@@ -20,7 +20,9 @@ import (
 )
 
 // roundLine is what a session of a round runs, and what stands outside beside it: nothing in its name tells one from the other.
-const roundLine = "sleep 301 & setsid sleep 301 & echo up; wait"
+func roundLine(e *harness.Editor) string {
+	return "sleep 301 & " + away(e) + "sleep 301 & echo up; wait"
+}
 
 // A thousand sessions come and go in one sidecar, sandboxed tools and unsandboxed terminals. It is left as it was, and what looks like their
 // processes but is not theirs lives on.
@@ -34,11 +36,11 @@ func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
 	for _, kind := range kinds {
-		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: roundLine})
+		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: roundLine(e)})
 		t.Logf("%s: %s, guarantee %t", kind, s.Tracking.Mechanism, s.Tracking.Guarantee)
 		s.Close(0)
 	}
-	lookAlikes := []int{startLookAlike(t, w, nil), startLookAlike(t, w, oldTerminal(t, e))}
+	lookAlikes := []int{startLookAlike(t, e, nil), startLookAlike(t, e, oldTerminal(t, e))}
 
 	before, begun := take(sidecar, w), time.Now()
 	var workers sync.WaitGroup
@@ -46,7 +48,7 @@ func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	for worker := range atOnce {
 		workers.Go(func() {
 			for round := worker; round < rounds && !t.Failed(); round += atOnce {
-				s := e.Spawn(protocol.SpawnParams{Kind: kinds[round%2], Command: roundLine})
+				s := e.Spawn(protocol.SpawnParams{Kind: kinds[round%2], Command: roundLine(e)})
 				if round%3 > 0 { // the others are closed in the middle of their start
 					s.Await("up")
 				}
@@ -135,10 +137,10 @@ func oldTerminal(t *testing.T, e *harness.Editor) *os.File {
 }
 
 // startLookAlike runs what a session runs, in the same directory, on a terminal or on none.
-func startLookAlike(t *testing.T, w *harness.World, terminal *os.File) int {
+func startLookAlike(t *testing.T, e *harness.Editor, terminal *os.File) int {
 	t.Helper()
-	command := exec.Command("/bin/sh", "-c", roundLine)
-	command.Dir, command.Env = w.Project, harness.Environ(w)
+	command := exec.Command("/bin/sh", "-c", roundLine(e))
+	command.Dir, command.Env = e.World.Project, harness.Environ(e.World)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if terminal != nil {
 		command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal

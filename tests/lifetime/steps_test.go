@@ -68,6 +68,7 @@ func dieAt(t *testing.T, settings string, target target, step int) (steps int) {
 	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
 		inRole(t, command, "tracer", string(target), strconv.Itoa(step))
 	}})
+	endFamily(t, e.Client)
 	sidecar := announcedSidecar(t, e.Log)
 	kill(t, e.Process(), unix.SIGUSR1)
 	e.Log.Await(t, "armed")
@@ -75,7 +76,7 @@ func dieAt(t *testing.T, settings string, target target, step int) (steps int) {
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
 	spawn := func() error {
 		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
-			Kind: protocol.Tool, Cwd: w.Project, Command: fmt.Sprintf("setsid sleep %s & sleep %s", token, token),
+			Kind: protocol.Tool, Cwd: w.Project, Command: fmt.Sprintf("%ssleep %s & sleep %s", away(e), token, token),
 		})
 		return err
 	}
@@ -140,7 +141,7 @@ func dieStarting(t *testing.T, settings string, step int) (steps int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Kill(c.Process(), unix.SIGKILL) }) // only where the test has failed it is still there
+	endFamily(t, c)
 	sidecar := announcedSidecar(t, log)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
