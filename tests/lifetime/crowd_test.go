@@ -25,31 +25,36 @@ var sandboxes = []struct{ name, settings string }{{"sandboxed", harness.Defaults
 func TestAThousandProcessesAreClosed(t *testing.T) {
 	t.Parallel()
 	const crowd = 1000
-	for _, sandbox := range sandboxes {
-		// One after the other: two thousand processes would say nothing more.
-		t.Run(sandbox.name, func(t *testing.T) {
-			w := harness.NewWorld(t)
-			e, _ := reaped(t, w, sandbox.settings)
-			sleeper := filepath.Join(w.Project, "crowd-"+uuid.NewString())
-			if err := os.Symlink("/bin/sleep", sleeper); err != nil {
-				t.Fatal(err)
-			}
-			s := e.Spawn(protocol.SpawnParams{
-				Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait", crowd, sleeper),
-			})
-			s.Await("all")
-			// The last of them may not have executed the sleeper yet; but it is there, and counts.
-			result := s.Close(0)
-			if left := harness.Find(sleeper); len(left) != 0 {
-				t.Errorf("close was answered with %d processes alive", len(left))
-			}
-			if result.Killed <= crowd || result.Remaining != 0 {
-				t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
-			}
-			t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed, result.ElapsedMs)
-			mustLeaveNobody(t, e.Client)
-		})
+	for _, rung := range rungs(t) {
+		for _, sandbox := range sandboxes {
+			// One after the other: two thousand processes would say nothing more.
+			t.Run(sandbox.name+" "+rung.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, rung.wrap(t)) })
+		}
 	}
+}
+
+func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd)) {
+	t.Helper()
+	w := harness.NewWorld(t)
+	e, _ := reaped(t, w, settings, wrap)
+	sleeper := filepath.Join(w.Project, "crowd-"+uuid.NewString())
+	if err := os.Symlink("/bin/sleep", sleeper); err != nil {
+		t.Fatal(err)
+	}
+	s := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait", crowd, sleeper),
+	})
+	s.Await("all")
+	// The last of them may not have executed the sleeper yet; but it is there, and counts.
+	result := s.Close(0)
+	if left := harness.Find(sleeper); len(left) != 0 {
+		t.Errorf("close was answered with %d processes alive", len(left))
+	}
+	if result.Killed <= crowd || result.Remaining != 0 {
+		t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
+	}
+	t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed, result.ElapsedMs)
+	mustLeaveNobody(t, e.Client)
 }
 
 // Eight chains that hop from process to process as fast as the kernel can fork are dead when a session is said to have ended, and when the

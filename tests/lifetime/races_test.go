@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -149,8 +150,18 @@ func TestSpawnAndCloseCross(t *testing.T) {
 	if testing.Short() {
 		rounds = 20
 	}
+	for _, rung := range rungs(t) {
+		t.Run(rung.name, func(t *testing.T) {
+			t.Parallel()
+			cross(t, rounds, rung.wrap(t))
+		})
+	}
+}
+
+func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
+	t.Helper()
 	w := harness.NewWorld(t)
-	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
 	line := fmt.Sprintf("%ssleep %s & sleep %s", away(e), token, token)
 	begun := time.Now()
@@ -210,8 +221,15 @@ func TestSpawnAndCloseCross(t *testing.T) {
 // A sidecar is shut down with a hundred sessions, and more on their way: it is answered when none is left.
 func TestShutdownWithAHundredSessions(t *testing.T) {
 	t.Parallel()
+	for _, rung := range rungs(t) {
+		t.Run(rung.name, func(t *testing.T) { shutDownAHundred(t, rung.wrap(t)) })
+	}
+}
+
+func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
+	t.Helper()
 	w := harness.NewWorld(t)
-	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
 	params := protocol.SpawnParams{Cwd: w.Project, Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token)}
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}

@@ -28,12 +28,26 @@ func roundLine(e *harness.Editor) string {
 // processes but is not theirs lives on.
 func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	rounds, atOnce := 1000, 4
-	if testing.Short() {
-		rounds = 100
+	for i, rung := range rungs(t) {
+		rounds := 1000
+		if i > 0 {
+			rounds = 250 // these take longer
+		}
+		if testing.Short() {
+			rounds /= 10
+		}
+		t.Run(rung.name, func(t *testing.T) {
+			t.Parallel()
+			comeAndGo(t, rounds, rung.wrap(t))
+		})
 	}
+}
+
+func comeAndGo(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
+	t.Helper()
+	const atOnce = 4
 	w := harness.NewWorld(t)
-	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
 	for _, kind := range kinds {
 		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: roundLine(e)})

@@ -23,7 +23,7 @@ import (
 // stride is the distance between two steps that are tried, of so many: each test takes other ones, and SIDECAR_EVERY_STEP has all of them
 // tried, which takes minutes.
 func stride(steps int) int {
-	sample := 12
+	sample := 8
 	switch {
 	case os.Getenv("SIDECAR_EVERY_STEP") != "":
 		return 1
@@ -37,46 +37,55 @@ func stride(steps int) int {
 // helper's death is not the end of the sidecar: at most one spawn is answered by an error, and the next one works.
 func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for _, sandbox := range sandboxes {
-		for _, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
-			t.Run(sandbox.name+" "+string(target), func(t *testing.T) {
-				t.Parallel()
-				try := func(t *testing.T, step int) int { return dieAt(t, sandbox.settings, target, step) }
-				if target == targetStart {
-					try = func(t *testing.T, step int) int { return dieStarting(t, sandbox.settings, step) }
-				}
-				steps := try(t, 0)
-				if steps < 5 {
-					t.Fatalf("all takes %d steps: they are not counted", steps)
-				}
-				tried := 0
-				for step := 1 + rand.IntN(stride(steps)); step <= steps; step += stride(steps) {
-					t.Run(strconv.Itoa(step), func(t *testing.T) { try(t, step) })
-					tried++
-				}
-				t.Logf("%d of %d steps tried", tried, steps)
-			})
+	for _, rung := range rungs(t) {
+		for _, sandbox := range sandboxes {
+			for _, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
+				t.Run(sandbox.name+" "+rung.name+" "+string(target), func(t *testing.T) {
+					t.Parallel()
+					dieAtSteps(t, sandbox.settings, rung.wrap(t), target)
+				})
+			}
 		}
 	}
 }
 
+func dieAtSteps(t *testing.T, settings string, wrap func(*exec.Cmd), target target) {
+	t.Helper()
+	try := func(t *testing.T, step int) int { return dieAt(t, settings, wrap, target, step) }
+	if target == targetStart {
+		try = func(t *testing.T, step int) int { return dieStarting(t, settings, wrap, step) }
+	}
+	steps := try(t, 0)
+	if steps < 5 {
+		t.Fatalf("all takes %d steps: they are not counted", steps)
+	}
+	tried := 0
+	for step := 1 + rand.IntN(stride(steps)); step <= steps; step += stride(steps) {
+		t.Run(strconv.Itoa(step), func(t *testing.T) { try(t, step) })
+		tried++
+	}
+	t.Logf("%d of %d steps tried", tried, steps)
+}
+
 // dieAt spawns while somebody is to be killed at a step, kills the sidecar then if that was not it, starts another, and looks for what is
 // left. It returns the number of steps that there were; with step 0 all were taken.
-func dieAt(t *testing.T, settings string, target target, step int) (steps int) {
+func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, step int) (steps int) {
 	t.Helper()
 	w := harness.NewWorld(t)
-	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
-		inRole(t, command, "tracer", string(target), strconv.Itoa(step))
-	}})
+	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) { underTracer(t, command, wrap, target, step) }})
 	endFamily(t, e.Client)
 	sidecar := announcedSidecar(t, e.Log)
 	kill(t, e.Process(), unix.SIGUSR1)
 	e.Log.Await(t, "armed")
 
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
+	away := away(e)
+	if !guaranteed(e) && (target == targetHelper || target == targetWatchdog) {
+		away = "" // a keeper that is killed finds nothing again
+	}
 	spawn := func() error {
 		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
-			Kind: protocol.Tool, Cwd: w.Project, Command: fmt.Sprintf("%ssleep %s & sleep %s", away(e), token, token),
+			Kind: protocol.Tool, Cwd: w.Project, Command: fmt.Sprintf("%ssleep %s & sleep %s", away, token, token),
 		})
 		return err
 	}
@@ -130,13 +139,13 @@ func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar in
 }
 
 // dieStarting is dieAt for a sidecar's own start.
-func dieStarting(t *testing.T, settings string, step int) (steps int) {
+func dieStarting(t *testing.T, settings string, wrap func(*exec.Cmd), step int) (steps int) {
 	t.Helper()
 	w, log := harness.NewWorld(t), &harness.Buffer{}
 	harness.Write(t, w.UserSettings(), settings)
 	command := exec.Command(harness.Binary(t), "serve")
 	command.Env, command.Stderr = harness.Environ(w), log
-	inRole(t, command, "tracer", string(targetStart), strconv.Itoa(step))
+	underTracer(t, command, wrap, targetStart, step)
 	c, err := client.Start(command)
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // A tracer is a reaper that, once armed by SIGUSR1 or from the start, stops every process of the sidecar's own program at each system call (ptrace(2)), counts
@@ -52,7 +56,8 @@ var idle = []uint64{
 	unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PRCTL, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
 }
 
-// playTracer is the role's life: TARGET STEP SIDECAR ARGUMENTS….
+// playTracer is the role's life: TARGET STEP PROGRAM COMMAND…. The command leads to the program, the sidecar's; where that is to be traced from
+// its start on, it stops itself right before.
 func playTracer(args []string) int {
 	runtime.LockOSThread() // a process is traced by a thread
 	at, err := strconv.Atoi(args[1])
@@ -61,11 +66,7 @@ func playTracer(args []string) int {
 	}
 	armed := make(chan os.Signal, 1)
 	signal.Notify(armed, unix.SIGUSR1)
-	command := args[2:]
-	if target(args[0]) == targetStart {
-		command = append([]string{"/bin/sh", "-c", `kill -STOP $$; exec "$@"`, "-"}, command...)
-	}
-	sidecar, err := startBelow(command)
+	sidecar, err := startBelow(args[3:])
 	if err != nil {
 		return complain(err)
 	}
@@ -203,6 +204,17 @@ func (t *tracer) step(tid int) {
 		_ = unix.Kill(process, unix.SIGKILL)
 	}
 	fmt.Fprintf(os.Stderr, "killed before system call %d of process %d\n", info.nr, process)
+}
+
+// underTracer makes a command start below a tracer.
+func underTracer(t testing.TB, command *exec.Cmd, wrap func(*exec.Cmd), target target, step int) {
+	t.Helper()
+	if target == targetStart {
+		command.Args = append([]string{"/bin/sh", "-c", `kill -STOP $$; exec "$@"`, "-", command.Path}, command.Args[1:]...)
+		command.Path = "/bin/sh"
+	}
+	wrap(command)
+	inRole(t, command, "tracer", string(target), strconv.Itoa(step), harness.Binary(t))
 }
 
 func ptrace(request, tid int, data uintptr) error {
