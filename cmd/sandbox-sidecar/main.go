@@ -47,6 +47,9 @@ func main() {
 	if len(os.Args) == 2 && hidden[os.Args[1]] != nil {
 		os.Exit(hidden[os.Args[1]]())
 	}
+	if len(os.Args) > 2 && os.Args[1] == "attempt" {
+		os.Exit(runAttempts(os.Args[2:]))
+	}
 	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
 		os.Exit(lifecycle.RunWatchdog(os.Args[2]))
 	}

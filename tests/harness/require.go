@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -55,8 +56,8 @@ func mechanism(t testing.TB, feature string) string {
 // diagnosis is what doctor says about a protection: a line, and one that explains it.
 func diagnosis(t testing.TB, feature string) (line, detail string) {
 	t.Helper()
-	out, _ := exec.Command(Binary(t), "doctor").Output() // the exit status only sums up
-	lines := bufio.NewScanner(strings.NewReader(string(out)))
+	out := diagnose(Binary(t))
+	lines := bufio.NewScanner(strings.NewReader(out))
 	for lines.Scan() {
 		line := lines.Text()
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[1] == feature {
@@ -67,3 +68,16 @@ func diagnosis(t testing.TB, feature string) (line, detail string) {
 	t.Fatalf("doctor does not know %q:\n%s", feature, out)
 	return "", ""
 }
+
+// diagnose asks once in a test process: neither the machine nor the sidecar changes meanwhile.
+var diagnose = func() func(binary string) string {
+	var once sync.Once
+	var said string
+	return func(binary string) string {
+		once.Do(func() {
+			out, _ := exec.Command(binary, "doctor").Output() // the exit status only sums up
+			said = string(out)
+		})
+		return said
+	}
+}()
