@@ -17,7 +17,7 @@ import (
 )
 
 // Patience bounds every wait. It only matters where a test fails, and then on a machine that is busy with other tests.
-const Patience = 30 * time.Second
+const Patience = 90 * time.Second
 
 // Editor is a running sidecar with a connection to it.
 type Editor struct {
