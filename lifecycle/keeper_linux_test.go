@@ -344,6 +344,34 @@ func TestSweep_EndsWhatKeepersHold(t *testing.T) {
 	}
 }
 
+// Who has left the session id is known as long as the keeper lives, and found again when somebody kills that in the middle of its work.
+func TestEndMembers_FindsWhatAKeeperHasHeld(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	group := k.newGroup(nil)
+	pids := startIn(t, group, helper("daemon"))
+	members, err := membersBelow(group.keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group.closing.Store(true)
+	if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-group.gone
+	orphan := pids[len(pids)-1]
+	if !running(orphan) {
+		t.Fatal("the daemon is dead already: this test shows nothing")
+	}
+	if err := endMembers(soon(t), members); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)

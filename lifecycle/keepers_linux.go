@@ -95,10 +95,15 @@ func endKeeper(ctx context.Context, pid int, start string) error {
 	if err != nil {
 		return fmt.Errorf("end keeper: %w", err)
 	}
+	members, err := membersBelow(keeper)
+	if err != nil {
+		return fmt.Errorf("end keeper: %w", err)
+	}
 	_ = unix.Kill(pid, unix.SIGCONT) // somebody may have stopped it; to a stranger that got the number meanwhile it does nothing
 	select {
 	case <-gone:
-		return nil
+		// Somebody may have killed it before it was done.
+		return endMembers(ctx, members)
 	case <-ctx.Done():
 	case <-time.After(closeTimeout):
 	}
@@ -109,6 +114,31 @@ func endKeeper(ctx context.Context, pid int, start string) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
+	return err
+}
+
+// membersBelow lists what descends from a keeper now.
+func membersBelow(keeper prey) (map[prey]bool, error) {
+	table, err := processTable()
+	if err != nil {
+		return nil, err
+	}
+	members := map[prey]bool{}
+	for _, entry := range lineage(table, func(entry processEntry) bool { return entry.parent == keeper.pid }) {
+		members[entry.prey] = true
+	}
+	return members, nil
+}
+
+// endMembers kills processes that are known, and what descends from them.
+func endMembers(ctx context.Context, members map[prey]bool) error {
+	_, err := hunt{
+		look: func() iter.Seq2[prey, error] {
+			return lookIn(func(entry processEntry) bool { return members[entry.prey] })
+		},
+		kill:  killExactly,
+		pause: sleep,
+	}.converge(ctx)
 	return err
 }
 

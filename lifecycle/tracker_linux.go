@@ -74,7 +74,7 @@ func (t *Tracker) Tracking() Tracking {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
 			Detail: fmt.Sprintf("no cgroup can be made (%v): a keeper adopts every process of a session that loses its parent, and kills them all; "+
-				"but the session can kill its keeper first, start processes faster than they are killed, or gain rights (sudo) against which the keeper has none", t.reason),
+				"but a session that can signal its keeper, as every unsandboxed one can, or that cannot be kept from forking may escape it, and so may what sudo starts", t.reason),
 			Fix: fix,
 		}
 	}

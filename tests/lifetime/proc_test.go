@@ -43,12 +43,17 @@ func children(parent int) map[int]string {
 func keepersOf(sidecar int) []int {
 	var keepers []int
 	for pid := range children(sidecar) {
-		cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		if args := splitArgs(cmdline); len(args) > 1 && args[1] == "keeper" {
+		if isKeeper(pid) {
 			keepers = append(keepers, pid)
 		}
 	}
 	return keepers
+}
+
+func isKeeper(pid int) bool {
+	cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	args := splitArgs(cmdline)
+	return len(args) > 1 && args[1] == "keeper"
 }
 
 // groupOf is the process that a thread belongs to.
