@@ -240,7 +240,7 @@ func leaveBehind(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 	if harness.Alive(pid) {
 		t.Errorf("process %d is alive", pid)
 	}
-	if left := w.Cgroups(command.Process.Pid); len(left) != 0 {
+	if left := w.Cgroups(t, command.Process.Pid); len(left) != 0 {
 		t.Errorf("cgroups are left: %s", left)
 	}
 }

@@ -15,22 +15,25 @@ func (w *World) State() string {
 
 // Cgroups lists the cgroup directories that a sidecar of the world's has made, wherever its cgroup is: its own first, then one a session.
 // What an earlier process of the same id has left does not count.
-func (w *World) Cgroups(sidecar int) []string {
+func (w *World) Cgroups(t testing.TB, sidecar int) []string {
+	t.Helper()
 	var dirs []string
 	pattern := fmt.Sprintf("sandbox-sidecar-%d-*", sidecar)
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // a directory that has gone while we looked, or one that is hidden from us, where no sidecar of ours is
-		}
-		for up := path; entry.IsDir() && len(up) > 1; up = filepath.Dir(up) {
-			match, _ := filepath.Match(pattern, filepath.Base(up))
-			if info, err := os.Stat(up); match && err == nil && info.ModTime().After(w.born) {
-				dirs = append(dirs, path)
-				break
+	for _, mount := range cgroupMounts(t) {
+		_ = filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // a directory that has gone while we looked, or one that is hidden from us, where no sidecar of ours is
 			}
-		}
-		return nil
-	})
+			for up := path; entry.IsDir() && len(up) > 1; up = filepath.Dir(up) {
+				match, _ := filepath.Match(pattern, filepath.Base(up))
+				if info, err := os.Stat(up); match && err == nil && info.ModTime().After(w.born) {
+					dirs = append(dirs, path)
+					break
+				}
+			}
+			return nil
+		})
+	}
 	return dirs
 }
 
@@ -44,7 +47,7 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 		return err == nil && len(entries) == 0
 	})
 	Eventually(t, "the watchdog has ended", func() bool { return len(Watchdogs(w)) == 0 })
-	Eventually(t, "the cgroups are gone", func() bool { return len(w.Cgroups(sidecar)) == 0 })
+	Eventually(t, "the cgroups are gone", func() bool { return len(w.Cgroups(t, sidecar)) == 0 })
 }
 
 // Watchdogs lists the watchdogs of the world's sidecars.

@@ -89,7 +89,7 @@ func TestAKilledKeeperEndsItsSession(t *testing.T) {
 func TestAStoppedKeeperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `kill -STOP $PPID && echo stopped; setsid sleep 1000 & exec sleep 1000`})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`})
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
 		t.Errorf("close says %+v", result)

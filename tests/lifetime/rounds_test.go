@@ -56,7 +56,7 @@ func comeAndGo(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	}
 	lookAlikes := []int{startLookAlike(t, e, nil), startLookAlike(t, e, oldTerminal(t, e))}
 
-	before, begun := take(sidecar, w), time.Now()
+	before, begun := take(t, sidecar, w), time.Now()
 	var workers sync.WaitGroup
 	var killed atomic.Int64
 	for worker := range atOnce {
@@ -76,9 +76,9 @@ func comeAndGo(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	}
 	workers.Wait()
 	t.Logf("%d rounds, %d processes killed, in %d ms", rounds, killed.Load(), time.Since(begun).Milliseconds())
-	after := take(sidecar, w)
+	after := take(t, sidecar, w)
 	harness.Eventually(t, "what a round needs is given back", func() bool {
-		after = take(sidecar, w)
+		after = take(t, sidecar, w)
 		return after.leaves(before) || t.Failed()
 	})
 	t.Logf("before: %v", before)
@@ -97,9 +97,10 @@ type inventory struct {
 	cgroups, state, descriptors, children, zombies, threads int
 }
 
-func take(sidecar int, w *harness.World) inventory {
+func take(t *testing.T, sidecar int, w *harness.World) inventory {
+	t.Helper()
 	var got inventory
-	got.cgroups = len(w.Cgroups(sidecar))
+	got.cgroups = len(w.Cgroups(t, sidecar))
 	entries, _ := os.ReadDir(w.State())
 	descriptors, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", sidecar))
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", sidecar))
@@ -124,7 +125,7 @@ func (i inventory) String() string {
 }
 
 // oldTerminal opens a terminal of the name that a session's has just had.
-func oldTerminal(t *testing.T, e *harness.Editor) *os.File {
+func oldTerminal(t *testing.T, e *harness.Editor) (last *os.File) {
 	t.Helper()
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Command: "tty; sleep 301"})
 	name := s.Await(`(/dev/pts/\d+)`)[1]
@@ -138,16 +139,12 @@ func oldTerminal(t *testing.T, e *harness.Editor) *os.File {
 			master.Close()
 			terminal.Close()
 		})
-		if terminal.Name() == name {
+		if last = terminal; terminal.Name() == name {
 			return terminal
 		}
 	}
 	t.Logf("%s was not to be had again", name)
-	_, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return terminal
+	return last
 }
 
 // startLookAlike runs what a session runs, in the same directory, on a terminal or on none.

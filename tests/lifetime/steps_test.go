@@ -23,7 +23,7 @@ import (
 // stride is the distance between two steps that are tried, of so many: each test takes other ones, and SIDECAR_EVERY_STEP has all of them
 // tried, which takes minutes.
 func stride(steps int) int {
-	sample := 8
+	sample := 6
 	switch {
 	case os.Getenv("SIDECAR_EVERY_STEP") != "":
 		return 1
