@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/protected":       {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/victim":          {},
+	"tests/stopwatch":       {},
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim": {},

@@ -1,0 +1,136 @@
+//go:build linux
+
+// Command stopwatch measures how long ordinary system calls take where it runs, and prints for each a line: the name, and nanoseconds.
+// Its argument is a directory to work in.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A figure is the least of several batches: whatever else the machine does makes a batch longer, never shorter.
+const (
+	batches   = 12
+	batchTime = 3 * time.Millisecond
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "stopwatch: expected a directory")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "stopwatch: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// act is done over and over.
+type act struct {
+	name string
+	do   func() error
+}
+
+func run(dir string) error {
+	acts, err := actsIn(dir)
+	if err != nil {
+		return err
+	}
+	for _, a := range acts {
+		least := time.Duration(1<<63 - 1)
+		for range batches {
+			took, err := batch(a.do)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			least = min(least, took)
+		}
+		fmt.Printf("%s %d\n", a.name, least.Nanoseconds())
+	}
+	return nil
+}
+
+// batch is the time of one call, in a batch that takes long enough for the clock.
+func batch(do func() error) (time.Duration, error) {
+	count := 0
+	begun := time.Now()
+	for time.Since(begun) < batchTime {
+		for range 8 {
+			if err := do(); err != nil {
+				return 0, err
+			}
+		}
+		count += 8
+	}
+	return time.Since(begun) / time.Duration(count), nil
+}
+
+func actsIn(dir string) ([]act, error) {
+	file, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
+	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]byte, 4096)
+	acts := []act{
+		{"getpid", func() error { unix.Getpid(); return nil }},
+		{"read", func() error { _, err := unix.Pread(fd, page, 0); return err }},
+		{"write", func() error { _, err := unix.Pwrite(fd, page, 0); return err }},
+		{"stat", func() error { var stat unix.Stat_t; return unix.Stat(file, &stat) }},
+		{"open", func() error {
+			fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			return errors.Join(err, unix.Close(fd))
+		}},
+		{"rename", func() error { return errors.Join(unix.Rename(file, other), unix.Rename(other, file)) }},
+		{"ioctl", func() error { _, err := unix.IoctlGetInt(fd, unix.TIOCINQ); return err }},
+		{"exec", func() error { return exec.Command("/bin/true").Run() }},
+	}
+	connect, err := connector("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		return nil, err
+	}
+	acts = append(acts, act{"connect-unix", connect})
+	if connect, err = connector("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	return append(acts, act{"connect-tcp", connect}), nil
+}
+
+// connector starts a server in this process, and connects to it.
+func connector(network, address string) (func() error, error) {
+	server, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	to := server.Addr().String()
+	return func() error {
+		conn, err := net.Dial(network, to)
+		if err != nil {
+			return err
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // or ports would run out
+		}
+		return conn.Close()
+	}, nil
+}
