@@ -12,9 +12,6 @@ type Filtering struct {
 	Gate bool `json:"gate"`
 }
 
-// supervised reports whether the filter needs a supervisor.
-func (f Filtering) supervised() bool { return f.Sockets || f.Gate }
-
 // rulesFor are all rules of a filter, in the order in which those of a call are asked.
 func rulesFor(f Filtering) []syscallRule {
 	var rules []syscallRule

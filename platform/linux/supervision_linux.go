@@ -164,3 +164,6 @@ func networkNamespace() uint64 {
 	}
 	return stat.Ino
 }
+
+// supervised reports whether the filter needs a supervisor.
+func (f Filtering) supervised() bool { return f.Sockets || f.Gate }
