@@ -112,7 +112,7 @@ T['CodeCompanion can cancel a command'] = function()
   end)
   child.lua('_G.job:kill()')
   H.until_true(child, '_G.answer ~= nil')
-  H.eq(child.lua_get('_G.answer'), { status = 'error', data = { 'ended by SIGKILL' } })
+  H.eq(child.lua_get('_G.answer'), { status = 'error', data = { 'killed' } })
   H.eq(H.alive('sleep\0' .. mark), 0)
 end
 

@@ -24,7 +24,8 @@ local COLS, ROWS = 160, 50
 ---@field signal? string
 ---@field output string Standard output and error together, as on a terminal.
 ---@field truncated boolean Output before the kept one was thrown away.
----@field timed_out boolean
+---@field killed boolean It ended because of kill() or the time limit, whatever its status says.
+---@field timed_out boolean The time limit killed it.
 ---@field sandbox? sandbox_sidecar.SandboxReport What confined it.
 ---@field error? sandbox_sidecar.Error Why it was not started, or why nobody knows how it ended.
 
@@ -94,6 +95,8 @@ function Job:finish(status, err)
     signal = status and status.signal,
     output = output,
     truncated = truncated,
+    -- A shell may see its program killed, and exit with 137 before it is killed itself.
+    killed = self.killed,
     timed_out = self.timed_out,
     sandbox = self.spawned and self.spawned.sandbox,
     error = err,

@@ -59,7 +59,11 @@ function Terminals:create(params)
     max_bytes = type(params.outputByteLimit) == 'number' and params.outputByteLimit or nil,
   }, function(result)
     terminal.failure = result.error and result.error.message
-    settle(terminal, { exitCode = result.exit_code or vim.NIL, signal = result.signal or vim.NIL })
+    local signal = result.killed and 'SIGKILL' or result.signal or vim.NIL
+    settle(
+      terminal,
+      { exitCode = signal == vim.NIL and result.exit_code or vim.NIL, signal = signal }
+    )
   end)
   local id = 'sidecar-' .. uuid.new()
   self.terminals[id] = terminal

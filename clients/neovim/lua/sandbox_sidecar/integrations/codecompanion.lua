@@ -38,11 +38,16 @@ run_command.handlers.setup = function(self)
         local lines = vim.split(result.output, '\n', { trimempty = true })
         if result.error then
           table.insert(lines, 1, text.describe(result.error))
+        elseif result.killed then
+          lines[#lines + 1] = 'killed'
         elseif result.exit_code ~= 0 then
           lines[#lines + 1] = result.signal and ('ended by %s'):format(result.signal)
             or ('exit status %d'):format(result.exit_code)
         end
-        callback({ status = result.exit_code == 0 and 'success' or 'error', data = lines })
+        callback({
+          status = result.exit_code == 0 and not result.killed and 'success' or 'error',
+          data = lines,
+        })
       end)
       if opts and opts.register_job then
         opts.register_job(job)
