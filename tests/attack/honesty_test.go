@@ -221,7 +221,10 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 }
 
 // offline are settings that ask for everything, the network to be off included: what is not asked for is not promised.
-func offline() string { return harness.Settings(harness.Sandbox{"allow_network": false}) }
+// Protected is what is there: of paths that are not, a reply says that they are only watched.
+func offline() string {
+	return harness.Settings(harness.Sandbox{"allow_network": false, "protected_paths": []string{"victim"}})
+}
 
 // announced waits for the process id that a victim writes, and returns it.
 func announced(t testing.TB, s *scene) int {
