@@ -103,8 +103,8 @@ func TestASidecarWithoutSystemdSaysWhatIsMissing(t *testing.T) {
 	}
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo ready; sleep 300"})
 	s.Await("ready")
-	if s.Tracking.Mechanism != "process_group" || s.Tracking.Guarantee {
-		t.Errorf("tracking %+v, expected a process group without a guarantee", s.Tracking)
+	if s.Tracking.Mechanism != "subreaper" || s.Tracking.Guarantee {
+		t.Errorf("tracking %+v, expected a keeper without a guarantee", s.Tracking)
 	}
 	shown := e.Hello.Capabilities.Enforcement["process_tracking"]
 	for _, part := range []string{"permission denied", "/nonexistent/systemd/private", "/nonexistent/bus"} {
