@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,11 +73,15 @@ func play(ctx context.Context, conn *client.Client, cwd string) (int, error) {
 }
 
 func describe(result protocol.SpawnResult) {
-	fmt.Printf("The sandbox is %s:", result.Sandbox.Status)
-	for _, name := range []string{"filesystem", "execute", "signals", "process_tracking"} {
-		fmt.Printf(" %s %s;", name, result.Sandbox.Protections[name].Status)
+	fmt.Printf("The sandbox is %s.\n", result.Sandbox.Status)
+	for _, name := range slices.Sorted(maps.Keys(result.Sandbox.Protections)) {
+		p := result.Sandbox.Protections[name]
+		if p.Status == protocol.Enforced {
+			fmt.Printf("  %-17s %s\n", name, p.Status)
+		} else {
+			fmt.Printf("  %-17s %s: %s\n", name, p.Status, p.Detail)
+		}
 	}
-	fmt.Println()
 	for _, warning := range result.Sandbox.Warnings {
 		fmt.Printf("warning: %s\n", warning)
 	}
