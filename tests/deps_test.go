@@ -50,6 +50,8 @@ var mayImport = map[string][]string{
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim": {},
+	"tests/sockets":         {"rpc/protocol", "tests/harness"},
+	"tests/sockets/victim":  {},
 }
 
 // testsMayImport is open to every package's tests beside: what starts a real stage, and the harness.

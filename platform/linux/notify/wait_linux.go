@@ -37,18 +37,26 @@ func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, e
 		case <-became:
 			return true, nil
 		case <-end.C:
-			return false, nil
+			return false, c.check() // who waits in short pieces is looked at too
 		case <-s.closing:
 			return false, ErrGone
 		case <-checks.C:
-			if !c.Valid() {
-				return false, ErrGone
-			}
-			if c.interrupted() {
-				return false, unix.EINTR
+			if err := c.check(); err != nil {
+				return false, err
 			}
 		}
 	}
+}
+
+// check looks at the caller of a call that takes long.
+func (c *Call) check() error {
+	switch {
+	case !c.Valid():
+		return ErrGone
+	case c.interrupted():
+		return unix.EINTR
+	}
+	return nil
 }
 
 // waiting are the files that calls of a session wait for. The sockets of callers may be in blocking mode, which is theirs to choose and

@@ -1,0 +1,199 @@
+//go:build linux
+
+package sockets
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// daemon is a real one that acts for whoever reaches its socket.
+type daemon struct {
+	programs []string
+	// start starts it in a directory of its own, with its socket at a path.
+	start func(s *scene, dir, socket string)
+	// place says where it puts its socket all the same; nil: at that path.
+	place func(s *scene, dir string) string
+	// attack is a line for a shell in a session; SOCKET and LOOT stand for paths.
+	attack string
+	// hears is what the attack prints when it works; empty where it makes the file LOOT, outside of every grant.
+	hears string
+}
+
+var daemons = map[string]daemon{
+	"tmux": {
+		programs: []string{"tmux"},
+		start: func(s *scene, _, socket string) {
+			run(s, "tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d")
+			s.t.Cleanup(func() { _ = exec.Command("tmux", "-S", socket, "kill-server").Run() })
+		},
+		attack: `tmux -S SOCKET new-window 'touch LOOT'`,
+	},
+	"dbus": {
+		programs: []string{"dbus-daemon", "dbus-send"},
+		start: func(s *scene, dir, socket string) {
+			program := filepath.Join(dir, "service")
+			harness.Write(s.t, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\n")
+			if err := os.Chmod(program, 0o700); err != nil {
+				s.t.Fatal(err)
+			}
+			harness.Write(s.t, filepath.Join(dir, "services/a.service"), "[D-BUS Service]\nName=com.example.Service\nExec="+program+"\n")
+			config := filepath.Join(dir, "bus.conf")
+			harness.Write(s.t, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen><servicedir>`+dir+`/services</servicedir>
+<policy context="default"><allow send_destination="*"/><allow own="*"/><allow receive_sender="*"/></policy></busconfig>`)
+			background(s, "dbus-daemon", "--config-file="+config, "--nofork", "--nopidfile")
+		},
+		attack: `dbus-send --bus=unix:path=SOCKET --dest=com.example.Service --print-reply / com.example.Service.Do`,
+	},
+	"ssh-agent": {
+		programs: []string{"ssh-agent", "ssh-add", "ssh-keygen"},
+		start: func(s *scene, dir, socket string) {
+			background(s, "ssh-agent", "-D", "-a", socket)
+			key := filepath.Join(dir, "key")
+			run(s, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+			harness.Eventually(s.t, "the agent listens", func() bool { _, err := os.Stat(socket); return err == nil })
+			run(s, "env", "SSH_AUTH_SOCK="+socket, "ssh-add", "-q", key)
+		},
+		attack: `SSH_AUTH_SOCK=SOCKET ssh-add -l`,
+		hears:  "ED25519",
+	},
+	"gpg-agent": {
+		programs: []string{"gpg-agent", "gpgconf"},
+		start: func(s *scene, dir, _ string) {
+			// It keeps the streams it is started with.
+			run(s, "sh", "-c", `exec gpg-agent --homedir "$0" --daemon >/dev/null 2>&1`, dir)
+			s.t.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", dir, "--kill", "gpg-agent").Run() })
+		},
+		place: func(s *scene, dir string) string {
+			out, err := exec.Command("gpgconf", "--homedir", dir, "--list-dirs", "agent-socket").Output()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return strings.TrimSpace(string(out))
+		},
+		attack: `HEAR SOCKET`,
+		hears:  "OK Pleased",
+	},
+	"containers over HTTP": {
+		programs: []string{"curl"},
+		start: func(s *scene, _, socket string) {
+			listener, err := net.Listen("unix", socket)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("containers: none")) })}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = server.Serve(listener)
+			}()
+			s.t.Cleanup(func() { server.Close(); <-done })
+		},
+		attack: `curl -sS --unix-socket SOCKET http://d/containers/json`,
+		hears:  "containers: none",
+	},
+}
+
+// run runs a program of the test's own to its end, and background for as long as the test takes.
+func run(s *scene, name string, args ...string) {
+	s.t.Helper()
+	command := exec.Command(name, args...)
+	command.Env = harness.Environ(s.World)
+	if out, err := command.CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func background(s *scene, name string, args ...string) {
+	s.t.Helper()
+	command := exec.Command(name, args...)
+	command.Env = harness.Environ(s.World)
+	begin(s, command)
+}
+
+func begin(s *scene, command *exec.Cmd) {
+	s.t.Helper()
+	if err := command.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+}
+
+// Uses real daemons that would run programs, sign, or tell secrets for the session: with the default settings, offline, and with the socket
+// granted by its exact path, which lets it through. The socket lies where sessions may write, or where they may not.
+func TestNoDaemonActsForASession(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "unix_sockets")
+	for _, machine := range harness.Machines(t) {
+		for name, d := range daemons {
+			t.Run(machine.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				need(t, d.programs...)
+				for _, writable := range []bool{true, false} {
+					for _, attempt := range []struct {
+						how      string
+						settings func(socket string) harness.Sandbox
+						works    bool
+					}{
+						{"control: without a sandbox", func(string) harness.Sandbox { return nil }, true},
+						{"defaults", func(string) harness.Sandbox { return defaults() }, false},
+						{"offline", func(string) harness.Sandbox { return offline() }, false},
+						{"another is granted", func(socket string) harness.Sandbox {
+							return harness.Sandbox{"allowed_unix_sockets": []string{socket + "x"}}
+						}, false},
+						{"granted", func(socket string) harness.Sandbox {
+							return harness.Sandbox{"allowed_unix_sockets": []string{socket}}
+						}, true},
+					} {
+						if !writable && (attempt.how == "offline" || attempt.how == "another is granted") {
+							continue // it makes no difference then where the socket lies
+						}
+						s := newScene(t, machine)
+						dir := s.temp
+						if !writable {
+							dir = shortOutside(t)
+						}
+						socket, loot := filepath.Join(dir, "socket"), filepath.Join(s.Outside, "loot")
+						d.start(s, dir, socket)
+						if d.place != nil {
+							socket = d.place(s, dir)
+						}
+						harness.Eventually(t, name+" listens", func() bool {
+							conn, err := net.Dial("unix", socket)
+							if err == nil {
+								conn.Close()
+							}
+							return err == nil
+						})
+						e := s.start(attempt.settings(socket))
+						output, _ := e.Tool(fill(d.attack, "HEAR", quote(s.victim)+" hear", "SOCKET", socket, "LOOT", loot))
+						harmed := func() bool { return d.hears != "" && contains(output, d.hears) || exists(loot) }
+						if attempt.works {
+							harness.Eventually(t, attempt.how+": it works; it printed "+output, harmed)
+						} else if harmed() {
+							t.Errorf("%s, writable %t: THE ATTACK WORKS: %s", attempt.how, writable, output)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// shortOutside is a directory with a short name that the default settings do not let sessions write.
+func shortOutside(t *testing.T) string { return harness.OutsideDefaults(t) }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

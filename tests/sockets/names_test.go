@@ -1,0 +1,138 @@
+//go:build linux
+
+package sockets
+
+import (
+	"os"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// names are the ways to a socket of a process outside, as a line for a shell in the project. OUT is the socket's path in the temporary
+// directory, DIR that directory, and HEAR the victim, which prints what it hears.
+var names = map[string]string{
+	"path":                          `HEAR OUT`,
+	"relative path":                 `cd DIR && HEAR out`,
+	"climbing path":                 `mkdir -p DIR/a && HEAR DIR/a/../out`,
+	"symlink":                       `ln -s OUT link && HEAR link`,
+	"symlink to the directory":      `ln -s DIR dir && HEAR dir/out`,
+	"hard link":                     `ln OUT DIR/hard && HEAR DIR/hard`,
+	"renamed":                       `mv OUT DIR/renamed && HEAR DIR/renamed`,
+	"hard link over one's own":      `python3 -c 'import socket; s = socket.socket(1); s.bind("DIR/own"); s.listen(); import os; os.link("OUT", "DIR/l"); os.rename("DIR/l", "DIR/own"); os.execv("VICTIM", ["VICTIM", "hear", "DIR/own"])'`,
+	"directory renamed":             `mv DIR/sub DIR/other && HEAR DIR/other/out`,
+	"descriptor of the directory":   `exec 9<DIR && HEAR /proc/self/fd/9/out`,
+	"by way of a process's root":    `HEAR /proc/self/root/OUT`,
+	"hard link from before":         `HEAR granted`,
+	"abstract":                      `HEAR @ABSTRACT`,
+	"from a child in a new session": `setsid -w sh -c 'HEAR OUT'`,
+}
+
+func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "unix_sockets")
+	need(t, "python3")
+	for _, machine := range harness.Machines(t) {
+		for name, line := range names {
+			t.Run(machine.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				try := func(settings harness.Sandbox) (int32, string) {
+					s := newScene(t, machine)
+					for _, dir := range []string{s.at("sub")} {
+						if err := os.Mkdir(dir, 0o700); err != nil {
+							t.Fatal(err)
+						}
+					}
+					abstract := "@sidecar-test" + s.temp
+					servers := []*outsider{listen(t, s.at("out")), listen(t, s.at("sub/out")), listen(t, abstract)}
+					// A hard link that lies in the project since before the session.
+					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
+						t.Fatal(err)
+					}
+					output, _ := s.start(settings).Tool(fill(line, "HEAR", quote(s.victim)+" hear", "VICTIM", s.victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
+					visits := int32(0)
+					for _, server := range servers {
+						visits += server.visits.Load()
+					}
+					return visits, output
+				}
+				if visits, output := try(nil); visits != 1 || !contains(output, "outside") {
+					t.Fatalf("control: without a sandbox it must work: %d visits\n%s", visits, output)
+				}
+				sandboxes := []harness.Sandbox{defaults()}
+				if name == "path" || name == "abstract" {
+					sandboxes = append(sandboxes, offline()) // where the session may have a network namespace of its own
+				}
+				for _, settings := range sandboxes {
+					if visits, output := try(settings); visits != 0 || !contains(output, "refused: E") {
+						t.Errorf("THE ATTACK WORKS or is not refused: %d visits\n%s", visits, output)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Sends datagrams, alone and from one end of a pair.
+func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "unix_sockets")
+	for _, machine := range harness.Machines(t) {
+		for _, act := range []string{"datagram", "pair"} {
+			for _, abstract := range []bool{false, true} {
+				try := func(settings harness.Sandbox) (*outsider, string) {
+					s := newScene(t, machine)
+					address := s.at("out")
+					if abstract {
+						address = "@sidecar-test-datagram" + s.temp
+					}
+					server := receive(t, address)
+					output, _ := s.start(settings).Tool(quote(s.victim) + " " + act + " " + quote(address))
+					return server, output
+				}
+				server, output := try(nil)
+				harness.Eventually(t, "control: without a sandbox the datagram arrives: "+output, func() bool { return server.visits.Load() == 1 })
+				if server, output := try(defaults()); server.visits.Load() != 0 || !contains(output, "refused: E") {
+					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, act, abstract, server.visits.Load(), output)
+				}
+			}
+		}
+	}
+}
+
+// Changes the address, or the file behind the descriptor, while connect(2) is being decided about. What was decided about is what is
+// connected to.
+func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "unix_sockets")
+	for _, machine := range harness.Machines(t) {
+		for _, act := range []string{"flip", "swap"} {
+			t.Run(machine.Name+"/"+act, func(t *testing.T) {
+				t.Parallel()
+				try := func(settings harness.Sandbox) (*outsider, string) {
+					s := newScene(t, machine)
+					server := listen(t, s.at("out"))
+					arguments := " " + quote(s.at("out"))
+					if act == "flip" {
+						arguments = " " + quote(s.at("in")) + arguments
+					}
+					output, status := s.start(settings).Tool(quote(s.victim) + " " + act + arguments)
+					if status != 0 {
+						t.Errorf("the victim failed: %s", output)
+					}
+					return server, output
+				}
+				if server, output := try(nil); server.visits.Load() == 0 {
+					t.Fatalf("control: without a sandbox it must work: %s", output)
+				}
+				server, output := try(defaults())
+				if server.visits.Load() != 0 || !contains(output, "outside 0 times") {
+					t.Errorf("THE ATTACK WORKS: %d visits\n%s", server.visits.Load(), output)
+				}
+				if act == "flip" && contains(output, "inside 0 times") {
+					t.Errorf("its own server was not reached either, so that the race proves nothing: %s", output)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,131 @@
+//go:build linux
+
+package sockets
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// scene is a world with the victim in its project, and a directory below the temporary one, where sessions may write by default. Its
+// name is short, so that the addresses of sockets have room.
+type scene struct {
+	*harness.World
+	t      testing.TB
+	temp   string
+	victim string
+	wrap   func(*exec.Cmd)
+}
+
+func newScene(t testing.TB, machine harness.Machine) *scene {
+	t.Helper()
+	s := &scene{World: harness.NewWorld(t), t: t, temp: shortDir(t), wrap: machine.Wrap}
+	s.victim = filepath.Join(s.Project, "victim")
+	harness.Victim(t, "tests/sockets/victim", s.victim)
+	return s
+}
+
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "so-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// at names something in the directory that sessions may write.
+func (s *scene) at(name string) string { return filepath.Join(s.temp, name) }
+
+// start starts an editor with the default settings and the given ones beside; nil: without a sandbox.
+func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
+	s.t.Helper()
+	text := harness.Off()
+	if settings != nil {
+		text = harness.Defaults(settings)
+	}
+	return harness.Start(s.t, s.World, harness.Options{Settings: text, Wrap: s.wrap, Env: env})
+}
+
+// defaults are the settings of a sandbox without anything beside; network names one that has none either.
+func defaults() harness.Sandbox { return harness.Sandbox{} }
+func offline() harness.Sandbox  { return harness.Sandbox{"allow_network": false} }
+
+// outsider is a server that nobody in a session may reach. It greets with "outside".
+type outsider struct{ visits atomic.Int32 }
+
+// listen starts one; "@" begins an abstract name.
+func listen(t testing.TB, address string) *outsider {
+	t.Helper()
+	listener, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outsider{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			o.visits.Add(1)
+			_, _ = conn.Write([]byte("outside"))
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { listener.Close(); <-done })
+	return o
+}
+
+// receive starts a server for datagrams.
+func receive(t testing.TB, address string) *outsider {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outsider{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, err := conn.Read(make([]byte, 64)); err != nil {
+				return
+			}
+			o.visits.Add(1)
+		}
+	}()
+	t.Cleanup(func() { conn.Close(); <-done })
+	return o
+}
+
+// need skips a test that takes a program, as harness.Lack does.
+func need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		// Where sessions may execute.
+		if _, err := os.Stat(filepath.Join("/usr/bin", program)); err != nil {
+			harness.Lack(t, program, "it is not installed")
+		}
+	}
+}
+
+// quote makes one word of a command line of it.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// fill puts values for words into a line.
+func fill(line string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(line) }
+
+func contains(output, part string) bool { return strings.Contains(output, part) }

@@ -1,0 +1,41 @@
+//go:build linux
+
+// Command victim tries to reach the sockets of outside processes. Its arguments are one act and what that needs. It prints what it hears, or
+// "refused: " and the error's name.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+var acts = map[string]func(args []string) error{
+	"hear":     hear,
+	"datagram": sendAlone,
+	"pair":     sendFromPair,
+	"flip":     flip,
+	"swap":     swap,
+	"listener": listenToItself,
+	"again":    hearAgain,
+}
+
+func main() {
+	act, known := acts[os.Args[1]]
+	if !known {
+		fmt.Println("misused: no such act")
+		os.Exit(2)
+	}
+	err := act(os.Args[2:])
+	var errno unix.Errno
+	switch {
+	case errors.As(err, &errno):
+		fmt.Printf("refused: %s\n", unix.ErrnoName(errno))
+		os.Exit(1)
+	case err != nil:
+		fmt.Printf("misused: %v\n", err)
+		os.Exit(2)
+	}
+}
