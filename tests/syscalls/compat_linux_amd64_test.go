@@ -1,6 +1,9 @@
 package syscalls
 
 import (
+	"encoding/binary"
+	"net"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +39,7 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "network")
 	control := newScene(t, harness.Off())
-	if _, status := control.Tool(control.program32(t, "getpid", 20, [3]uint32{})); status != 0 {
+	if _, status := control.Tool(control.program32(t, "getpid", []call32{{number: 20}})); status != 0 {
 		harness.Lack(t, "ia32", "programs for 32-bit x86 do not run")
 	}
 	type place struct {
@@ -58,9 +61,47 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	for i, c := range compat {
 		for _, place := range places {
 			want := place.want(i)
-			if _, got := place.s.Tool(place.s.program32(t, "program", c.number, c.args, c.data...)); got != int(want) {
+			if _, got := place.s.Tool(place.s.program32(t, "program", []call32{{number: c.number, args: c.args}}, c.data...)); got != int(want) {
 				t.Errorf("%s %s is answered with error %d, want %d (%v)", c.name, place.name, got, int(want), want)
 			}
+		}
+	}
+}
+
+// Connects to a socket outside by the numbers of i386, by which the address is asked about just so.
+func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "unix_sockets")
+	dir, err := os.MkdirTemp("", "c32-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	listener, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var address [112]byte // struct sockaddr_un, rounded up to words
+	address[0] = unix.AF_UNIX
+	copy(address[2:], dir+"/s")
+	words := make([]uint32, len(address)/4)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(address[4*i:])
+	}
+	const socket, connect = 359, 362
+	calls := []call32{
+		{number: socket, args: [3]uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0}},
+		{number: connect, args: [3]uint32{0, elfData, 110}, onResult: true},
+	}
+	control := newScene(t, harness.Off())
+	if _, got := control.Tool(control.program32(t, "program", calls, words...)); got != 0 {
+		harness.Lack(t, "ia32", "programs for 32-bit x86 do not run")
+	}
+	for _, settings := range []string{sandboxed(), offline()} {
+		s := newScene(t, settings)
+		if _, got := s.Tool(s.program32(t, "program", calls, words...)); got != int(unix.EACCES) {
+			t.Errorf("connecting is answered with error %d, want EACCES", got)
 		}
 	}
 }

@@ -10,20 +10,34 @@ import (
 	"testing"
 )
 
-// elf32 is a static program for 32-bit x86, put together by hand so that no C compiler is needed. It makes one system call by int 0x80
-// and exits with 0, or with the error's number. Memory at elfData holds the given words, for arguments that are pointers.
-func elf32(number uint32, args [3]uint32, data []uint32) []byte {
+// call32 is a system call of i386 (asm/unistd_32.h).
+type call32 struct {
+	number uint32
+	args   [3]uint32
+	// onResult takes what the call before has returned as the first argument.
+	onResult bool
+}
+
+// elf32 is a static program for 32-bit x86, put together by hand so that no C compiler is needed. It makes system calls by int 0x80 and
+// exits with 0, or with the number of the last one's error. Memory at elfData holds the given words, for arguments that are pointers.
+func elf32(calls []call32, data []uint32) []byte {
 	var code bytes.Buffer
 	move := func(opcode byte, value uint32) { // mov register, value
 		code.WriteByte(opcode)
 		code.Write(binary.LittleEndian.AppendUint32(nil, value))
 	}
-	move(0xb8, number)  // eax
-	move(0xbb, args[0]) // ebx
-	move(0xb9, args[1]) // ecx
-	move(0xba, args[2]) // edx
+	for _, call := range calls {
+		if call.onResult {
+			code.Write([]byte{0x89, 0xc3}) // mov ebx, eax
+		} else {
+			move(0xbb, call.args[0]) // ebx
+		}
+		move(0xb8, call.number)        // eax
+		move(0xb9, call.args[1])       // ecx
+		move(0xba, call.args[2])       // edx
+		code.Write([]byte{0xcd, 0x80}) // int 0x80
+	}
 	code.Write([]byte{
-		0xcd, 0x80, // int 0x80
 		0x31, 0xdb, // xor ebx, ebx
 		0x85, 0xc0, // test eax, eax
 		0x79, 0x04, // jns +4
@@ -65,10 +79,10 @@ const (
 )
 
 // program32 writes such a program into the project.
-func (s *scene) program32(t testing.TB, name string, number uint32, args [3]uint32, data ...uint32) string {
+func (s *scene) program32(t testing.TB, name string, calls []call32, data ...uint32) string {
 	t.Helper()
 	path := filepath.Join(s.World.Project, name)
-	if err := os.WriteFile(path, elf32(number, args, data), 0o700); err != nil {
+	if err := os.WriteFile(path, elf32(calls, data), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path
