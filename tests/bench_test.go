@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"io"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,4 +131,41 @@ func BenchmarkOutput(b *testing.B) {
 	}
 	b.ReportMetric(float64(bare)/float64(ours), "×bare-throughput")
 	b.ReportMetric(size*float64(b.N)/ours.Seconds()/1e6, "MB/s")
+}
+
+// BenchmarkConnect measures a connection of a session to its own server, which the sidecar makes for it before Linux 7.1, and a call that
+// only passes the filter, over the same without a sandbox.
+func BenchmarkConnect(b *testing.B) {
+	measure := func(settings string) map[string]float64 {
+		w := harness.NewWorld(b)
+		victim, socket := filepath.Join(w.Project, "victim"), filepath.Join(w.Project, "s")
+		harness.Victim(b, "tests/sockets/victim", victim)
+		output, status := harness.Start(b, w, harness.Options{Settings: settings}).Tool(victim + " clock " + socket)
+		if status != 0 {
+			b.Fatal(output)
+		}
+		times := map[string]float64{}
+		for line := range strings.Lines(output) {
+			name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			nanoseconds, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				b.Fatalf("%v in %s", err, output)
+			}
+			times[name] = nanoseconds
+		}
+		return times
+	}
+	bare, ours := map[string]float64{}, map[string]float64{}
+	for b.Loop() {
+		for name, time := range measure(harness.Off()) {
+			bare[name] += time
+		}
+		for name, time := range measure(harness.Defaults(nil)) {
+			ours[name] += time
+		}
+	}
+	for _, name := range []string{"unix", "tcp", "getppid"} {
+		b.ReportMetric(ours[name]/bare[name], "×bare-"+name)
+		b.ReportMetric(ours[name]/float64(b.N)/1e3, "µs/"+name)
+	}
 }

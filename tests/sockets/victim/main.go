@@ -20,6 +20,7 @@ var acts = map[string]func(args []string) error{
 	"swap":     swap,
 	"listener": listenToItself,
 	"again":    hearAgain,
+	"clock":    clock,
 }
 
 func main() {
