@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,10 +41,9 @@ func RunKeeper() int {
 	}
 	// The leader gets a signal when the thread that has forked it ends, see start. This one ends with the process only.
 	runtime.LockOSThread()
-	// Handled, not ignored: what is ignored would be ignored by the leader too. Terminal keys reach the keeper of a command in the
-	// foreground, which it must outlive.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1,
-		unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	if err := outliveSignals(); err != nil {
+		return complain(err)
+	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	inherited, err := ownInheritance()
@@ -83,6 +83,39 @@ func RunKeeper() int {
 		return complain(err)
 	}
 	return 0
+}
+
+// outliveSignals keeps what a terminal sends, or an unconfined session, from ending or stopping this process. Signals are handled, not
+// ignored: what is ignored would be ignored by the leader too. Those that are ignored already stay so, for the leader.
+func outliveSignals() error {
+	ignored, err := ignoredSignals()
+	if err != nil {
+		return err
+	}
+	handled := make(chan os.Signal, 1)
+	for _, number := range []syscall.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN,
+		unix.SIGTTOU,
+	} {
+		if ignored>>(number-1)&1 == 0 {
+			signal.Notify(handled, number)
+		}
+	}
+	return nil
+}
+
+// ignoredSignals is the set of signals that this process ignores, the first in the lowest bit; see proc_pid_status(5).
+func ignoredSignals() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("find ignored signals: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if set, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+		}
+	}
+	return 0, errors.New("find ignored signals: the kernel does not tell")
 }
 
 // ownInheritance lists the descriptors that this process was started with, and keeps all of them from the leader, who is given its own by

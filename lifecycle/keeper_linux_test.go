@@ -97,6 +97,24 @@ func TestKeeper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 	}
 }
 
+// An editor that was started by nohup(1) ignores the hang-up, and so do its children: with a keeper, too.
+func TestKeeper_IgnoredSignalsStayIgnored(t *testing.T) {
+	t.Parallel()
+	path, argv := keeperCommand()
+	k := testKeepers(t)
+	k.command = func() (string, []string) {
+		return "/bin/sh", []string{"sh", "-c", `trap "" HUP TSTP; exec "$0" "$@"`, path, argv[1]}
+	}
+	group := k.newGroup(nil)
+	printed := output(t, group.Start, &os.ProcAttr{Files: []*os.File{nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if !strings.Contains(printed, "SigIgn:\t0000000000080001\n") {
+		t.Errorf("the leader says:\n%s", printed)
+	}
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKeeper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]error{"/no/such/program": unix.ENOENT, "/": unix.EACCES} {
