@@ -18,7 +18,7 @@ type Features struct {
 	// Files: what is not granted cannot be opened, created, removed, renamed or linked, and programs run only from where that is
 	// granted.
 	Files bool
-	// Truncate: files outside cannot be emptied by truncate(2).
+	// Truncate: files that are granted can be emptied by truncate(2). Others cannot in any case.
 	Truncate bool
 	// Signals: processes outside cannot be signalled.
 	Signals bool
@@ -163,7 +163,7 @@ func (s suite) checkHonest(t *testing.T, protections map[string]platform.Protect
 		return // a fake, which claims what it is told
 	}
 	for name, holds := range map[string]bool{
-		platform.Filesystem: s.features.Truncate, platform.Signals: s.features.Signals, platform.UnixSockets: s.features.UnixSockets,
+		platform.Filesystem: s.features.Files, platform.Signals: s.features.Signals, platform.UnixSockets: s.features.UnixSockets,
 	} {
 		if protections[name].Status == platform.Enforced && !holds {
 			t.Errorf("%s is reported as enforced, which it is not", name)
