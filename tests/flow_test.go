@@ -88,7 +88,7 @@ func TestFlowControl_AnEditorThatNeverAcksHoldsItsSessionAlone(t *testing.T) {
 	other := echo(e)
 	before := resident(t, e.Process())
 	flood := e.Spawn(protocol.SpawnParams{Command: "yes"})
-	const window = 512 << 10
+	const window = 128 << 10
 	harness.Eventually(t, "a full window", func() bool { return len(flood.Raw()) >= window })
 	for i := range 300 {
 		word := fmt.Sprintf("word %d", i)

@@ -10,7 +10,8 @@ var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 // Resize changes a terminal's size; the foreground process group gets SIGWINCH.
 var Resize = Notification[ResizeParams]{"terminal/resize", ToSidecar}
 
-// Ack tells that output was consumed. Only counts where the editor announced flowControl.
+// Ack tells that output was consumed. Only counts where the editor announced flowControl. Tell at least every 64 KiB: a session whose
+// editor does not is held back.
 var Ack = Notification[AckParams]{"terminal/ack", ToSidecar}
 
 // Signal sends a signal to the foreground process group of a terminal.

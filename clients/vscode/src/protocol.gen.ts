@@ -589,7 +589,10 @@ export const InputNotification = new NotificationType<InputParams>("terminal/inp
 /** `terminal/resize` changes a terminal's size; the foreground process group gets SIGWINCH. */
 export const ResizeNotification = new NotificationType<ResizeParams>("terminal/resize");
 
-/** `terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl. */
+/**
+ * `terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl. Tell at
+ * least every 64 KiB: a session whose editor does not is held back.
+ */
 export const AckNotification = new NotificationType<AckParams>("terminal/ack");
 
 /** `terminal/signal` sends a signal to the foreground process group of a terminal. */

@@ -336,7 +336,8 @@ M.methods = {
   input = "terminal/input",
   ---`terminal/resize` changes a terminal's size; the foreground process group gets SIGWINCH.
   resize = "terminal/resize",
-  ---`terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl.
+  ---`terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl. Tell at
+  ---least every 64 KiB: a session whose editor does not is held back.
   ack = "terminal/ack",
   ---`terminal/signal` sends a signal to the foreground process group of a terminal.
   signal = "terminal/signal",
