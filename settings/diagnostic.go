@@ -27,6 +27,8 @@ type Diagnostic struct {
 	Key string
 	// Message is one sentence for the user, without a full stop.
 	Message string
+	// Project is the only project directory that the remark holds for; empty where it holds for every one.
+	Project string
 }
 
 // FileDiagnostic is a diagnostic with its file: an absolute path, or policy.OriginEditor.
@@ -50,7 +52,7 @@ func (d Diagnostic) String() string {
 func sortDiagnostics(list []FileDiagnostic) []FileDiagnostic {
 	slices.SortStableFunc(list, func(a, b FileDiagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
-			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message))
+			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Project, b.Project))
 	})
 	return slices.Compact(list)
 }

@@ -1,9 +1,8 @@
 package settings
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"maps"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -13,44 +12,131 @@ type evaluation struct {
 	host       host
 	resolver   *resolver
 	projectDir string
-	user       settings
-	project    *settings // nil where there is no project file to count
+	// user are the layers that count as they are written, a trusted project's file included.
+	user    settings
+	project *settings // an untrusted project's file, which may only tighten; nil where there is none
+	// projectFile is the file whose relative paths start at the project; "" where there is none.
+	projectFile string
 
 	policy     policy.Policy
 	git        gitRepository
 	restricted kinds
 	writable   cover // all grants for writing, refused ones included
 	rules      cover
+	granted    []grant  // what the rules were made of
+	asked      []grant  // what an untrusted project's file grants, for its own part
+	sockets    []socket // what the policy's sockets were made of
 
 	merged      Sandbox
 	origins     map[string]string
 	diagnostics []FileDiagnostic
 	refusals    []string // built-in grants that do not count
 	forbidden   []place
+	undone      []undone
 	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
 	stale map[string]bool
+
+	trusted  bool   // the project's file counts as it is written
+	exposure string // why no project can be trusted; "" where one can
+	asks     []Ask  // what the project's file asks for beyond the user's policy
 }
 
-// evaluate resolves, layers and restricts. Its invariant: with a project's file the policy is contained in the one without.
-func (s *Snapshot) evaluate() evaluation {
-	e := evaluation{
-		host: s.host, resolver: newResolver(s.files), projectDir: s.projectDir,
-		user: mergeUser(s.user), writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+// treatment is how a project's file is taken.
+type treatment int
+
+const (
+	leaveOut treatment = iota
+	tighten
+	believe
+)
+
+// evaluate resolves, layers and restricts. Its invariants: with an untrusted project's file the policy is contained in the one without,
+// and whatever a trusted one opens beyond that is in asks.
+func (s *Snapshot) evaluate() *evaluation {
+	g := s.glance()
+	everywhere := s.run(g, "", leaveOut, nil)
+	if s.projectDir == "" {
+		return everywhere
 	}
-	e.forbidden = s.forbidden(e.resolver)
+	e := s.run(g, s.projectDir, leaveOut, nil)
 	if s.project != nil {
-		project := mergeUser([]fileState{*s.project})
-		e.project = &project
+		e = s.judge(g, e)
 	}
-	for _, state := range s.states() {
-		if state.problem != nil {
-			e.diagnostics = append(e.diagnostics, FileDiagnostic{state.file, *state.problem})
-			e.stale[state.file] = true
-		} else if state.good != nil {
-			for _, d := range state.good.problems {
-				e.diagnostics = append(e.diagnostics, FileDiagnostic{state.file, d})
-			}
+	e.diagnostics = s.attribute(e.diagnostics, everywhere.diagnostics)
+	return e
+}
+
+// judge evaluates with the project's file; alone is the evaluation without it.
+func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
+	believed := s.run(g, s.projectDir, believe, alone)
+	asks, exposure, listed := believed.beyond(alone), s.trustExposed(alone), s.trusts(alone.policy.Project)
+	e := believed
+	if !listed || exposure != "" {
+		e = s.run(g, s.projectDir, tighten, nil)
+		e.reportAsks(asks)
+		if listed {
+			e.report(e.projectFile, position{1, 1}, SeverityWarning, "", "the project is not trusted: %s", exposure)
 		}
+	}
+	e.trusted, e.exposure, e.asks = listed && exposure == "", exposure, asks
+	return e
+}
+
+// glance is what one evaluation sees of the file system, so that its parts see the same.
+type glance struct {
+	*resolver
+	guarded   []string
+	forbidden []place
+}
+
+func (s *Snapshot) glance() *glance {
+	r := newResolver(s.files)
+	return &glance{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r)}
+}
+
+// attribute marks the remarks that hold for this project alone, so that whoever shows them for several projects can tell them apart, and
+// adds those that hold everywhere.
+func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic {
+	known := map[FileDiagnostic]bool{}
+	for _, d := range everywhere {
+		known[d] = true
+	}
+	list := everywhere
+	for _, d := range here {
+		if known[d] {
+			continue
+		}
+		d.Project = s.projectDir
+		list = append(list, d)
+	}
+	return sortDiagnostics(list)
+}
+
+// run evaluates once. alone is the evaluation without the project's file, where that is believed: what may be written without it counts
+// for the judgement of symlinks all the same, because sessions of other projects can move them.
+func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evaluation) *evaluation {
+	e := &evaluation{
+		host: s.host, resolver: g.resolver, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+	}
+	states := s.user
+	if s.project != nil && how != leaveOut {
+		e.projectFile = s.project.file
+		states = s.states()
+	}
+	if how == tighten {
+		project := mergeUser(states[len(s.user):])
+		e.project = &project
+		e.user = mergeUser(s.user)
+	} else {
+		e.user = mergeUser(states)
+	}
+	if alone != nil {
+		maps.Copy(e.writable, alone.writable)
+	}
+	e.forbidden = g.forbidden
+	e.reportFiles(states)
+	if s.trust != nil && s.trust.problem != "" {
+		e.report(s.trust.path, position{1, 1}, SeverityError, "", "%s: no project is trusted", s.trust.problem)
 	}
 	e.merged = e.user.withDefaults()
 	for key, from := range e.user.from {
@@ -60,163 +146,53 @@ func (s *Snapshot) evaluate() evaluation {
 	e.kinds()
 	e.network()
 	e.variables()
-	e.sockets()
+	e.unixSockets()
 	e.protection()
 	e.rest()
+	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard(g.guarded)...))
 	e.diagnostics = sortDiagnostics(e.diagnostics)
 	return e
+}
+
+// reportFiles repeats what was found while the files were read.
+func (e *evaluation) reportFiles(states []fileState) {
+	for _, state := range states {
+		if state.problem != nil {
+			e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: *state.problem})
+			e.stale[state.file] = true
+		} else if state.good != nil {
+			for _, d := range state.good.problems {
+				e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: d})
+			}
+		}
+	}
 }
 
 func (e *evaluation) report(file string, at position, severity Severity, key, format string, args ...any) {
 	if e.stale[file] {
 		return
 	}
-	e.diagnostics = append(e.diagnostics, FileDiagnostic{file, Diagnostic{
+	e.diagnostics = append(e.diagnostics, FileDiagnostic{File: file, Diagnostic: Diagnostic{
 		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: fmt.Sprintf(format, args...),
 	}})
+}
+
+// base is what relative paths of a file are relative to; "" where they do not count.
+func (e *evaluation) base(file string) string {
+	if file != "" && file == e.projectFile {
+		return e.policy.Project
+	}
+	return ""
 }
 
 // fromProject notes that the project's file decides about a key.
 func (e *evaluation) fromProject(key string) { e.origins[key] = e.project.from[key].file }
 
-// projectSets reports whether the project's file says anything about a key.
+// projectSets reports whether an untrusted project's file says anything about a key.
 func (e *evaluation) projectSets(key string) bool {
 	if e.project == nil {
 		return false
 	}
 	_, ok := e.project.from[key]
 	return ok
-}
-
-// without tells the project's author that the user's settings do not go along.
-func (e *evaluation) without(key string, at position, severity Severity, format string, args ...any) {
-	e.report(e.project.from[key].file, at, severity, key, format, args...)
-}
-
-// paths compiles the rules.
-func (e *evaluation) paths() {
-	user := make([][]grant, len(categories))
-	var granted []grant
-	if e.projectDir != "" {
-		target := e.resolver.resolve(e.projectDir)
-		e.policy.Project = target.path
-		// Symlinks on the way to it are fine: the editor names the directory anew for each session.
-		granted = append(granted, e.projectGrant())
-	}
-	if e.policy.Project != "" {
-		e.git = findGit(e.resolver, e.host.home, e.policy.Project)
-	}
-	for _, dir := range e.git.outside {
-		granted = append(granted, grant{
-			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"},
-		})
-	}
-	for i, c := range categories {
-		user[i] = e.grantsOf(&e.user, c, "")
-	}
-	for _, g := range slices.Concat(append(user, granted)...) {
-		if g.access.Has(policy.Write) && !g.private {
-			e.writable.add(g.path, policy.Write)
-		}
-	}
-	granted = append(granted, e.refuseMovable(e.dotfiles())...)
-	asked := map[string][]grant{}
-	for i, c := range categories {
-		list := e.refuseMovable(user[i])
-		if e.projectSets(c.key) {
-			asked[c.key] = e.refuseMovable(e.grantsOf(e.project, c, e.policy.Project))
-			list = meetGrants(list, asked[c.key])
-			e.merged.setList(c.key, texts(list))
-			e.fromProject(c.key)
-		}
-		granted = append(granted, list...)
-	}
-	e.policy.Rules = e.mergeRules(granted)
-	e.guardOutsideGit()
-	e.policy.PrivateTerminals = e.privateTerminals()
-	for key, list := range asked {
-		e.explainDropped(key, list)
-	}
-}
-
-// mergeRules makes one rule a path, with the origin of the grant that gives most.
-func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
-	index := map[string]int{}
-	strongest := []policy.Access{}
-	rules := []policy.Rule{}
-	for _, g := range granted {
-		if g.private {
-			e.policy.PrivateRuntimeDir = true
-			continue
-		}
-		e.rules.add(g.path, g.access)
-		i, ok := index[g.path]
-		if !ok {
-			index[g.path] = len(rules)
-			rules = append(rules, policy.Rule{Path: g.path, Access: g.access, Origin: g.origin})
-			strongest = append(strongest, g.access)
-			continue
-		}
-		rules[i].Access |= g.access
-		if len(g.access.Names()) > len(strongest[i].Names()) {
-			rules[i].Origin, strongest[i] = g.origin, g.access
-		}
-	}
-	slices.SortFunc(rules, func(a, b policy.Rule) int { return cmp.Compare(a.Path, b.Path) })
-	return rules
-}
-
-// guardOutsideGit lets git write to a repository outside of the project: only where what is dangerous in it is protected.
-func (e *evaluation) guardOutsideGit() {
-	for i := range e.policy.Rules {
-		rule := &e.policy.Rules[i]
-		if !slices.Contains(e.git.outside, rule.Path) || e.rules.at(rule.Path).Has(policy.Write) {
-			continue
-		}
-		rule.Access |= policy.Write
-		rule.Guarded = policy.Write
-	}
-}
-
-// privateTerminals reports whether the session may open terminals, and is not granted those of others beside: then it gets its own. A
-// program that opens a terminal needs its other side, too, which lies in a directory with everybody's.
-func (e *evaluation) privateTerminals() bool {
-	if e.host.platform != "linux" {
-		return false
-	}
-	return e.rules.at(e.resolver.resolve("/dev/ptmx").path).Has(policy.Write) && !e.rules.at("/dev/pts").Has(policy.Write)
-}
-
-// explainDropped says which of the project's grants have no effect, or not all of it. What the session gets in another way is not
-// worth a remark.
-func (e *evaluation) explainDropped(key string, asked []grant) {
-	reached := map[string]bool{}
-	for _, rule := range e.policy.Rules {
-		for p := range upwards(rule.Path) {
-			reached[p] = true
-		}
-	}
-	for _, g := range asked {
-		switch {
-		case e.rules.at(g.path).Has(g.access &^ policy.Device):
-		case reached[g.path]:
-			e.without(key, g.at, SeverityInfo, "%s: only what your own settings grant below it counts", quote(g.text))
-		default:
-			e.without(key, g.at, SeverityWarning,
-				"%s has no effect: a project's settings can only restrict; grant it in your own settings too", quote(g.text))
-		}
-	}
-}
-
-// texts lists what was written, each once, in order.
-func texts(list []grant) []string {
-	result := []string{}
-	seen := map[string]bool{}
-	for _, g := range list {
-		if !seen[g.text] {
-			seen[g.text] = true
-			result = append(result, g.text)
-		}
-	}
-	return result
 }

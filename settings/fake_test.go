@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,6 +46,50 @@ func rooted(root string) files {
 	}
 }
 
+// inMemory is the tree of tree without a disk, for tests that resolve paths by the hundred thousand.
+func inMemory(entries map[string]string) files {
+	type node struct {
+		mode    fs.FileMode
+		content string
+		names   []string
+	}
+	nodes := map[string]*node{"/": {mode: fs.ModeDir}}
+	put := func(path string, n *node) {
+		if nodes[path] == nil || n.mode == 0 || n.content != "" {
+			nodes[path] = n
+		}
+		for parent := filepath.Dir(path); path != "/"; path, parent = parent, filepath.Dir(parent) {
+			if nodes[parent] == nil {
+				nodes[parent] = &node{mode: fs.ModeDir}
+			}
+			if name := filepath.Base(path); !slices.Contains(nodes[parent].names, name) {
+				nodes[parent].names = append(nodes[parent].names, name)
+			}
+		}
+	}
+	for name, content := range entries {
+		n := &node{content: content}
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			n.mode, n.content = fs.ModeSymlink, target
+		} else if strings.HasSuffix(name, "/") {
+			n.mode = fs.ModeDir
+		}
+		put(filepath.Clean(name), n)
+	}
+	look := func(path string) (*node, error) {
+		if n := nodes[path]; n != nil {
+			return n, nil
+		}
+		return &node{}, fs.ErrNotExist
+	}
+	return files{
+		lstat:    func(path string) (fs.FileMode, error) { n, err := look(path); return n.mode, err },
+		readlink: func(path string) (string, error) { n, err := look(path); return n.content, err },
+		readDir:  func(path string) ([]string, error) { n, err := look(path); return n.names, err },
+		readFile: func(path string) ([]byte, error) { n, err := look(path); return []byte(n.content), err },
+	}
+}
+
 const (
 	userFile    = "/home/u/.config/zed/settings.json"
 	projectFile = "/home/u/project/.zed/settings.json"
@@ -75,7 +121,7 @@ func stateOf(t testing.TB, file, block string) fileState {
 	if problem != nil {
 		t.Fatalf("decode %s: %s", block, problem)
 	}
-	return fileState{file: file, exists: true, read: true, good: document}
+	return fileState{file: file, exists: true, read: true, good: document, digest: sha256.Sum256([]byte(block))}
 }
 
 // accessOf is what the compiled policy grants for a path, as names.

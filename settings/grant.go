@@ -35,9 +35,15 @@ type grant struct {
 	private bool
 }
 
+// undone is a grant that does not count, because it would undo the sandbox.
+type undone struct {
+	grant
+	why string
+}
+
 // grantsOf resolves the list of a category in one layer. Where the layer does not set it, it is the platform's baseline, which the
-// additional lists do not have. base is what relative paths are relative to; empty: they are refused.
-func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
+// additional lists do not have.
+func (e *evaluation) grantsOf(s *settings, c category) []grant {
 	from, ok := s.from[c.key]
 	if !ok {
 		return e.baseline(c.key)
@@ -45,7 +51,7 @@ func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
 	var list []grant
 	for i, text := range s.values.list(c.key) {
 		at := from.element(i)
-		target, ok := e.locate(from.file, at, c.key, text, base)
+		target, ok := e.locate(from.file, at, c.key, text)
 		if !ok {
 			continue
 		}
@@ -55,6 +61,7 @@ func (e *evaluation) grantsOf(s *settings, c category, base string) []grant {
 		if c.access.Has(policy.Write) {
 			if why := e.undoes(g.path); why != "" {
 				e.report(from.file, at, SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", quote(text), why)
+				e.undone = append(e.undone, undone{grant: g, why: why})
 				continue
 			}
 			e.judgeWritable(from.file, &g, target)
@@ -86,8 +93,8 @@ func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
 }
 
 // locate makes an entry absolute and resolves it, with a diagnostic where it does not count or leads elsewhere than it seems to.
-func (e *evaluation) locate(file string, at position, key, text, base string) (resolved, bool) {
-	path, err := e.host.expand(text, base)
+func (e *evaluation) locate(file string, at position, key, text string) (resolved, bool) {
+	path, err := e.host.expand(text, e.base(file))
 	if err != nil {
 		severity := SeverityError
 		var unset unsetError

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -18,4 +19,12 @@ func signatureOf(info fs.FileInfo) signature {
 		sig.ctimeSec, sig.ctimeNsec = st.Ctimespec.Sec, st.Ctimespec.Nsec
 	}
 	return sig
+}
+
+// private returns an error unless the file is the user's own and nobody else can write it.
+func private(info fs.FileInfo) error {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return errNotPrivate
+	}
+	return nil
 }

@@ -3,9 +3,15 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,19 +102,30 @@ func (c choose) block() string {
 
 // exceeds says in which respect a policy allows something that the other one does not; "" if in none.
 func exceeds(narrow, wide *policy.Policy) string {
-	if !wide.Restricted {
+	if how := exceedsKind(narrow, wide); how != "" || !wide.Restricted {
+		return how
+	}
+	return exceedsGrants(narrow, wide)
+}
+
+// exceedsKind is exceeds for what depends on the kind of session.
+func exceedsKind(narrow, wide *policy.Policy) string {
+	switch {
+	case !wide.Restricted:
 		return ""
-	}
-	if !narrow.Restricted {
+	case !narrow.Restricted:
 		return "it is not restricted"
+	case narrow.OnUnavailable == policy.Warn && wide.OnUnavailable == policy.Refuse:
+		return "it starts unconfined"
 	}
-	granted := cover{}
-	for _, rule := range wide.Rules {
-		granted.add(rule.Path, rule.Access)
-	}
-	for _, rule := range narrow.Rules {
-		if !granted.at(rule.Path).Has(rule.Access) {
-			return fmt.Sprintf("it grants %s on %s by %s", rule.Access, rule.Path, rule.Origin)
+	return ""
+}
+
+// exceedsGrants is exceeds for what does not depend on the kind of session.
+func exceedsGrants(narrow, wide *policy.Policy) string {
+	for _, path := range concretePaths(narrow, wide) {
+		if more := narrow.At(path) &^ wide.At(path); more != 0 {
+			return fmt.Sprintf("it grants %s on %s", more, path)
 		}
 	}
 	switch {
@@ -116,10 +133,8 @@ func exceeds(narrow, wide *policy.Policy) string {
 		return "it allows the network"
 	case narrow.PrivateRuntimeDir && !wide.PrivateRuntimeDir:
 		return "it has a runtime directory"
-	case narrow.PrivateTerminals && !wide.PrivateTerminals && !granted.at("/dev/pts").Has(policy.Write):
+	case narrow.PrivateTerminals && !wide.PrivateTerminals && !wide.At("/dev/pts").Has(policy.Write):
 		return "it has terminals"
-	case narrow.OnUnavailable == policy.Warn && wide.OnUnavailable == policy.Refuse:
-		return "it starts unconfined"
 	case narrow.OnDenied != wide.OnDenied:
 		return "it reacts differently to a denial"
 	case narrow.Project != wide.Project:
@@ -135,12 +150,31 @@ func exceeds(narrow, wide *policy.Policy) string {
 			return fmt.Sprintf("it allows the socket %s%s", socket.Path, socket.Abstract)
 		}
 	}
-	for _, path := range wide.Protected {
-		if !slices.ContainsFunc(narrow.Protected, func(p policy.Protected) bool { return p.Path == path.Path }) {
-			return "it does not protect " + path.Path
+	return ""
+}
+
+// concretePaths is a sample that holds, for everything that any of the policies names, the path itself, something below it, a name that
+// begins alike, and its parents.
+func concretePaths(policies ...*policy.Policy) []string {
+	paths := map[string]bool{}
+	add := func(path string) {
+		paths[path+"x"] = true
+		for p := range upwards(path) {
+			if paths[p] {
+				break // and so are its parents
+			}
+			paths[p], paths[strings.TrimSuffix(p, "/")+"/new"] = true, true
 		}
 	}
-	return ""
+	for _, p := range policies {
+		for _, rule := range p.Rules {
+			add(rule.Path)
+		}
+		for _, protected := range p.Protected {
+			add(protected.Path)
+		}
+	}
+	return slices.Sorted(maps.Keys(paths))
 }
 
 // variableNames is a sample that holds a name for every pattern and hooks that prefixes could match.
@@ -154,32 +188,91 @@ func variableNames(policies ...*policy.Policy) []string {
 	return names
 }
 
-func checkMeet(t *testing.T, f files, user, project string) {
+func checkMeet(t testing.TB, f files, user, project string) {
 	t.Helper()
+	s := snapshotOf(t, f, user, project)
+	g := s.glance()
+	alone, narrow := s.run(g, s.projectDir, leaveOut, nil), s.run(g, s.projectDir, tighten, nil)
+	fail := func(how string) {
+		t.Errorf("with the project's file: %s\nuser    %s\nproject %s", how, user, project)
+	}
 	for _, kind := range []Kind{KindTerminal, KindTool} {
-		wide := snapshotOf(t, f, user, "").Compile(kind)
-		narrow := snapshotOf(t, f, user, project).Compile(kind)
-		if how := exceeds(&narrow.Policy, &wide.Policy); how != "" {
-			t.Fatalf("%s with the project's file: %s\nuser    %s\nproject %s", kind, how, user, project)
-		}
-		// A project that says nothing changes nothing.
-		same := snapshotOf(t, f, user, "{}").Compile(kind)
-		if same.Policy.ID() != wide.Policy.ID() {
-			t.Fatalf("an empty project file changes the policy of %s", user)
+		wide, narrow := alone.policyFor(kind), narrow.policyFor(kind)
+		if how := exceedsKind(&narrow, &wide); how != "" {
+			fail(fmt.Sprintf("%s: %s", kind, how))
 		}
 	}
+	if how := exceedsGrants(&narrow.policy, &alone.policy); how != "" {
+		fail(how)
+	}
+}
+
+// pairs is how many pairs of settings a property test generates: enough for every run to mean something, and as many as SIDECAR_PAIRS says
+// where there is time.
+func pairs(t *testing.T, few int) int {
+	t.Helper()
+	given := os.Getenv("SIDECAR_PAIRS")
+	if given == "" {
+		return few
+	}
+	many, err := strconv.Atoi(given)
+	if err != nil {
+		t.Fatalf("SIDECAR_PAIRS: %v", err)
+	}
+	return many
+}
+
+// forPairs calls check with generated blocks of a user's and of a project's settings, on every processor.
+func forPairs(t *testing.T, count int, check func(user, project string)) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("%d pairs, seed %d", count, seed)
+	workers := runtime.GOMAXPROCS(0)
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(worker)))
+			for range count/workers + 1 {
+				if t.Failed() {
+					return
+				}
+				check(choose(random.IntN).block(), choose(random.IntN).block())
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
 	t.Parallel()
-	f := tree(t, meetTree)
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
-	for range 300 {
-		user, project := choose(random.IntN).block(), choose(random.IntN).block()
-		checkMeet(t, f, user, project)
-	}
+	f := inMemory(meetTree)
+	forPairs(t, pairs(t, 5000), func(user, project string) { checkMeet(t, f, user, project) })
+}
+
+// The tree in memory stands for a real one.
+func TestMeet_OnARealTree(t *testing.T) {
+	t.Parallel()
+	real, memory := tree(t, meetTree), inMemory(meetTree)
+	forPairs(t, 200, func(user, project string) {
+		checkMeet(t, real, user, project)
+		a, b := snapshotOf(t, real, user, project).Compile(KindTool), snapshotOf(t, memory, user, project).Compile(KindTool)
+		if a.Policy.ID() != b.Policy.ID() || !slices.Equal(a.Diagnostics, b.Diagnostics) {
+			t.Errorf("in memory %+v\non disk %+v\nuser    %s\nproject %s", b, a, user, project)
+		}
+	})
+}
+
+func TestMeet_AProjectThatSaysNothingChangesNothing(t *testing.T) {
+	t.Parallel()
+	f := inMemory(meetTree)
+	forPairs(t, 200, func(user, _ string) {
+		for _, kind := range []Kind{KindTerminal, KindTool} {
+			without, with := snapshotOf(t, f, user, "").Compile(kind), snapshotOf(t, f, user, "{}").Compile(kind)
+			if without.Policy.ID() != with.Policy.ID() {
+				t.Errorf("an empty project file changes the policy of %s", user)
+			}
+		}
+	})
 }
 
 func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
@@ -187,7 +280,7 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 	base := func() *policy.Policy {
 		return &policy.Policy{
 			Restricted: true, OnUnavailable: policy.Refuse, Protected: []policy.Protected{{Path: "/p/a"}},
-			Rules: []policy.Rule{{Path: "/a", Access: policy.Read}},
+			Rules: []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
 		}
 	}
 	for name, loosen := range map[string]func(*policy.Policy){

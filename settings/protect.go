@@ -70,6 +70,21 @@ func builtIn(path string) policy.Protected {
 	return policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey}}
 }
 
+// guardKey names the origin of the protection of settings files.
+const guardKey = "settings files"
+
+// guard protects what no session may change of the files that decide about sessions, where the rules would let it. A grant that holds
+// them is the user's own, so it stays; the files in it do not become writable.
+func (e *evaluation) guard(guarded []string) []policy.Protected {
+	var list []policy.Protected
+	for _, path := range guarded {
+		if e.rules.at(path).Has(policy.Write) {
+			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}})
+		}
+	}
+	return list
+}
+
 func sortProtected(list []policy.Protected) []policy.Protected {
 	slices.SortStableFunc(list, func(a, b policy.Protected) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path })

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
 
 // maxFileSize bounds a settings file. Zed's default settings, every comment included, are 100 KiB.
@@ -19,6 +20,12 @@ type signature struct {
 	mode                fs.FileMode
 	mtime               int64 // nanoseconds since 1970
 	ctimeSec, ctimeNsec int64
+}
+
+// racy reports whether the file was changed so shortly ago that it may change again without changing the signature.
+func (s signature) racy() bool {
+	touched := max(s.mtime, time.Unix(s.ctimeSec, s.ctimeNsec).UnixNano())
+	return time.Now().UnixNano()-touched < racyWindow.Nanoseconds()
 }
 
 var (

@@ -15,9 +15,10 @@ type Snapshot struct {
 	user       []fileState // lowest first; the editor's is last
 	project    *fileState  // nil without a project
 	projectDir string      // clean
+	trust      *trustList  // nil: nothing is trusted
 
 	once      sync.Once // guards described
-	described evaluation
+	described *evaluation
 }
 
 // Compiled is the policy for one kind of session, with what there is to say about it.
@@ -33,19 +34,22 @@ type Compiled struct {
 // restricted is filled in all the same.
 func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
-	compiled := Compiled{Policy: e.policy, Diagnostics: e.diagnostics}
-	compiled.Policy.Restricted = e.restricted.has(kind)
-	compiled.Policy.OnUnavailable = e.onUnavailable(kind)
-	compiled.Policy.RequireProtected = e.requireProtected()
-	compiled.Warnings = s.warnings(&e, kind)
-	return compiled
+	return Compiled{Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind)}
+}
+
+// policyFor completes the policy by what depends on the kind.
+func (e *evaluation) policyFor(kind Kind) policy.Policy {
+	p := e.policy
+	p.Restricted = e.restricted.has(kind)
+	p.OnUnavailable = e.onUnavailable(kind)
+	p.RequireProtected = e.requireProtected()
+	return p
 }
 
 // Merged is the "terminal.sandbox" block that holds, defaults included. An untrusted project's tightening is expressed in the words
 // of the settings as well as it can be; Compile has the last word. The result is the caller's own.
 func (s *Snapshot) Merged() Sandbox {
-	merged := s.evaluate().merged
-	return merged
+	return s.evaluate().merged
 }
 
 // Origins maps every key, such as "system_paths.executable", to the file its value came from, or to policy.OriginBuiltIn or
@@ -64,6 +68,9 @@ func (s *Snapshot) Origins() map[string]string {
 
 // Diagnostics are all remarks about all files, sorted by file and position.
 func (s *Snapshot) Diagnostics() []FileDiagnostic { return slices.Clone(s.describe().diagnostics) }
+
+// ProjectDir is the project's directory as it was named, clean; "" where there is none.
+func (s *Snapshot) ProjectDir() string { return s.projectDir }
 
 // Files are the settings files that count, lowest first, whether they exist or not. The editor's layer is policy.OriginEditor.
 func (s *Snapshot) Files() []string {
@@ -107,5 +114,5 @@ func (s *Snapshot) states() []fileState {
 // describe is evaluate for what does not need the file system of this very moment.
 func (s *Snapshot) describe() *evaluation {
 	s.once.Do(func() { s.described = s.evaluate() })
-	return &s.described
+	return s.described
 }

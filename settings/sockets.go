@@ -17,11 +17,19 @@ type socket struct {
 	abstract string
 }
 
+// named is the socket as it is written where there is no doubt about it.
+func (s socket) named() string {
+	if s.abstract != "" {
+		return "abstract:" + s.abstract
+	}
+	return s.path
+}
+
 // same reports whether both name one socket.
 func (s socket) same(other socket) bool { return s.path == other.path && s.abstract == other.abstract }
 
 // socketsOf resolves the entries of one layer.
-func (e *evaluation) socketsOf(s *settings, base string) []socket {
+func (e *evaluation) socketsOf(s *settings) []socket {
 	from, ok := s.from[socketsKey]
 	if !ok {
 		return nil
@@ -37,7 +45,7 @@ func (e *evaluation) socketsOf(s *settings, base string) []socket {
 			}
 			found.abstract = name
 		} else {
-			target, ok := e.locate(from.file, at, socketsKey, text, base)
+			target, ok := e.locate(from.file, at, socketsKey, text)
 			if !ok {
 				continue
 			}

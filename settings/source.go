@@ -82,8 +82,7 @@ func (s *source) look() (fileState, bool) {
 	}
 	data, sig, err := readFile(s.path)
 	s.sig, s.known = sig, sig != signature{}
-	touched := max(sig.mtime, time.Unix(sig.ctimeSec, sig.ctimeNsec).UnixNano())
-	s.racy = time.Now().UnixNano()-touched < racyWindow.Nanoseconds()
+	s.racy = sig.racy()
 	if err != nil {
 		return s.unusable(err)
 	}

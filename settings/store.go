@@ -52,9 +52,10 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *fileState
 
-	mu      sync.Mutex         // guards sources, dirty
+	mu      sync.Mutex         // guards the fields below
 	sources map[string]*source // by path
-	dirty   map[string]bool    // changed since the last Change
+	trust   *trustFile
+	dirty   map[string]bool // changed since the last Change
 
 	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
 	stop func()        // idempotent
@@ -90,6 +91,7 @@ func open(options Options, newWatcher func() (*fsnotify.Watcher, error)) (*Store
 		wake:    make(chan struct{}, 1),
 	}
 	s.files = userFiles(options.UserPath, s.host)
+	s.trust = newTrustFile(trustPath(s.host))
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
 	}
@@ -131,6 +133,10 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
+	if s.refreshTrust() {
+		notify = true
+	}
+	snapshot.trust = s.trust.list
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
 		if s.sources[path] == nil {
@@ -182,6 +188,15 @@ func (s *Store) refresh(path string, notify *bool) fileState {
 		*notify = true
 	}
 	return source.state
+}
+
+// refreshTrust brings the list of trusted projects up to date and reports whether it changed. The lock is held.
+func (s *Store) refreshTrust() bool {
+	changed := s.trust.refresh()
+	if changed {
+		s.dirty[s.trust.path] = true
+	}
+	return changed
 }
 
 // host is what settings are expanded against.

@@ -6,6 +6,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
+const toolchainsKey = "toolchains"
+
 // kinds combines enabled and apply_to.
 func (e *evaluation) kinds() {
 	alone := strictestKinds(e.merged, nil)
@@ -14,11 +16,6 @@ func (e *evaluation) kinds() {
 		return
 	}
 	e.restricted = strictestKinds(e.merged, &e.project.values)
-	for _, key := range []string{"enabled", "apply_to"} {
-		if e.projectSets(key) && e.restricted == alone {
-			e.loosening(key)
-		}
-	}
 	if e.restricted == alone {
 		return
 	}
@@ -30,26 +27,13 @@ func (e *evaluation) kinds() {
 	}
 }
 
-// loosening remarks on a project's enabled or apply_to that asks for less than the user's settings restrict.
-func (e *evaluation) loosening(key string) {
-	asked := e.project.values
-	less := key == "enabled" && !*asked.Enabled && *e.merged.Enabled ||
-		key == "apply_to" && restrictedKinds(true, *asked.ApplyTo).union(e.restricted) != restrictedKinds(true, *asked.ApplyTo)
-	if less {
-		e.without(key, e.project.from[key].at, SeverityInfo, "has no effect: a project's settings can only restrict, and yours restrict more")
-	}
-}
-
 func (e *evaluation) network() {
 	const key = "allow_network"
 	e.policy.Network = policy.Network{Allowed: *e.merged.AllowNetwork, Origin: e.user.originOf(key)}
 	if !e.projectSets(key) {
 		return
 	}
-	switch asked := *e.project.values.AllowNetwork; {
-	case asked && !e.policy.Network.Allowed:
-		e.without(key, e.project.from[key].at, SeverityWarning, "has no effect: your own settings do not allow the network")
-	case !asked && e.policy.Network.Allowed:
+	if !*e.project.values.AllowNetwork && e.policy.Network.Allowed {
 		e.merged.AllowNetwork = new(false)
 		e.policy.Network = policy.Network{Allowed: false, Origin: e.project.originOf(key)}
 		e.fromProject(key)
@@ -66,12 +50,6 @@ func (e *evaluation) variables() {
 	if e.projectSets(key) {
 		asked := e.patternsOf(e.project)
 		both := meetPatterns(allowed, asked)
-		for i, pattern := range e.project.values.AllowedEnvVars {
-			if slices.Contains(asked, pattern) && !slices.Contains(both, pattern) && !(policy.Environment{}).Allows(pattern) {
-				e.without(key, e.project.from[key].element(i), SeverityWarning,
-					"%s has no effect: a project's settings can only restrict; allow it in your own settings too", quote(pattern))
-			}
-		}
 		if !slices.Equal(both, allowed) {
 			from = e.project.originOf(key)
 			e.fromProject(key)
@@ -85,23 +63,17 @@ func (e *evaluation) variables() {
 	e.policy.Environment = policy.Environment{Allowed: allowed, Origin: from}
 }
 
-func (e *evaluation) sockets() {
-	list := e.socketsOf(&e.user, "")
+func (e *evaluation) unixSockets() {
+	list := e.socketsOf(&e.user)
 	if e.projectSets(socketsKey) {
-		asked := e.socketsOf(e.project, e.policy.Project)
-		for _, s := range asked {
-			if !slices.ContainsFunc(list, s.same) {
-				e.without(socketsKey, s.at, SeverityWarning,
-					"%s has no effect: a project's settings can only restrict; allow it in your own settings too", quote(s.text))
-			}
-		}
-		list = meetSockets(list, asked)
+		list = meetSockets(list, e.socketsOf(e.project))
 		e.merged.AllowedUnixSockets = []string{}
 		for _, s := range list {
 			e.merged.AllowedUnixSockets = append(e.merged.AllowedUnixSockets, s.text)
 		}
 		e.fromProject(socketsKey)
 	}
+	e.sockets = list
 	e.policy.UnixSockets = socketRules(list)
 }
 
@@ -138,27 +110,21 @@ func (e *evaluation) rest() {
 		// Sockets in /tmp and in the user's temporary directory are other programs' too; the session's own need a place that is its alone.
 		e.policy.PrivateRuntimeDir = true
 	}
-	for _, key := range []string{"on_denied", "process_tracking"} {
-		if e.projectSets(key) {
-			e.without(key, e.project.from[key].at, SeverityInfo, "has no effect in a project's settings")
-		}
-	}
 	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == OnUnavailableRefuse {
 		if was := e.merged.OnUnavailable; was == nil || *was != OnUnavailableRefuse {
 			e.merged.OnUnavailable = new(OnUnavailableRefuse)
 			e.fromProject("on_unavailable")
 		}
 	}
-	const toolchains = "toolchains"
 	for _, layer := range []*settings{&e.user, e.project} {
 		if layer != nil && len(layer.values.Toolchains) > 0 {
-			from := layer.from[toolchains]
-			e.report(from.file, from.at, SeverityWarning, toolchains, "has no effect in this version; grant the paths and variables themselves")
+			from := layer.from[toolchainsKey]
+			e.report(from.file, from.at, SeverityWarning, toolchainsKey, "has no effect in this version; grant the paths and variables themselves")
 		}
 	}
-	if e.projectSets(toolchains) {
+	if e.projectSets(toolchainsKey) {
 		e.merged.Toolchains = intersect(e.merged.Toolchains, e.project.values.Toolchains)
-		e.fromProject(toolchains)
+		e.fromProject(toolchainsKey)
 	}
 	e.merged = e.merged.clone()
 }

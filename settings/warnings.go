@@ -83,24 +83,33 @@ func (e *evaluation) projectRisks() []string {
 	return nil
 }
 
-// exposed lists the user's settings files that a session could change.
+// exposed lists the user's settings files, and the list of trusted projects, where a session could change them.
 func (s *Snapshot) exposed(e *evaluation) []string {
 	var list []string
-	for _, path := range s.settingsFiles(e.resolver) {
-		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			list = append(list, fmt.Sprintf("the settings file %s is writable from inside: %s is granted by %s; a session can change"+
-				" what later sessions may do", path, rule.Path, rule.Origin))
+	add := func(what string, paths []string) {
+		for _, path := range paths {
+			if rule, ok := e.policy.Find(policy.Write, path); ok {
+				list = append(list, fmt.Sprintf("%s %s is writable from inside: %s is granted by %s; a session can change"+
+					" what later sessions may do", what, path, rule.Path, rule.Origin))
+			}
 		}
 	}
+	add("the settings file", s.settingsFiles(e.resolver))
+	add("the list of trusted projects", s.trustFiles(e.resolver))
 	return list
 }
 
 // Guarded lists, sorted, what must never be writable from inside a session, whatever is granted: the user's settings files, under
-// their real paths and under the names by which they are found, and the other files of the standard settings directories (tasks
-// and key bindings run programs too). A path that does not exist is listed where creating it would add settings.
-func (s *Snapshot) Guarded() []string {
-	r := newResolver(s.files)
-	list := s.settingsFiles(r)
+// their real paths and under the names by which they are found, the list of trusted projects, and the other files of the standard
+// settings directories (tasks and key bindings run programs too). A path that does not exist is listed where creating it would add
+// settings or trust.
+func (s *Snapshot) Guarded() []string { return s.guarded(newResolver(s.files)) }
+
+// maxNeighbours bounds the other files of a settings directory that are guarded; editors have a handful.
+const maxNeighbours = 256
+
+func (s *Snapshot) guarded(r *resolver) []string {
+	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	for _, state := range s.user {
 		dir := filepath.Dir(state.file)
 		if state.file == policy.OriginEditor || !ownDirectory(state.file) {
@@ -111,7 +120,7 @@ func (s *Snapshot) Guarded() []string {
 		if err != nil {
 			continue
 		}
-		for _, name := range names {
+		for _, name := range names[:min(len(names), maxNeighbours)] {
 			path := filepath.Join(real, name)
 			if !r.entry(path).mode.IsDir() {
 				list = append(list, path)
@@ -131,12 +140,24 @@ func ownDirectory(file string) bool {
 func (s *Snapshot) settingsFiles(r *resolver) []string {
 	var list []string
 	for _, state := range s.user {
-		if state.file == policy.OriginEditor {
-			continue
+		if state.file != policy.OriginEditor {
+			list = append(list, bothNames(r, state.file)...)
 		}
-		dir, name := filepath.Split(state.file)
-		list = append(list, r.resolve(state.file).path, filepath.Join(r.resolve(dir).path, name))
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// trustFiles are the names of the list of trusted projects, as settingsFiles are.
+func (s *Snapshot) trustFiles(r *resolver) []string {
+	if s.trust == nil || s.trust.path == "" {
+		return nil
+	}
+	return slices.Compact(bothNames(r, s.trust.path))
+}
+
+// bothNames are a file's real path, and where its name lies, which differs if it is a symlink.
+func bothNames(r *resolver, file string) []string {
+	dir, name := filepath.Split(file)
+	return []string{r.resolve(file).path, filepath.Join(r.resolve(dir).path, name)}
 }

@@ -179,6 +179,7 @@ func (s *Store) takeDirty() []string {
 			s.dirty[path] = true
 		}
 	}
+	s.refreshTrust()
 	files := slices.Sorted(maps.Keys(s.dirty))
 	clear(s.dirty)
 	return files
@@ -189,6 +190,9 @@ func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.sources))
 	s.mu.Unlock()
+	if s.trust.path != "" {
+		paths = append(paths, s.trust.path)
+	}
 	dirs, names = map[string]bool{}, map[string]bool{}
 	r := newResolver(osFiles)
 	for _, path := range paths {

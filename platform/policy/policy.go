@@ -32,7 +32,7 @@ type Policy struct {
 	UnixSockets []UnixSocket `json:"unixSockets"`
 	// Environment says which variables arrive.
 	Environment Environment `json:"environment"`
-	// Protected are paths that stay read-only although a rule grants writing above them.
+	// Protected are paths that stay read-only although a rule grants writing at or above them.
 	Protected []Protected `json:"protected"`
 	// RequireProtected is true where a session must not start on a machine that cannot keep Protected as it is.
 	RequireProtected bool `json:"requireProtected"`
@@ -65,7 +65,7 @@ type UnixSocket struct {
 	Origin   Origin `json:"origin"`
 }
 
-// Protected is one path inside the project that must stay as it is.
+// Protected is one path that must stay as it is: inside the project, or a settings file inside another grant. It need not exist.
 type Protected struct {
 	Path   string `json:"path"`
 	Origin Origin `json:"origin"`

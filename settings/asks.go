@@ -1,0 +1,241 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Ask is one thing that a project's file asks for beyond the user's own policy.
+type Ask struct {
+	// Key is the settings key, such as "additional_read_write_paths".
+	Key string
+	// Value is what the file says: the entry of a list, or the key's value as JSON.
+	Value string
+	// Opens is one sentence, without a full stop, about what trusting the project would open.
+	Opens string
+	// Line and Column are where the value stands, 1-based.
+	Line, Column int
+
+	never bool // it does not count in a trusted project either
+}
+
+// beyond lists what e opens that alone does not, with the project's values that ask for it. Whatever makes the policy wider is in the list:
+// an empty one means that trusting the project opens nothing.
+func (e *evaluation) beyond(alone *evaluation) []Ask {
+	b := &asker{e: e, alone: alone}
+	b.kinds()
+	b.grants()
+	b.switches()
+	b.variables()
+	b.sockets()
+	b.protected()
+	return b.asks
+}
+
+type asker struct {
+	e, alone *evaluation
+	asks     []Ask
+}
+
+// projects reports whether the project's file set the key.
+func (b *asker) projects(key string) bool {
+	from, ok := b.e.user.from[key]
+	return ok && from.file == b.e.projectFile
+}
+
+func (b *asker) add(key, value string, at position, format string, args ...any) {
+	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.line, Column: at.column})
+}
+
+// addKey asks for a key's whole value.
+func (b *asker) addKey(key, format string, args ...any) {
+	value, ok := leafOf(key).get(&b.e.user.values)
+	if !ok {
+		return
+	}
+	data, err := json.Marshal(value.Interface())
+	if err != nil {
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %s: %v", key, err))
+	}
+	b.add(key, string(data), b.e.user.from[key].at, format, args...)
+}
+
+func (b *asker) kinds() {
+	var free []string
+	if b.alone.restricted.terminal && !b.e.restricted.terminal {
+		free = append(free, "terminals")
+	}
+	if b.alone.restricted.tool && !b.e.restricted.tool {
+		free = append(free, "tools")
+	}
+	if len(free) == 0 {
+		return
+	}
+	key := "apply_to"
+	if b.projects("enabled") && !*b.e.merged.Enabled {
+		key = "enabled"
+	}
+	b.addKey(key, "%s run without any sandbox: they may do everything that you may", strings.Join(free, " and "))
+}
+
+func (b *asker) grants() {
+	for _, u := range b.e.undone {
+		if u.origin.File == b.e.projectFile {
+			b.add(u.origin.Key, u.text, u.at, "nothing, because it does not count in a trusted project either: %s", u.why)
+			b.asks[len(b.asks)-1].never = true
+		}
+	}
+	sets := map[string][]grant{} // grants of a toolchain, by its name
+	for _, g := range b.e.granted {
+		if g.origin.File != b.e.projectFile || b.alone.rules.at(g.path).Has(g.access) {
+			continue
+		}
+		if g.origin.Key == toolchainsKey {
+			sets[g.text] = append(sets[g.text], g)
+			continue
+		}
+		b.add(g.origin.Key, g.text, g.at, "%s", b.opened(g))
+	}
+	if !b.projects(toolchainsKey) {
+		return
+	}
+	for i, name := range b.e.user.values.Toolchains {
+		if list := sets[name]; len(list) > 0 {
+			var parts []string
+			for _, g := range list {
+				parts = append(parts, fmt.Sprintf("%s %s", verbs(g.access), quote(g.path)))
+			}
+			b.add(toolchainsKey, name, b.e.user.from[toolchainsKey].element(i), "sessions may %s", strings.Join(parts, ", "))
+		}
+	}
+}
+
+// opened says what a grant opens.
+func (b *asker) opened(g grant) string {
+	where := quote(g.path)
+	if target := b.e.resolver.resolve(g.path); !target.exists || target.mode.IsDir() {
+		where += " and everything below it"
+	}
+	text := fmt.Sprintf("sessions may %s %s", verbs(g.access), where)
+	if what := b.e.sensitivity(g.path); what != "" {
+		text += ": that is " + what
+	}
+	return text
+}
+
+// verbs says an access in words.
+func verbs(access policy.Access) string {
+	words := (access &^ policy.Device).Names()
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// switches are the keys of a single value.
+func (b *asker) switches() {
+	if b.e.policy.Network.Allowed && !b.alone.policy.Network.Allowed {
+		b.addKey("allow_network", "sessions may reach the network, and send there what they can read")
+	}
+	for _, kind := range []Kind{KindTerminal, KindTool} {
+		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
+			b.addKey("on_unavailable", "%ss start without a sandbox where the machine has none", kind)
+		}
+	}
+	if b.e.policy.OnDenied != b.alone.policy.OnDenied {
+		b.addKey("on_denied", "%s", map[policy.OnDenied]string{
+			policy.Ignore: "you are no longer told what was refused",
+			policy.Ask:    "sessions can make your editor ask you for permissions",
+			policy.Report: "you are told what was refused, and no longer asked",
+		}[b.e.policy.OnDenied])
+	}
+	if was := *b.alone.merged.ProcessTracking; *b.e.merged.ProcessTracking != was {
+		b.addKey("process_tracking", "on macOS, processes are tracked in another way than your own settings say (%q)", was)
+	}
+}
+
+func (b *asker) variables() {
+	const key = "allowed_env_vars"
+	allowed := b.alone.policy.Environment.Allowed
+	if !b.projects(key) {
+		return
+	}
+	for i, pattern := range b.e.user.values.AllowedEnvVars {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		covered := b.alone.policy.Environment.Allows(pattern) && (!isPrefix || hasPrefixPattern(allowed, prefix))
+		if covered || !slices.Contains(b.e.policy.Environment.Allowed, pattern) {
+			continue
+		}
+		at := b.e.user.from[key].element(i)
+		switch {
+		case isPrefix:
+			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s", quote(prefix))
+		case policy.IsHook(pattern):
+			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names", quote(pattern))
+		default:
+			b.add(key, pattern, at, "sessions get your variable %s", quote(pattern))
+		}
+	}
+}
+
+func (b *asker) sockets() {
+	for _, s := range b.e.sockets {
+		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
+			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it", quote(s.named()))
+		}
+	}
+}
+
+func (b *asker) protected() {
+	var lost []string
+	for _, was := range b.alone.policy.Protected {
+		if _, still := b.e.policy.ProtectedAt(was.Path); !still && b.writes(was.Path) {
+			lost = append(lost, quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	const most = 4
+	if more := len(lost) - most; more > 0 {
+		lost = append(lost[:most], fmt.Sprintf("%d more", more))
+	}
+	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on", strings.Join(lost, ", "))
+}
+
+// writes reports whether a rule grants writing at the path, above it or below it.
+func (b *asker) writes(path string) bool {
+	return slices.ContainsFunc(b.e.policy.Rules, func(rule policy.Rule) bool {
+		return rule.Access.Has(policy.Write) && (policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path))
+	})
+}
+
+// reportAsks tells in the project's file what is without effect until the project is trusted, and what has only part of its effect. What
+// the session gets in another way is not worth a remark.
+func (e *evaluation) reportAsks(asks []Ask) {
+	told := map[position]bool{}
+	for _, a := range asks {
+		at := position{a.Line, a.Column}
+		told[at] = true
+		if a.never {
+			continue // that has been said
+		}
+		e.report(e.projectFile, at, SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s", quote(a.Value), a.Opens)
+	}
+	reached := map[string]bool{}
+	for _, rule := range e.policy.Rules {
+		for p := range upwards(rule.Path) {
+			reached[p] = true
+		}
+	}
+	for _, g := range e.asked {
+		if !told[g.at] && !e.rules.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
+			e.report(e.projectFile, g.at, SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts", quote(g.text))
+		}
+	}
+}

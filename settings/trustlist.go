@@ -1,0 +1,167 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// trustVersion is the version of the file's format. A file of another version is left alone: a newer sidecar wrote it.
+const trustVersion = 1
+
+// trustList is the content of trust.json. Immutable.
+type trustList struct {
+	path     string
+	projects []trustedProject
+	// problem is why the file does not count; then nothing is trusted.
+	problem string
+	// foreign: the file is of a newer version, and must not be overwritten.
+	foreign bool
+}
+
+// trustedProject is one project whose settings file the user has trusted.
+type trustedProject struct {
+	// Path is the project's real path.
+	Path string `json:"path"`
+	// Digest is the SHA-256 of the settings file's bytes, in lower-case hexadecimal digits.
+	Digest string `json:"digest"`
+	// TrustedAt is for people.
+	TrustedAt time.Time `json:"trustedAt"`
+}
+
+type trustDocument struct {
+	Version  int              `json:"version"`
+	Projects []trustedProject `json:"projects"`
+}
+
+// trusts reports whether exactly this content was trusted for exactly this project.
+func (l *trustList) trusts(project, digest string) bool {
+	return slices.ContainsFunc(l.projects, func(p trustedProject) bool { return p.Path == project && p.Digest == digest })
+}
+
+// with returns the projects with one entry more, in place of what was there for the path.
+func (l *trustList) with(p trustedProject) []trustedProject {
+	return append(l.without(p.Path), p)
+}
+
+// without returns the projects but for one.
+func (l *trustList) without(project string) []trustedProject {
+	return slices.DeleteFunc(slices.Clone(l.projects), func(p trustedProject) bool { return p.Path == project })
+}
+
+// parseTrust reads the bytes of trust.json. It is strict: whatever it does not understand means that nothing is trusted.
+func parseTrust(path string, data []byte) *trustList {
+	l := &trustList{path: path}
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		l.problem = fmt.Sprintf("not valid JSON: %v", err)
+		return l
+	}
+	if version.Version != trustVersion {
+		l.problem, l.foreign = fmt.Sprintf("of version %d, and this program knows version %d", version.Version, trustVersion), true
+		return l
+	}
+	var document trustDocument
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&document); err != nil {
+		l.problem = fmt.Sprintf("not a list of trusted projects: %v", err)
+		return l
+	}
+	for i, p := range document.Projects {
+		digest, err := hex.DecodeString(p.Digest)
+		if err != nil || len(digest) != 32 || strings.ToLower(p.Digest) != p.Digest || !isCleanPath(p.Path) {
+			l.problem = fmt.Sprintf("entry %d is not a project's path and a digest", i+1)
+			return l
+		}
+	}
+	l.projects = document.Projects
+	return l
+}
+
+// isCleanPath reports whether JSON can hold the path and bring back the same bytes: two file names that differ only in bytes that are not
+// UTF-8 would become one.
+func isCleanPath(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && utf8.ValidString(path) && !strings.ContainsRune(path, 0)
+}
+
+// readTrust reads trust.json. A file that is absent trusts nothing, and that is no problem.
+func readTrust(path string) (*trustList, signature) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err != nil && missing(err) {
+		return &trustList{path: path}, signature{}
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		// A symlink could be pointed at a list of somebody else's making.
+		err = errNotRegular
+	}
+	if err == nil {
+		err = private(info)
+	}
+	if err != nil {
+		return &trustList{path: path, problem: "cannot be used: " + cause(err)}, signature{}
+	}
+	data, sig, err := readFile(path)
+	if err != nil {
+		return &trustList{path: path, problem: "cannot be read: " + cause(err)}, sig
+	}
+	return parseTrust(path, data), sig
+}
+
+var errNotPrivate = errors.New("others than its owner can write it, or it is another user's")
+
+// trustFile keeps the last content of trust.json. The store's lock guards it.
+type trustFile struct {
+	path  string // "" where the home directory is not known: nothing is ever trusted
+	known bool
+	sig   signature
+	racy  bool
+	list  *trustList
+}
+
+func newTrustFile(path string) *trustFile {
+	f := &trustFile{path: path, list: &trustList{path: path}}
+	f.refresh()
+	return f
+}
+
+// refresh looks at the file and reads it if it may have changed. It reports whether what is trusted did.
+func (f *trustFile) refresh() bool {
+	if f.path == "" {
+		return false
+	}
+	if info, err := os.Lstat(f.path); err == nil && f.known && !f.racy && signatureOf(info) == f.sig {
+		return false
+	}
+	list, sig := readTrust(f.path)
+	f.sig, f.known = sig, sig != signature{}
+	f.racy = sig.racy()
+	changed := list.problem != f.list.problem || !slices.EqualFunc(list.projects, f.list.projects, func(a, b trustedProject) bool {
+		return a.Path == b.Path && a.Digest == b.Digest
+	})
+	f.list = list
+	return changed
+}
+
+// trustPath is where the list of trusted projects lives; "" where the home directory is not known.
+func trustPath(h host) string {
+	state := h.env["XDG_STATE_HOME"]
+	if !filepath.IsAbs(state) {
+		if h.home == "" {
+			return ""
+		}
+		state = filepath.Join(h.home, ".local", "state")
+	}
+	return filepath.Join(state, "sandbox-sidecar", "trust.json")
+}

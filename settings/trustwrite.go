@@ -1,0 +1,100 @@
+//go:build unix
+
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// trustPatience bounds the wait for another sidecar that is writing the list. A write takes milliseconds.
+const trustPatience = 5 * time.Second
+
+var errLocked = errors.New("another process keeps it locked")
+
+// changeTrust replaces the list by what change makes of it. Two sidecars that do so at once do it one after the other, and a reader sees
+// the list before or after and nothing between. A list that cannot be understood is replaced as if it were empty, which is what it
+// counts for; one of a newer version is left alone.
+func changeTrust(path string, change func(*trustList) []trustedProject) error {
+	if path == "" {
+		return errors.New("write list of trusted projects: the home directory is not known")
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write list of trusted projects: %w", err)
+	}
+	unlock, err := lockTrust(path + ".lock")
+	if err != nil {
+		return fmt.Errorf("write list of trusted projects: lock %s: %w", path, err)
+	}
+	defer unlock()
+	list, _ := readTrust(path)
+	if list.foreign {
+		return fmt.Errorf("write list of trusted projects: %s: %s", path, list.problem)
+	}
+	projects := change(list)
+	slices.SortFunc(projects, func(a, b trustedProject) int { return strings.Compare(a.Path, b.Path) })
+	data, err := json.MarshalIndent(trustDocument{Version: trustVersion, Projects: append([]trustedProject{}, projects...)}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write list of trusted projects: %w", err)
+	}
+	if err := replaceFile(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("write list of trusted projects: %w", err)
+	}
+	return nil
+}
+
+// lockTrust takes the lock, which is a file of its own because the list itself is replaced by each write.
+func lockTrust(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// Not a blocking flock(2): whoever holds the lock may be stopped, and the editor waits for us.
+	for deadline := time.Now().Add(trustPatience); ; {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			// Closing releases it, and so does the kernel if we die.
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
+			file.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				err = errLocked
+			}
+			return nil, err
+		}
+		time.Sleep(settleStep)
+	}
+}
+
+// replaceFile writes a file so that after a crash the old content or the new one is there.
+func replaceFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // gone already where all went well
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
