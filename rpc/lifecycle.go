@@ -107,7 +107,8 @@ func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	})
 	s.folders = append(s.folders, change.Added...)
 	s.mu.Unlock()
-	s.background.Go(func() { s.publishFolders(change.Added) }) // compiling touches the disk, and a notification must not block
+	// Also where none was added: the remarks on removed ones are taken back. Compiling touches the disk, and a notification must not block.
+	s.background.Go(func() { s.publishFolders(change.Added) })
 	return nil
 }
 

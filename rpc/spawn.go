@@ -67,7 +67,7 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 		}
 	}
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
-	s.publish(snapshot, compiled)
+	s.publish(snapshot, compiled.Diagnostics)
 	request.Policy = compiled.Policy
 	session, err := s.options.Spawner.Start(ctx, request)
 	return session, compiled, err

@@ -35,6 +35,8 @@ import (
 //	[!] request METHOD JSON -> …   send a request; with "!" the answer must be an error
 //	notify METHOD JSON             send a notification
 //	await METHOD -> …              wait for a notification; what came before it of this method is skipped
+//	forget METHOD                  what came of this method so far counts as read
+//	none METHOD                    nothing of this method may have come since
 //	frame BYTES                    write bytes as they are, with Go's escapes
 //	body BYTES                     write a frame with this body
 //	answer -> …                    wait for a response that no request waits for
@@ -47,6 +49,7 @@ import (
 //	exited NAME CODE|SIGNAL        wait for terminal/exited
 //	close NAME -> …                terminal/close
 //	policy NAME KIND               set $NAME to the policyId of policy/get for $PROJECT
+//	digest NAME                    set $NAME to the digest of project/status for $PROJECT
 //	[!] equal A B                  compare two words
 //	status CODE PROGRAM ARG…       run a program and expect an exit status; stdout and stderr work after it
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -56,6 +59,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"request":  either((*scene).request),
 	"notify":   positive((*scene).notify),
 	"await":    positive((*scene).await),
+	"forget":   positive((*scene).forget),
+	"none":     positive((*scene).none),
 	"frame":    positive((*scene).frame),
 	"body":     positive((*scene).body),
 	"answer":   positive((*scene).answer),
@@ -68,6 +73,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"exited":   positive((*scene).exited),
 	"close":    positive((*scene).close),
 	"policy":   positive((*scene).policy),
+	"digest":   positive((*scene).digest),
 	"equal":    either((*scene).equal),
 	"status":   positive((*scene).status),
 }
@@ -425,19 +431,6 @@ func (s *scene) close(args []string) {
 	s.need(args, 1, "close NAME -> …")
 	_, patterns := cut(args[1:])
 	s.match(s.ask(false, "terminal/close", fmt.Sprintf(`{"sessionId":%q}`, s.id(args[0]))), patterns)
-}
-
-func (s *scene) policy(args []string) {
-	s.need(args, 2, "policy NAME KIND")
-	var result struct {
-		PolicyID string `json:"policyId"`
-	}
-	answer := s.ask(false, "policy/get", fmt.Sprintf(`{"projectDir":%q,"kind":%q}`, s.world.Project, args[1]))
-	s.ts.Check(json.Unmarshal([]byte(answer), &result))
-	if result.PolicyID == "" {
-		s.ts.Fatalf("no policyId in %s", answer)
-	}
-	s.ts.Setenv(args[0], result.PolicyID)
 }
 
 func (s *scene) equal(neg bool, args []string) {

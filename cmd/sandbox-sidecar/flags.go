@@ -67,9 +67,17 @@ func misuse(flags *flag.FlagSet, format string, args ...any) error {
 // printError writes one line for the error and one for what can be done about it: lower case, no full stop.
 func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "sandbox-sidecar: %v\n", err)
+	hint := ""
 	var failed *spawn.Error
-	if errors.As(err, &failed) && failed.Hint != "" {
-		fmt.Fprintf(w, "sandbox-sidecar: hint: %s\n", failed.Hint)
+	var refused *settings.NotTrustedError
+	switch {
+	case errors.As(err, &failed):
+		hint = failed.Hint
+	case errors.As(err, &refused):
+		hint = refused.Hint
+	}
+	if hint != "" {
+		fmt.Fprintf(w, "sandbox-sidecar: hint: %s\n", hint)
 	}
 }
 
@@ -98,15 +106,20 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 		return nil, nil, "", misuse(flags, "--project: %s is not a directory", project)
 	}
 	p.project = project
-	user := p.settings
-	if user != "" {
-		if user, err = filepath.Abs(user); err != nil {
-			return nil, nil, "", fmt.Errorf("find settings file: %w", err)
-		}
-	}
-	store, err := settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
+	store, err := openSettings(p.settings)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	return store, store.Snapshot(project), kind, nil
+}
+
+// openSettings opens the settings for a command that asks once; user is a file to read instead of the user's own, or empty.
+func openSettings(user string) (*settings.Store, error) {
+	if user != "" {
+		var err error
+		if user, err = filepath.Abs(user); err != nil {
+			return nil, fmt.Errorf("find settings file: %w", err)
+		}
+	}
+	return settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
 }

@@ -19,6 +19,8 @@ const usage = `sandbox-sidecar gives an editor terminals that the kernel confine
 usage: sandbox-sidecar [serve]                      serve the protocol on stdin and stdout
        sandbox-sidecar exec [flags] -- CMD [ARG…]   run a command under the settings, in this terminal
        sandbox-sidecar policy [flags]               print what a session in a project may do
+       sandbox-sidecar trust [flags] [DIR]          let a project's settings count as they are written
+       sandbox-sidecar untrust [DIR]                let them only restrict again
        sandbox-sidecar doctor                       print what this machine can enforce, by really trying it
        sandbox-sidecar schema                       print the JSON Schema of the settings
        sandbox-sidecar version                      print the version
@@ -40,6 +42,8 @@ var commands = map[string]func(args []string) error{
 	"policy":  printPolicy,
 	"doctor":  doctor,
 	"schema":  schema,
+	"trust":   trust,
+	"untrust": untrust,
 	"version": printVersion,
 }
 

@@ -107,6 +107,8 @@ type Diagnostic struct {
 	// Key is the settings key, where there is one.
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
+	// ProjectDir is the only project that the remark holds for; absent where it holds for every one.
+	ProjectDir string `json:"projectDir,omitempty"`
 }
 
 // FileDiagnostic is a diagnostic with its file.
@@ -126,6 +128,8 @@ type SettingsChangedParams struct {
 	Files         []string         `json:"files"`
 	Diagnostics   []FileDiagnostic `json:"diagnostics"`
 	StaleSessions []StaleSession   `json:"staleSessions"`
+	// Projects are the open projects that have a settings file, with what each asks for and whether it is trusted now.
+	Projects []Project `json:"projects"`
 }
 
 // StaleSession runs under another policy than a new session would.

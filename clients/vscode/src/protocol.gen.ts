@@ -461,6 +461,8 @@ export interface Diagnostic {
   /** The settings key, where there is one. */
   key?: string;
   message: string;
+  /** The only project that the remark holds for; absent where it holds for every one. */
+  projectDir?: string;
 }
 
 /** `FileDiagnostic` is a diagnostic with its file. */
@@ -479,6 +481,8 @@ export interface SettingsChangedParams {
   files: string[];
   diagnostics: FileDiagnostic[];
   staleSessions: StaleSession[];
+  /** The open projects that have a settings file, with what each asks for and whether it is trusted now. */
+  projects: Project[];
 }
 
 /** `StaleSession` runs under another policy than a new session would. */
@@ -486,6 +490,55 @@ export interface StaleSession {
   sessionId: string;
   policyId: string;
   currentPolicyId: string;
+}
+
+/** `ProjectParams` names a project. */
+export interface ProjectParams {
+  /** Absolute. */
+  projectDir: string;
+}
+
+/** `ProjectTrustParams` names a project and the content that its user has seen. */
+export interface ProjectTrustParams {
+  /** Absolute. */
+  projectDir: string;
+  /**
+   * The one that came with what the user was shown. If the file is another by now, nothing is trusted. Without
+   * it the content of this moment is.
+   */
+  digest?: string;
+}
+
+/** `Project` is how a project's settings file stands. */
+export interface Project {
+  /** The project's real path, which is what is trusted. */
+  projectDir: string;
+  /** The project's settings file. */
+  file: string;
+  /** False where there is no such file. */
+  exists: boolean;
+  /** True where the file counts as it is written; else it can only tighten. */
+  trusted: boolean;
+  /** The SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read. */
+  digest: string;
+  /** What the file asks for beyond the user's own settings; where it is trusted, what that has opened. */
+  asks: Ask[];
+  /** Why the file cannot be trusted as it is now. */
+  problem?: string;
+}
+
+/** `Ask` is one thing that a project's file asks for beyond the user's own settings. */
+export interface Ask {
+  /** The settings key. */
+  key: string;
+  /** The entry of a list, or the key's value as JSON. */
+  value: string;
+  /** `opens` says in one sentence what trusting the project opens by it. */
+  opens: string;
+  /** 1-based. */
+  line: number;
+  /** 1-based, in bytes. */
+  column: number;
 }
 
 /** `ErrorData` goes with the sidecar's own error codes. */
@@ -527,6 +580,9 @@ export const Methods = {
   policyGet: "policy/get",
   settingsDiagnostics: "settings/diagnostics",
   settingsChanged: "settings/changed",
+  projectStatus: "project/status",
+  projectTrust: "project/trust",
+  projectUntrust: "project/untrust",
 } as const;
 
 /** The requests by method. */
@@ -540,6 +596,9 @@ export interface Requests {
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
+  "project/status": { direction: "toSidecar"; params: ProjectParams; result: Project };
+  "project/trust": { direction: "toSidecar"; params: ProjectTrustParams; result: Project };
+  "project/untrust": { direction: "toSidecar"; params: ProjectParams; result: Project };
 }
 
 /** The notifications by method. */
@@ -633,3 +692,18 @@ export const SettingsDiagnosticsNotification = new NotificationType<DiagnosticsP
 
 /** `settings/changed` tells that settings files changed and which sessions now run under an older policy. */
 export const SettingsChangedNotification = new NotificationType<SettingsChangedParams>("settings/changed");
+
+/**
+ * `project/status` answers what a project's settings file asks for beyond the user's own settings, and whether
+ * it is trusted. An editor shows this before it asks the user for trust.
+ */
+export const ProjectStatusRequest = new RequestType<ProjectParams, Project, ErrorData>("project/status");
+
+/**
+ * `project/trust` trusts a project's settings file with the content that it has now: it then counts as it is
+ * written. Any change of the content makes it untrusted again. What cannot be trusted is refused with -32014.
+ */
+export const ProjectTrustRequest = new RequestType<ProjectTrustParams, Project, ErrorData>("project/trust");
+
+/** `project/untrust` takes the trust back: the file can only tighten then. */
+export const ProjectUntrustRequest = new RequestType<ProjectParams, Project, ErrorData>("project/untrust");

@@ -274,6 +274,7 @@
 ---@field severity sandbox_sidecar.Severity
 ---@field key? string The settings key, where there is one.
 ---@field message string
+---@field projectDir? string The only project that the remark holds for; absent where it holds for every one.
 
 ---`FileDiagnostic` is a diagnostic with its file.
 ---@class (exact) sandbox_sidecar.FileDiagnostic: sandbox_sidecar.Diagnostic
@@ -289,12 +290,40 @@
 ---@field files string[]
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
 ---@field staleSessions sandbox_sidecar.StaleSession[]
+---@field projects sandbox_sidecar.Project[] The open projects that have a settings file, with what each asks for and whether it is trusted now.
 
 ---`StaleSession` runs under another policy than a new session would.
 ---@class (exact) sandbox_sidecar.StaleSession
 ---@field sessionId string
 ---@field policyId string
 ---@field currentPolicyId string
+
+---`ProjectParams` names a project.
+---@class (exact) sandbox_sidecar.ProjectParams
+---@field projectDir string Absolute.
+
+---`ProjectTrustParams` names a project and the content that its user has seen.
+---@class (exact) sandbox_sidecar.ProjectTrustParams
+---@field projectDir string Absolute.
+---@field digest? string The one that came with what the user was shown. If the file is another by now, nothing is trusted. Without it the content of this moment is.
+
+---`Project` is how a project's settings file stands.
+---@class (exact) sandbox_sidecar.Project
+---@field projectDir string The project's real path, which is what is trusted.
+---@field file string The project's settings file.
+---@field exists boolean False where there is no such file.
+---@field trusted boolean True where the file counts as it is written; else it can only tighten.
+---@field digest string The SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read.
+---@field asks sandbox_sidecar.Ask[] What the file asks for beyond the user's own settings; where it is trusted, what that has opened.
+---@field problem? string Why the file cannot be trusted as it is now.
+
+---`Ask` is one thing that a project's file asks for beyond the user's own settings.
+---@class (exact) sandbox_sidecar.Ask
+---@field key string The settings key.
+---@field value string The entry of a list, or the key's value as JSON.
+---@field opens string `opens` says in one sentence what trusting the project opens by it.
+---@field line integer 1-based.
+---@field column integer 1-based, in bytes.
 
 ---`ErrorData` goes with the sidecar's own error codes.
 ---@class (exact) sandbox_sidecar.ErrorData
@@ -363,6 +392,14 @@ M.methods = {
   settings_diagnostics = "settings/diagnostics",
   ---`settings/changed` tells that settings files changed and which sessions now run under an older policy.
   settings_changed = "settings/changed",
+  ---`project/status` answers what a project's settings file asks for beyond the user's own settings, and whether
+  ---it is trusted. An editor shows this before it asks the user for trust.
+  project_status = "project/status",
+  ---`project/trust` trusts a project's settings file with the content that it has now: it then counts as it is
+  ---written. Any change of the content makes it untrusted again. What cannot be trusted is refused with -32014.
+  project_trust = "project/trust",
+  ---`project/untrust` takes the trust back: the file can only tighten then.
+  project_untrust = "project/untrust",
 }
 
 ---The error codes that answers may carry.

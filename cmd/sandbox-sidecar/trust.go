@@ -1,0 +1,93 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// trust shows what a project's settings ask for beyond the user's own, and lets them count.
+func trust(args []string) error {
+	flags := newFlags("trust", "trust [flags] [DIR]")
+	show := flags.Bool("show", false, "only show what the project's settings ask for")
+	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, as --show printed it")
+	store, dir, err := openProject(flags, args)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if *show {
+		return printProject(store.Snapshot(dir).Project())
+	}
+	project, err := store.Trust(dir, *digest)
+	if err != nil {
+		return err
+	}
+	return printProject(project)
+}
+
+// untrust takes the trust back.
+func untrust(args []string) error {
+	flags := newFlags("untrust", "untrust [flags] [DIR]")
+	store, dir, err := openProject(flags, args)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	project, err := store.Untrust(dir)
+	if err != nil {
+		return err
+	}
+	return printProject(project)
+}
+
+// openProject parses flags and one optional directory, and opens the settings. The caller closes the store.
+func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, error) {
+	user := flags.String("settings", "", "settings file to read instead of the user's own")
+	if err := parse(flags, args); err != nil {
+		return nil, "", err
+	}
+	if flags.NArg() > 1 {
+		return nil, "", misuse(flags, "unexpected argument %q", flags.Arg(1))
+	}
+	dir, err := filepath.Abs(flags.Arg(0))
+	if err != nil {
+		return nil, "", fmt.Errorf("find project directory: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, "", misuse(flags, "%s is not a directory", dir)
+	}
+	store, err := openSettings(*user)
+	return store, dir, err
+}
+
+func printProject(p settings.Project) error {
+	if !p.Exists {
+		fmt.Printf("%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
+		return nil
+	}
+	if p.Problem != "" {
+		fmt.Printf("%s cannot be trusted: %s\n", quoted(p.File), p.Problem)
+	}
+	if len(p.Asks) == 0 && p.Problem == "" {
+		fmt.Printf("%s asks for nothing beyond your own settings\n", quoted(p.File))
+	}
+	for _, a := range p.Asks {
+		fmt.Printf("%s:%d: %s %s: %s\n", quoted(p.File), a.Line, a.Key, quoted(a.Value), a.Opens)
+	}
+	state := "not trusted: its settings can only restrict"
+	if p.Trusted {
+		state = "trusted: its settings count as they are written, until the file changes"
+	}
+	fmt.Printf("%s is %s\n", quoted(p.Dir), state)
+	if p.Digest != "" {
+		fmt.Printf("digest %s\n", p.Digest)
+	}
+	return nil
+}
+
+// quoted shows a name that may hold anything, such as a sequence that a terminal would obey.
+func quoted(name string) string { return fmt.Sprintf("%q", name) }

@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+func wireDiagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
+	out := []protocol.Diagnostic{}
+	for _, d := range list {
+		out = append(out, protocol.Diagnostic{
+			Line: d.Line, Column: d.Column, Severity: protocol.Severity(d.Severity), Key: d.Key, Message: d.Message, ProjectDir: d.Project,
+		})
+	}
+	return out
+}
+
+func wireFileDiagnostics(list []settings.FileDiagnostic) []protocol.FileDiagnostic {
+	out := []protocol.FileDiagnostic{}
+	for _, d := range list {
+		out = append(out, protocol.FileDiagnostic{File: d.File, Diagnostic: wireDiagnostics([]settings.Diagnostic{d.Diagnostic})[0]})
+	}
+	return out
+}
+
+// published remembers what there is to say and what the editor was last told about each file, so that it is told changes only, and told
+// when a list has become empty. A file may have remarks that hold for one project alone: they stay while another project is looked at.
+type published struct {
+	mu sync.Mutex // guards the fields below, and held while sending, so that the last word sent is the newest
+	// known are the remarks by project directory; those that hold for every project are under "".
+	known map[string][]settings.FileDiagnostic
+	told  map[string][]settings.Diagnostic // by file
+}
+
+// publish tells the editor about all diagnostics of a snapshot, which include those that hold for every project, where they differ from
+// what it was told. What belongs to projects that are open no more is taken back.
+func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
+	open := s.projects()
+	s.published.mu.Lock()
+	defer s.published.mu.Unlock()
+	for file, list := range s.published.update(snapshot.ProjectDir(), diagnostics, open) {
+		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{File: file, Diagnostics: wireDiagnostics(list)})
+	}
+}
+
+// update takes a project's remarks in and yields the files whose lists have changed, sorted. The lock is held.
+func (p *published) update(project string, diagnostics []settings.FileDiagnostic, open []string) func(yield func(string, []settings.Diagnostic) bool) {
+	if p.known == nil {
+		p.known, p.told = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
+	}
+	p.known[""], p.known[project] = nil, nil
+	for _, d := range diagnostics {
+		p.known[d.Project] = append(p.known[d.Project], d)
+	}
+	maps.DeleteFunc(p.known, func(dir string, _ []settings.FileDiagnostic) bool {
+		return dir != project && !slices.Contains(open, dir)
+	})
+	lists := map[string][]settings.Diagnostic{}
+	for file := range p.told {
+		lists[file] = nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(p.known)) {
+		for _, d := range p.known[dir] {
+			if !slices.Contains(lists[d.File], d.Diagnostic) {
+				lists[d.File] = append(lists[d.File], d.Diagnostic)
+			}
+		}
+	}
+	return func(yield func(string, []settings.Diagnostic) bool) {
+		for _, file := range slices.Sorted(maps.Keys(lists)) {
+			list := lists[file]
+			slices.SortStableFunc(list, func(a, b settings.Diagnostic) int {
+				return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+			})
+			if slices.Equal(list, p.told[file]) {
+				continue
+			}
+			p.told[file] = list
+			if !yield(file, list) {
+				return
+			}
+		}
+	}
+}
+
+// publishFolders tells what there is to say about workspace folders before anything is started in them.
+func (s *Server) publishFolders(folders []protocol.WorkspaceFolder) {
+	dirs := []string{""}
+	for _, folder := range folders {
+		dirs = append(dirs, folder.Path)
+	}
+	for _, dir := range dirs {
+		snapshot := s.store.Snapshot(dir)
+		s.publish(snapshot, snapshot.Diagnostics())
+	}
+}

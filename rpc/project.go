@@ -1,0 +1,51 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+func (s *Server) projectStatus(_ context.Context, params protocol.ProjectParams) (protocol.Project, error) {
+	if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return protocol.Project{}, err
+	}
+	return wireProject(s.store.Snapshot(params.ProjectDir).Project()), nil
+}
+
+func (s *Server) projectTrust(_ context.Context, params protocol.ProjectTrustParams) (protocol.Project, error) {
+	if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return protocol.Project{}, err
+	}
+	return projectAnswer(s.store.Trust(params.ProjectDir, params.Digest))
+}
+
+func (s *Server) projectUntrust(_ context.Context, params protocol.ProjectParams) (protocol.Project, error) {
+	if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return protocol.Project{}, err
+	}
+	return projectAnswer(s.store.Untrust(params.ProjectDir))
+}
+
+func projectAnswer(project settings.Project, err error) (protocol.Project, error) {
+	var refusal *settings.NotTrustedError
+	if errors.As(err, &refusal) {
+		return protocol.Project{}, &wireError{
+			code: protocol.CodeProjectNotTrusted, message: refusal.Error(),
+			data: &protocol.ErrorData{Reason: refusal.Reason, Path: refusal.File, Hint: refusal.Hint},
+		}
+	}
+	return wireProject(project), err
+}
+
+func wireProject(p settings.Project) protocol.Project {
+	out := protocol.Project{
+		ProjectDir: p.Dir, File: p.File, Exists: p.Exists, Trusted: p.Trusted, Digest: p.Digest, Asks: []protocol.Ask{}, Problem: p.Problem,
+	}
+	for _, a := range p.Asks {
+		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column})
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// greedy is a project's file that asks for the directory that no settings grant.
+func greedy(s *scene) string {
+	return `{"terminal":{"sandbox":{"additional_read_write_paths":["` + s.Outside + `"]}}}`
+}
+
+func (s *scene) projectSettings() string { return s.inside(".zed/settings.json") }
+
+func (s *scene) trustList() string {
+	return filepath.Join(s.Home, ".local/state/sandbox-sidecar/trust.json")
+}
+
+// trustForged writes what a list of trusted projects would be that trusts the greedy file.
+func trustForged(t testing.TB, s *scene) string {
+	t.Helper()
+	other := newScene(t)
+	harness.Write(t, other.projectSettings(), greedy(s))
+	e := other.start(harness.Settings(nil))
+	harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: other.Project})
+	return strings.ReplaceAll(harness.Read(t, other.trustList()), other.Project, s.Project)
+}
+
+// reads reports whether a session in the project can read the secret outside, and what the sidecar says of the project.
+func (s *scene) reads(e *harness.Editor) bool {
+	s.t.Helper()
+	output, _ := e.Tool("cat " + s.outside("secret"))
+	return strings.Contains(output, secretText)
+}
+
+// Puts the project on the list of trusted projects, by writing the list, by replacing it, and by a state directory of its own making. The
+// list lies outside of what any session may write.
+func TestASessionCannotTrustItsOwnProject(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for name, steal := range map[string]func(s *scene, forged string) []string{
+		"write": func(s *scene, forged string) []string { return []string{"write", s.trustList(), forged} },
+		"replace": func(s *scene, forged string) []string {
+			return []string{"write", s.inside("x"), forged, "then", "rename", s.inside("x"), s.trustList()}
+		},
+		"remove": func(s *scene, _ string) []string { return []string{"unlink", s.trustList()} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			strikeAt := func(settings string) (strike, string, bool) {
+				s := newScene(t)
+				secretOutside(s)
+				forged := trustForged(t, s)
+				harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
+				harness.Write(t, s.projectSettings(), greedy(s))
+				e := s.start(settings)
+				result := s.strike(e, steal(s, forged)...)
+				harness.Write(t, s.UserSettings(), harness.Settings(nil))
+				return result, harness.Read(t, s.trustList()), s.reads(e)
+			}
+			control, list, reads := strikeAt(harness.Off())
+			if !control.done() || name == "remove" && list != "" || name != "remove" && !reads {
+				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s", control.status, reads, list, control.output)
+			}
+			result, list, reads := strikeAt(harness.Settings(nil))
+			if reads || list != `{"version": 1, "projects": []}` || !result.reply.Sandbox.Applied {
+				t.Errorf("THE ATTACK WORKS: reads the secret %t, list %s", reads, list)
+			}
+			if result.done() || !strings.Contains(result.output, "refused: ") {
+				t.Errorf("status %d, output:\n%s", result.status, result.output)
+			}
+		})
+	}
+}
+
+// Runs the sidecar's own command to trust the project. Inside, it has no more rights than any other program.
+func TestASessionCannotRunTheTrustCommand(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	run := func(settings func(s *scene) string) (string, bool) {
+		s := newScene(t)
+		secretOutside(s)
+		harness.Write(t, s.projectSettings(), greedy(s))
+		e := s.start(settings(s))
+		output, _ := e.Tool(harness.Binary(t) + " trust " + s.Project)
+		harness.Write(t, s.UserSettings(), harness.Settings(nil))
+		return output, s.reads(e)
+	}
+	if output, reads := run(func(*scene) string { return harness.Settings(harness.Sandbox{"enabled": false}) }); !reads || !strings.Contains(output, "is trusted") {
+		t.Fatalf("control: without a sandbox it must work: %t\n%s", reads, output)
+	}
+	output, reads := run(func(*scene) string {
+		return harness.Settings(harness.Sandbox{"additional_executable_paths": []string{filepath.Dir(harness.Binary(t))}})
+	})
+	if reads || !strings.Contains(output, "permission denied") {
+		t.Errorf("THE ATTACK WORKS: %t\n%s", reads, output)
+	}
+}
+
+// Changes the settings file of a project that the user has trusted, and puts a trusted project's file into another project. Trust is for one
+// content in one directory.
+func TestTrustDoesNotSpread(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	secretOutside(s)
+	harmless := `{"terminal":{"sandbox":{"additional_read_only_paths":[]}}}`
+	harness.Write(t, s.projectSettings(), harmless)
+	e := s.start(harness.Settings(harness.Sandbox{"protected_paths": []string{}}))
+	trusted := harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project})
+	if !trusted.Trusted {
+		t.Fatalf("not trusted: %+v", trusted)
+	}
+	result := s.strike(e, "write", s.projectSettings(), greedy(s))
+	if !result.done() || harness.Read(t, s.projectSettings()) != greedy(s) {
+		t.Fatalf("control: a session can write a project's file that nothing protects: %s", result.output)
+	}
+	if s.reads(e) {
+		t.Error("THE ATTACK WORKS: what a session wrote is trusted")
+	}
+	now := harness.Call(e, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project})
+	if now.Trusted || len(now.Asks) != 1 || now.Asks[0].Key != "additional_read_write_paths" || now.Asks[0].Value != s.Outside {
+		t.Errorf("the editor is told: %+v", now)
+	}
+	// Control: if the user trusts that, it holds.
+	harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project, Digest: now.Digest})
+	if !s.reads(e) {
+		t.Error("control: what the user trusts must count")
+	}
+	other := filepath.Join(s.Home, "other")
+	must(t, os.MkdirAll(filepath.Join(other, ".zed"), 0o700))
+	harness.Write(t, filepath.Join(other, ".zed/settings.json"), greedy(s))
+	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Cwd: other, Command: "cat " + s.outside("secret")})
+	session.Exit()
+	if strings.Contains(session.Output(), secretText) {
+		t.Error("THE ATTACK WORKS: a trusted content is trusted in every directory")
+	}
+}
+
+// Writes the user's settings: a file that exists, one that does not exist yet, and Zed's own. They lie outside of what sessions may write.
+func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]struct {
+		path func(s *scene) string
+		make bool
+	}{
+		"own":    {path: func(s *scene) string { return s.UserSettings() }},
+		"zed's":  {path: func(s *scene) string { return filepath.Join(s.Home, ".config/zed/settings.json") }, make: true},
+		"absent": {path: func(s *scene) string { return filepath.Join(s.Home, ".config/zed/settings.json") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attack{
+				prepare: func(s *scene) {
+					makeDir(s.t, filepath.Dir(act.path(s)))
+					if act.make {
+						harness.Write(s.t, act.path(s), "{}")
+					}
+				},
+				acts:    func(s *scene) []string { return []string{"write", act.path(s), "{ }"} },
+				refusal: "EACCES",
+				harm:    func(s *scene, _ string) bool { return harness.Read(s.t, act.path(s)) == "{ }" },
+			}.mustFail(t)
+		})
+	}
+}
