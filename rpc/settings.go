@@ -12,6 +12,7 @@ import (
 func (s *Server) registerSettings() {
 	onRequest(s.dispatcher, protocol.SettingsGet, s.settingsGet)
 	onRequest(s.dispatcher, protocol.PolicyGet, s.policyGet)
+	onRequest(s.dispatcher, protocol.PolicyExplain, s.policyExplain)
 	onRequest(s.dispatcher, protocol.ProjectStatus, s.projectStatus)
 	onRequest(s.dispatcher, protocol.ProjectTrust, s.projectTrust)
 	onRequest(s.dispatcher, protocol.ProjectUntrust, s.projectUntrust)
@@ -85,4 +86,37 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)
 	}
 	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out}
+}
+
+func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult, error) {
+	if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return protocol.PolicyExplainResult{}, err
+	}
+	kind, err := checkKind(params.Kind)
+	if err != nil {
+		return protocol.PolicyExplainResult{}, err
+	}
+	attempt, err := settings.ParseAttempt(string(params.Access))
+	if err != nil {
+		return protocol.PolicyExplainResult{}, invalidParams("access", "%v", err)
+	}
+	x, err := s.store.Snapshot(params.ProjectDir).Explain(kind, attempt, params.Target)
+	if err != nil {
+		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
+	}
+	return ExplainResult(x), nil
+}
+
+// ExplainResult is an explanation as policy/explain answers it.
+func ExplainResult(x settings.Explanation) protocol.PolicyExplainResult {
+	result := protocol.PolicyExplainResult{
+		Allowed: x.Allowed, Target: x.Target, Reason: x.Reason, Setting: x.Key, Value: x.Value, Hint: x.Hint,
+	}
+	if x.Rule != nil {
+		from := x.Rule.Origin
+		result.Rule = &protocol.PolicyRule{
+			Path: x.Rule.Path, Access: x.Rule.Access.Names(), Setting: from.Key, File: from.File, Line: from.Line,
+		}
+	}
+	return result
 }

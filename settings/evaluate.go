@@ -17,6 +17,7 @@ type evaluation struct {
 	project *settings // an untrusted project's file, which may only tighten; nil where there is none
 	// projectFile is the file whose relative paths start at the project; "" where there is none.
 	projectFile string
+	guarded     []string // what no session may write
 
 	policy     policy.Policy
 	git        gitRepository
@@ -36,9 +37,10 @@ type evaluation struct {
 	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
 	stale map[string]bool
 
-	trusted  bool   // the project's file counts as it is written
-	exposure string // why no project can be trusted; "" where one can
-	asks     []Ask  // what the project's file asks for beyond the user's policy
+	trusted  bool        // the project's file counts as it is written
+	alone    *evaluation // without the project's file; nil where there is none
+	exposure string      // why no project can be trusted; "" where one can
+	asks     []Ask       // what the project's file asks for beyond the user's policy
 }
 
 // treatment is how a project's file is taken.
@@ -78,7 +80,7 @@ func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
 			e.report(e.projectFile, position{1, 1}, SeverityWarning, "", "the project is not trusted: %s", exposure)
 		}
 	}
-	e.trusted, e.exposure, e.asks = listed && exposure == "", exposure, asks
+	e.trusted, e.alone, e.exposure, e.asks = listed && exposure == "", alone, exposure, asks
 	return e
 }
 
@@ -116,7 +118,7 @@ func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic
 // for the judgement of symlinks all the same, because sessions of other projects can move them.
 func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evaluation) *evaluation {
 	e := &evaluation{
-		host: s.host, resolver: g.resolver, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+		host: s.host, resolver: g.resolver, guarded: g.guarded, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
 	states := s.user
 	if s.project != nil && how != leaveOut {
@@ -149,7 +151,7 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 	e.unixSockets()
 	e.protection()
 	e.rest()
-	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard(g.guarded)...))
+	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard()...))
 	e.diagnostics = sortDiagnostics(e.diagnostics)
 	return e
 }

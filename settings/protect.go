@@ -75,9 +75,9 @@ const guardKey = "settings files"
 
 // guard protects what no session may change of the files that decide about sessions, where the rules would let it. A grant that holds
 // them is the user's own, so it stays; the files in it do not become writable.
-func (e *evaluation) guard(guarded []string) []policy.Protected {
+func (e *evaluation) guard() []policy.Protected {
 	var list []policy.Protected
-	for _, path := range guarded {
+	for _, path := range e.guarded {
 		if e.rules.at(path).Has(policy.Write) {
 			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}})
 		}

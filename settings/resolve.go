@@ -59,6 +59,8 @@ type resolved struct {
 	exists bool
 	// err is why the path could not be followed to its end, other than that it is missing.
 	err error
+	// detour: a ".." was taken from what is no directory, or is not there. The kernel refuses to go this way.
+	detour bool
 	// links are the symlinks crossed.
 	links []link
 	// steps are the names that were looked up, each in a directory without symlinks: what a watch on the path has to watch.
@@ -109,6 +111,7 @@ func (r *resolver) resolve(path string) resolved {
 			continue
 		}
 		if name == ".." {
+			result.detour = result.detour || !result.exists || !result.mode.IsDir()
 			result.path = filepath.Dir(result.path)
 			result.mode, result.exists = fs.ModeDir, true
 			if e := r.entry(result.path); e.err != nil {

@@ -19,6 +19,8 @@ const usage = `sandbox-sidecar gives an editor terminals that the kernel confine
 usage: sandbox-sidecar [serve]                      serve the protocol on stdin and stdout
        sandbox-sidecar exec [flags] -- CMD [ARG…]   run a command under the settings, in this terminal
        sandbox-sidecar policy [flags]               print what a session in a project may do
+       sandbox-sidecar explain [flags] ACCESS TARGET
+                                                    print whether a session may do something, and why
        sandbox-sidecar trust [flags] [DIR]          let a project's settings count as they are written
        sandbox-sidecar untrust [DIR]                let them only restrict again
        sandbox-sidecar doctor                       print what this machine can enforce, by really trying it
@@ -39,6 +41,7 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 var commands = map[string]func(args []string) error{
 	"serve":   serve,
 	"exec":    execute,
+	"explain": explain,
 	"policy":  printPolicy,
 	"doctor":  doctor,
 	"schema":  schema,

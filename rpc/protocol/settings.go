@@ -70,8 +70,9 @@ type Policy struct {
 	Diagnostics      []FileDiagnostic `json:"diagnostics"`
 }
 
-// PolicyRule grants a path.
+// PolicyRule grants or protects a path.
 type PolicyRule struct {
+	// Path is empty in an explanation where the rule is not about a path.
 	Path string `json:"path"`
 	// Access holds "read", "write", "execute", "device".
 	Access []string `json:"access"`
@@ -83,6 +84,59 @@ type PolicyRule struct {
 	File string `json:"file"`
 	// Line is 1-based; absent where the origin is not a file.
 	Line int `json:"line,omitempty"`
+}
+
+// Access is something a session may try.
+type Access string
+
+const (
+	// AccessRead opens a file for reading, or lists a directory.
+	AccessRead Access = "read"
+	// AccessWrite opens a file for writing, creates it, or changes what a directory holds.
+	AccessWrite Access = "write"
+	// AccessExecute runs a program.
+	AccessExecute Access = "execute"
+	// AccessConnectUnix connects to the Unix socket of a process outside of the session.
+	AccessConnectUnix Access = "connect_unix"
+	// AccessConnect connects to an address in the network.
+	AccessConnect Access = "connect"
+	// AccessBind waits for connections at an address of this machine.
+	AccessBind Access = "bind"
+)
+
+// PolicyExplain answers whether a session that starts now could do something, by which rule, and which setting would change that. The
+// answer is the sandbox's: the permissions of a file may refuse what it allows.
+var PolicyExplain = Request[PolicyExplainParams, PolicyExplainResult]{"policy/explain", ToSidecar}
+
+// PolicyExplainParams name an access.
+type PolicyExplainParams struct {
+	// ProjectDir is absolute.
+	ProjectDir string `json:"projectDir"`
+	// Kind is "terminal" by default.
+	Kind Kind `json:"kind,omitempty"`
+	// Access is what is tried.
+	Access Access `json:"access"`
+	// Target is an absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect and bind an
+	// address.
+	Target string `json:"target"`
+}
+
+// PolicyExplainResult says whether, and why.
+type PolicyExplainResult struct {
+	// Allowed is what the policy says.
+	Allowed bool `json:"allowed"`
+	// Target is what the target really is, every symlink followed.
+	Target string `json:"target"`
+	// Reason is one sentence.
+	Reason string `json:"reason"`
+	// Rule is what decides; absent where it is that no rule grants it.
+	Rule *PolicyRule `json:"rule,omitempty"`
+	// Setting is the key that allows it, or that would; absent where none would.
+	Setting string `json:"setting,omitempty"`
+	// Value would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
+	Value string `json:"value,omitempty"`
+	// Hint says what to do or to look out for.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Severity of a diagnostic.

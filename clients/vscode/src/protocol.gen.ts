@@ -62,6 +62,18 @@ export type Kind = "terminal" | "tool";
 export type SandboxStatus = "full" | "degraded" | "none" | "off";
 
 /**
+ * `Access` is something a session may try.
+ *
+ * - `"read"`: Opens a file for reading, or lists a directory.
+ * - `"write"`: Opens a file for writing, creates it, or changes what a directory holds.
+ * - `"execute"`: Runs a program.
+ * - `"connect_unix"`: Connects to the Unix socket of a process outside of the session.
+ * - `"connect"`: Connects to an address in the network.
+ * - `"bind"`: Waits for connections at an address of this machine.
+ */
+export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" | "bind";
+
+/**
  * `Severity` of a diagnostic.
  *
  * - `"error"`: The setting does not count.
@@ -433,8 +445,9 @@ export interface Policy {
   diagnostics: FileDiagnostic[];
 }
 
-/** `PolicyRule` grants a path. */
+/** `PolicyRule` grants or protects a path. */
 export interface PolicyRule {
+  /** Empty in an explanation where the rule is not about a path. */
   path: string;
   /** `access` holds "read", "write", "execute", "device". */
   access: string[];
@@ -449,6 +462,39 @@ export interface PolicyRule {
   file: string;
   /** 1-based; absent where the origin is not a file. */
   line?: number;
+}
+
+/** `PolicyExplainParams` name an access. */
+export interface PolicyExplainParams {
+  /** Absolute. */
+  projectDir: string;
+  /** "terminal" by default. */
+  kind?: Kind;
+  /** What is tried. */
+  access: Access;
+  /**
+   * An absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect
+   * and bind an address.
+   */
+  target: string;
+}
+
+/** `PolicyExplainResult` says whether, and why. */
+export interface PolicyExplainResult {
+  /** What the policy says. */
+  allowed: boolean;
+  /** What the target really is, every symlink followed. */
+  target: string;
+  /** One sentence. */
+  reason: string;
+  /** What decides; absent where it is that no rule grants it. */
+  rule?: PolicyRule;
+  /** The key that allows it, or that would; absent where none would. */
+  setting?: string;
+  /** `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON. */
+  value?: string;
+  /** `hint` says what to do or to look out for. */
+  hint?: string;
 }
 
 /** `Diagnostic` is one remark about a settings file. */
@@ -580,6 +626,7 @@ export const Methods = {
   policyGet: "policy/get",
   settingsDiagnostics: "settings/diagnostics",
   settingsChanged: "settings/changed",
+  policyExplain: "policy/explain",
   projectStatus: "project/status",
   projectTrust: "project/trust",
   projectUntrust: "project/untrust",
@@ -596,6 +643,7 @@ export interface Requests {
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
+  "policy/explain": { direction: "toSidecar"; params: PolicyExplainParams; result: PolicyExplainResult };
   "project/status": { direction: "toSidecar"; params: ProjectParams; result: Project };
   "project/trust": { direction: "toSidecar"; params: ProjectTrustParams; result: Project };
   "project/untrust": { direction: "toSidecar"; params: ProjectParams; result: Project };
@@ -692,6 +740,12 @@ export const SettingsDiagnosticsNotification = new NotificationType<DiagnosticsP
 
 /** `settings/changed` tells that settings files changed and which sessions now run under an older policy. */
 export const SettingsChangedNotification = new NotificationType<SettingsChangedParams>("settings/changed");
+
+/**
+ * `policy/explain` answers whether a session that starts now could do something, by which rule, and which
+ * setting would change that. The answer is the sandbox's: the permissions of a file may refuse what it allows.
+ */
+export const PolicyExplainRequest = new RequestType<PolicyExplainParams, PolicyExplainResult, ErrorData>("policy/explain");
 
 /**
  * `project/status` answers what a project's settings file asks for beyond the user's own settings, and whether

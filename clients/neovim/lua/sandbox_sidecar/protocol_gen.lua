@@ -18,6 +18,15 @@
 ---| "none" # The settings ask for a sandbox, this machine has none, and on_unavailable is "warn".
 ---| "off" # The settings do not sandbox this kind of session.
 
+---`Access` is something a session may try.
+---@alias sandbox_sidecar.Access
+---| "read" # Opens a file for reading, or lists a directory.
+---| "write" # Opens a file for writing, creates it, or changes what a directory holds.
+---| "execute" # Runs a program.
+---| "connect_unix" # Connects to the Unix socket of a process outside of the session.
+---| "connect" # Connects to an address in the network.
+---| "bind" # Waits for connections at an address of this machine.
+
 ---`Severity` of a diagnostic.
 ---@alias sandbox_sidecar.Severity
 ---| "error" # The setting does not count.
@@ -258,14 +267,31 @@
 ---@field onDenied string
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
 
----`PolicyRule` grants a path.
+---`PolicyRule` grants or protects a path.
 ---@class (exact) sandbox_sidecar.PolicyRule
----@field path string
+---@field path string Empty in an explanation where the rule is not about a path.
 ---@field access string[] `access` holds "read", "write", "execute", "device".
 ---@field guarded? string[] The part of access that holds only where the machine can keep protectedPaths as they are; absent where there is none.
 ---@field setting string The key that grants it.
 ---@field file string Where that key stands.
 ---@field line? integer 1-based; absent where the origin is not a file.
+
+---`PolicyExplainParams` name an access.
+---@class (exact) sandbox_sidecar.PolicyExplainParams
+---@field projectDir string Absolute.
+---@field kind? sandbox_sidecar.Kind "terminal" by default.
+---@field access sandbox_sidecar.Access What is tried.
+---@field target string An absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect and bind an address.
+
+---`PolicyExplainResult` says whether, and why.
+---@class (exact) sandbox_sidecar.PolicyExplainResult
+---@field allowed boolean What the policy says.
+---@field target string What the target really is, every symlink followed.
+---@field reason string One sentence.
+---@field rule? sandbox_sidecar.PolicyRule What decides; absent where it is that no rule grants it.
+---@field setting? string The key that allows it, or that would; absent where none would.
+---@field value? string `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
+---@field hint? string `hint` says what to do or to look out for.
 
 ---`Diagnostic` is one remark about a settings file.
 ---@class (exact) sandbox_sidecar.Diagnostic
@@ -392,6 +418,9 @@ M.methods = {
   settings_diagnostics = "settings/diagnostics",
   ---`settings/changed` tells that settings files changed and which sessions now run under an older policy.
   settings_changed = "settings/changed",
+  ---`policy/explain` answers whether a session that starts now could do something, by which rule, and which
+  ---setting would change that. The answer is the sandbox's: the permissions of a file may refuse what it allows.
+  policy_explain = "policy/explain",
   ---`project/status` answers what a project's settings file asks for beyond the user's own settings, and whether
   ---it is trusted. An editor shows this before it asks the user for trust.
   project_status = "project/status",

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// explain prints whether a session could do something, and why.
+func explain(args []string) error {
+	flags := newFlags("explain", "explain [flags] ACCESS TARGET\n\n"+
+		"ACCESS is read, write, execute (TARGET is a path), connect_unix (a path, or abstract:NAME), connect or bind (an address).\n")
+	project := addProjectFlags(flags, settings.KindTerminal)
+	asJSON := flags.Bool("json", false, "print it as policy/explain answers it")
+	var words []string
+	// Flags may stand behind the words, as people write them.
+	for rest := args; ; rest = flags.Args()[1:] {
+		if err := parse(flags, rest); err != nil {
+			return err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		words = append(words, flags.Arg(0))
+	}
+	if len(words) != 2 {
+		return misuse(flags, "expected ACCESS and TARGET, found %d words", len(words))
+	}
+	attempt, err := settings.ParseAttempt(words[0])
+	if err != nil {
+		return misuse(flags, "ACCESS: %v", err)
+	}
+	target := words[1]
+	if isPath(attempt, target) {
+		if target, err = filepath.Abs(target); err != nil {
+			return fmt.Errorf("find target: %w", err)
+		}
+	}
+	store, snapshot, kind, err := project.open(flags)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	x, err := snapshot.Explain(kind, attempt, target)
+	if err != nil {
+		return err
+	}
+	result := rpc.ExplainResult(x)
+	if *asJSON {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	}
+	printExplanation(result)
+	return nil
+}
+
+// isPath reports whether the target is a path that is relative to the working directory.
+func isPath(attempt settings.Attempt, target string) bool {
+	switch attempt {
+	case settings.AttemptConnect, settings.AttemptBind:
+		return false
+	}
+	return !strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
+}
+
+func printExplanation(x protocol.PolicyExplainResult) {
+	answer := "refused"
+	if x.Allowed {
+		answer = "allowed"
+	}
+	fmt.Printf("%s: %s\n", answer, x.Reason)
+	switch {
+	case x.Allowed || x.Setting == "":
+	case x.Value == "true" || strings.HasPrefix(x.Value, "["):
+		fmt.Printf("to allow it: set %q to %s\n", x.Setting, x.Value)
+	default:
+		fmt.Printf("to allow it: add %q to %q\n", x.Value, x.Setting)
+	}
+	if x.Hint != "" {
+		fmt.Printf("note: %s\n", x.Hint)
+	}
+}

@@ -1,0 +1,57 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Attempt is something a session may try.
+type Attempt string
+
+const (
+	// AttemptRead opens a file for reading, or lists a directory.
+	AttemptRead Attempt = "read"
+	// AttemptWrite opens a file for writing, creates it where there is none, or changes what a directory holds.
+	AttemptWrite Attempt = "write"
+	// AttemptExecute runs a program.
+	AttemptExecute Attempt = "execute"
+	// AttemptConnectUnix connects to a Unix socket that a process outside of the session has made.
+	AttemptConnectUnix Attempt = "connect_unix"
+	// AttemptConnect connects to an address in the network.
+	AttemptConnect Attempt = "connect"
+	// AttemptBind waits for connections at an address of this machine.
+	AttemptBind Attempt = "bind"
+)
+
+// attemptKind is what Explain needs to know of an attempt on a path.
+type attemptKind struct {
+	access policy.Access
+	key    string // the list that grants it
+	verb   string
+}
+
+var pathAttempts = map[Attempt]attemptKind{
+	AttemptRead:    {policy.Read, "additional_read_only_paths", "read"},
+	AttemptWrite:   {policy.Write, "additional_read_write_paths", "write"},
+	AttemptExecute: {policy.Execute, "additional_executable_paths", "execute"},
+}
+
+// Attempts lists every attempt, in the order in which people read them.
+func Attempts() []Attempt {
+	return []Attempt{AttemptRead, AttemptWrite, AttemptExecute, AttemptConnectUnix, AttemptConnect, AttemptBind}
+}
+
+// ParseAttempt returns the attempt of that name; the error lists the names.
+func ParseAttempt(name string) (Attempt, error) {
+	if slices.Contains(Attempts(), Attempt(name)) {
+		return Attempt(name), nil
+	}
+	var names []string
+	for _, a := range Attempts() {
+		names = append(names, string(a))
+	}
+	return "", fmt.Errorf("expected one of %s, found %q", strings.Join(names, ", "), name)
+}

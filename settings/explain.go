@@ -1,0 +1,287 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Explanation answers whether a session could do something, and why.
+type Explanation struct {
+	// Allowed is what the policy says. The file's own permissions may refuse what it allows.
+	Allowed bool
+	// Target is what the target really is: an absolute path without symlinks, a socket, an address.
+	Target string
+	// Reason is one sentence, without a full stop.
+	Reason string
+	// Rule is what decides; nil where it is that there is no rule.
+	Rule *DecidingRule
+	// Key and Value are the setting that would allow it: an entry of the list Key, or the whole value of Key as JSON. Where it is allowed,
+	// Key is the setting that does; both are empty where no setting would.
+	Key, Value string
+	// Hint is a second sentence, on what to do or to look out for; "" where there is nothing to say.
+	Hint string
+}
+
+// DecidingRule is the rule that an explanation rests on.
+type DecidingRule struct {
+	// Path is the granted or protected path, or the socket; "" where the rule is not about a path.
+	Path string
+	// Access is what a grant of a path gives.
+	Access policy.Access
+	Origin policy.Origin
+}
+
+// Explain says whether a session of that kind that starts now could do something to a target, as the sandbox sees it. A target of
+// AttemptRead, AttemptWrite and AttemptExecute is an absolute path; of AttemptConnectUnix a path, or a name after "abstract:"; else it
+// is an address, which does not matter.
+func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanation, error) {
+	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: attempt}
+	x.policy = x.policyFor(kind)
+	x.Target = target
+	_, path := pathAttempts[attempt]
+	if attempt == AttemptConnectUnix && !strings.HasPrefix(target, abstractPrefix) {
+		path = true
+	}
+	if path {
+		if err := x.follow(target); err != nil {
+			return Explanation{}, fmt.Errorf("explain %s: %s: %w", attempt, quote(target), err)
+		}
+	}
+	switch {
+	case !x.policy.Restricted:
+		x.unrestricted()
+	case x.end.detour:
+		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, quote(target))
+	case x.end.err != nil:
+		x.refuse(nil, "", "", "%s leads nowhere: %s", quote(x.Target), cause(x.end.err))
+	case attempt == AttemptConnectUnix:
+		x.socket()
+	case attempt == AttemptConnect || attempt == AttemptBind:
+		x.network()
+	default:
+		x.path()
+	}
+	return x.Explanation, nil
+}
+
+const abstractPrefix = "abstract:"
+
+type explainer struct {
+	*evaluation
+	kind    Kind
+	attempt Attempt
+	end     resolved // where a path leads
+	Explanation
+}
+
+// follow resolves the target as a session would.
+func (x *explainer) follow(target string) error {
+	// A dollar sign in the name of a file is one; only ~ is a convenience.
+	path := target
+	if strings.HasPrefix(target, "~") {
+		var err error
+		if path, err = x.host.expand(target, ""); err != nil {
+			return err
+		}
+	}
+	switch {
+	case strings.ContainsRune(path, 0):
+		return errNUL
+	case !filepath.IsAbs(path):
+		return errors.New("not an absolute path")
+	}
+	x.end = x.resolver.resolve(path)
+	for _, l := range x.end.links {
+		if policy.Contains("/proc", l.dir) {
+			// Where it leads is another file for each process; what can be said is what holds for all of /proc.
+			x.end = resolved{path: l.path, exists: true}
+			x.Hint = fmt.Sprintf("%s is another file for each process", quote(l.path))
+			break
+		}
+	}
+	if x.end.err == nil {
+		x.Target = x.end.path
+	}
+	return nil
+}
+
+func (x *explainer) allow(rule *DecidingRule, format string, args ...any) {
+	x.Allowed, x.Rule, x.Reason = true, rule, fmt.Sprintf(format, args...)
+	x.Key = rule.Origin.Key
+}
+
+func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args ...any) {
+	x.Rule, x.Key, x.Value, x.Reason = rule, key, value, fmt.Sprintf(format, args...)
+}
+
+func (x *explainer) unrestricted() {
+	key := "enabled"
+	if *x.merged.Enabled {
+		key = "apply_to"
+	}
+	origin := x.user.originOf(key)
+	x.allow(&DecidingRule{Origin: origin}, "a %s is not sandboxed, says %s", x.kind, origin)
+}
+
+func (x *explainer) path() {
+	a := pathAttempts[x.attempt]
+	rule, granted := x.rule(&x.policy, a.access)
+	if x.attempt == AttemptWrite {
+		if protected, ok := x.policy.ProtectedAt(x.end.path); ok && granted {
+			x.protected(protected)
+			return
+		}
+	}
+	if !granted {
+		x.notGranted(a)
+		return
+	}
+	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s", quote(rule.Path), rule.Access, rule.Origin)
+	switch {
+	case !x.end.exists && x.attempt != AttemptWrite:
+		x.Hint = "there is no such file"
+	case rule.Guarded.Has(a.access):
+		x.Hint = `only where the machine can keep protected paths as they are, as "sandbox-sidecar doctor" tells`
+	}
+}
+
+// rule finds the most specific rule that grants an access to where the target leads. A rule for a path that does not exist does nothing
+// for the sessions that start now.
+func (x *explainer) rule(p *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
+	for _, rule := range p.Rules {
+		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.path) && x.resolver.resolve(rule.Path).exists &&
+			(!found || len(rule.Path) > len(best.Path)) {
+			best, found = rule, true
+		}
+	}
+	return best, found
+}
+
+// takenAway reports whether it is the project's file that keeps the access from being granted.
+func (x *explainer) takenAway(access policy.Access) bool {
+	if x.alone == nil {
+		return false
+	}
+	_, granted := x.rule(&x.alone.policy, access)
+	return granted
+}
+
+// protected explains what a protected path refuses.
+func (x *explainer) protected(p policy.Protected) {
+	rule := &DecidingRule{Path: p.Path, Access: policy.Read, Origin: p.Origin}
+	const form = "%s stays as it is, although the directory around it can be written, by %s"
+	if p.Origin.Key == guardKey {
+		x.refuse(rule, "", "", form, quote(p.Path), p.Origin)
+		x.Hint = neverWritable
+		return
+	}
+	rest := []string{}
+	for _, other := range x.policy.Protected {
+		if other.Origin.Key != guardKey && !policy.Contains(other.Path, x.end.path) {
+			rest = append(rest, strings.TrimPrefix(other.Path, x.policy.Project+"/"))
+		}
+	}
+	value, err := json.Marshal(rest)
+	if err != nil {
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
+	}
+	x.refuse(rule, protectedKey, string(value), form, quote(p.Path), p.Origin)
+	x.Hint = `where the machine cannot enforce this, as "sandbox-sidecar doctor" tells, a session can change it all the same`
+}
+
+// notGranted finds what to grant.
+func (x *explainer) notGranted(a attemptKind) {
+	x.refuse(nil, a.key, x.end.path, "no rule lets a session %s %s", a.verb, quote(x.end.path))
+	for _, rule := range x.policy.Rules {
+		// The nearest miss says more than silence.
+		if !policy.Contains(rule.Path, x.end.path) {
+			continue
+		}
+		if rule.Access.Has(a.access) {
+			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", quote(rule.Path), rule.Origin)
+			x.Key, x.Value = "", ""
+			return
+		}
+		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", quote(rule.Path), rule.Origin, a.verb)
+	}
+	switch what := x.sensitivity(x.end.path); {
+	case x.takenAway(a.access):
+		x.Key, x.Value = "", ""
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", x.projectFile)
+	case policy.Contains("/proc", x.end.path):
+		x.Key, x.Value = "", ""
+		if x.Hint == "" {
+			x.Hint = "what is in /proc belongs to single processes"
+		}
+	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.path) || x.undoes(x.end.path) != ""):
+		x.Key, x.Value, x.Hint = "", "", neverWritable
+	case !x.end.exists:
+		// A grant of what does not exist opens nothing, so the nearest directory that does has to be granted.
+		x.Value = x.nearestDir()
+		if x.sensitivity(x.Value) != "" || x.Value == "/" || x.undoes(x.Value) != "" {
+			x.Key, x.Value = "", ""
+			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
+		}
+	case x.policy.PrivateRuntimeDir && policy.Contains("/run/user", x.end.path):
+		x.Hint = "a session has a runtime directory of its own, which XDG_RUNTIME_DIR names"
+	case x.policy.PrivateTerminals && policy.Contains("/dev/pts", x.end.path):
+		x.Hint = "a session has terminals of its own, and this one is another's; a grant opens all of yours"
+	case what != "":
+		x.Hint = "think twice: that is " + what
+	}
+}
+
+// neverWritable is the hint for what decides about sessions.
+const neverWritable = "no setting lets a session change what decides about sessions"
+
+// nearestDir is the nearest directory on the way to the target that exists.
+func (x *explainer) nearestDir() string {
+	for dir := range upwards(filepath.Dir(x.end.path)) {
+		if x.resolver.resolve(dir).exists {
+			return dir
+		}
+	}
+	return "/"
+}
+
+func (x *explainer) socket() {
+	if i := slices.IndexFunc(x.policy.UnixSockets, x.names); i >= 0 {
+		granted := x.policy.UnixSockets[i]
+		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", quote(x.Target), granted.Origin)
+		return
+	}
+	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", quote(x.Target))
+	if x.alone != nil && slices.ContainsFunc(x.alone.policy.UnixSockets, x.names) {
+		x.Key, x.Value = "", ""
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", x.projectFile)
+		return
+	}
+	x.Hint = "a socket that the session itself has made it can use; a granted one is the full power of the program behind it"
+}
+
+// names reports whether a socket of a policy is the target.
+func (x *explainer) names(s policy.UnixSocket) bool {
+	if name, abstract := strings.CutPrefix(x.Target, abstractPrefix); abstract {
+		return s.Abstract == name
+	}
+	return s.Path != "" && s.Path == x.end.path
+}
+
+func (x *explainer) network() {
+	rule := &DecidingRule{Origin: x.policy.Network.Origin}
+	if x.policy.Network.Allowed {
+		x.allow(rule, "the network is allowed by %s", rule.Origin)
+		return
+	}
+	x.refuse(rule, rule.Origin.Key, "true", "the network is off by %s", rule.Origin)
+	if rule.Origin.File == x.projectFile && !x.trusted {
+		x.Key, x.Value = "", ""
+	}
+	x.Hint = "servers and clients within one session can reach each other over the loopback interface where the machine can isolate it"
+}

@@ -1,0 +1,216 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// maze is a random tree: directories with files and programs in them, and symlinks that lead anywhere.
+type maze struct {
+	root   string
+	random *rand.Rand
+	made   int      // makes names that are not taken
+	paths  []string // everything that was made, links included, and some names that were not
+}
+
+func newMaze(t *testing.T, random *rand.Rand) *maze {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	m := &maze{root: root, random: random}
+	program, err := exec.LookPath("true")
+	must(t, err)
+	code, err := os.ReadFile(program)
+	must(t, err)
+	dirs := []string{root}
+	for _, name := range []string{"home", "home/project", "home/.config", "home/.cache"} {
+		dirs = append(dirs, m.dir(t, filepath.Join(root, name)))
+	}
+	for i := range 12 {
+		dirs = append(dirs, m.dir(t, filepath.Join(dirs[random.IntN(len(dirs))], fmt.Sprintf("d%d", i))))
+	}
+	for _, dir := range dirs {
+		m.file(t, filepath.Join(dir, "data"), []byte("data"), 0o600)
+		// A program of its own in each place: a rule for one hard link would be one for all.
+		m.file(t, filepath.Join(dir, "true"), code, 0o700)
+		m.paths = append(m.paths, filepath.Join(dir, "missing"), filepath.Join(dir, "missing/deeper"))
+	}
+	for i := range 16 {
+		link, target := filepath.Join(dirs[random.IntN(len(dirs))], fmt.Sprintf("l%d", i)), m.pick()
+		if random.IntN(2) == 0 {
+			relative, err := filepath.Rel(filepath.Dir(link), target)
+			must(t, err)
+			target = relative
+		}
+		must(t, os.Symlink(target, link))
+		m.paths = append(m.paths, link, link+"/data", link+"/true", link+"/../data")
+	}
+	return m
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *maze) dir(t *testing.T, path string) string {
+	t.Helper()
+	must(t, os.Mkdir(path, 0o700))
+	m.paths = append(m.paths, path)
+	return path
+}
+
+func (m *maze) file(t *testing.T, path string, content []byte, mode os.FileMode) {
+	t.Helper()
+	must(t, os.WriteFile(path, content, mode))
+	m.paths = append(m.paths, path)
+}
+
+func (m *maze) pick() string { return m.paths[m.random.IntN(len(m.paths))] }
+
+func (m *maze) some(most int) []string {
+	list := []string{}
+	for range m.random.IntN(most + 1) {
+		list = append(list, m.pick())
+	}
+	return list
+}
+
+// settings are random grants in the maze and nowhere else.
+func (m *maze) settings(t *testing.T) string {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{
+		"enabled": true, "protected_paths": []string{},
+		"system_paths":                map[string]any{"executable": m.some(2), "read_only": m.some(2), "read_write": []string{}},
+		"additional_read_only_paths":  m.some(3),
+		"additional_executable_paths": m.some(3), "additional_read_write_paths": m.some(2),
+	})
+	must(t, err)
+	return string(data)
+}
+
+// act is how an attempt is made for real; false where it has no meaning for what the target is.
+func (m *maze) act(attempt Attempt, path string, r *resolver) (platformtest.Act, bool) {
+	m.made++
+	end := r.resolve(path)
+	dir, program := end.exists && end.mode.IsDir(), filepath.Base(end.path) == "true"
+	switch {
+	case attempt == AttemptRead && dir:
+		return platformtest.Act{Verb: platformtest.List, Path: path}, true
+	case attempt == AttemptRead && end.exists:
+		return platformtest.Act{Verb: platformtest.Read, Path: path}, true
+	case attempt == AttemptWrite && dir:
+		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s/new-%d", path, m.made)}, true
+	case attempt == AttemptWrite && end.exists && !program: // programs have to stay what they are
+		return platformtest.Act{Verb: platformtest.Write, Path: path}, true
+	case attempt == AttemptWrite && !end.exists && isDir(r, filepath.Dir(end.path)):
+		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s-%d", path, m.made)}, true
+	case attempt == AttemptExecute && end.exists && program:
+		return platformtest.Act{Verb: platformtest.Execute, Path: path}, true
+	}
+	return platformtest.Act{}, false
+}
+
+func isDir(r *resolver, path string) bool {
+	target := r.resolve(path)
+	return target.exists && target.mode.IsDir()
+}
+
+// The model answers as the kernel does: for random settings and random targets, through symlinks and "..", what Explain says is what a
+// real attempt in a real sandbox comes to. SIDECAR_EXPLAIN_POLICIES makes it longer.
+func TestExplain_AgreesWithTheKernel(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	policies := 30
+	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
+		var err error
+		policies, err = strconv.Atoi(given)
+		must(t, err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 3))
+	t.Logf("seed %d", seed)
+	asked, allowed := 0, 0
+	var m *maze
+	for i := range policies {
+		if i%5 == 0 {
+			m = newMaze(t, random)
+		}
+		a, b := m.compare(t)
+		asked, allowed = asked+a, allowed+b
+	}
+	t.Logf("%d policies, %d attempts, %d of them allowed", policies, asked, allowed)
+	if allowed == 0 || allowed == asked {
+		t.Errorf("of %d attempts %d were allowed: this compares nothing", asked, allowed)
+	}
+}
+
+// compare makes attempts under one random policy.
+func (m *maze) compare(t *testing.T) (asked, allowed int) {
+	t.Helper()
+	block := m.settings(t)
+	s := &Snapshot{
+		host:  host{platform: "linux", home: filepath.Join(m.root, "home"), env: map[string]string{}},
+		files: osFiles, projectDir: filepath.Join(m.root, "home/project"),
+		user: []fileState{stateOf(t, filepath.Join(m.root, "home/.config/settings.json"), block)},
+	}
+	resolver := newResolver(osFiles)
+	var acts []platformtest.Act
+	var explained []Explanation
+	for range 80 {
+		attempt, path := Attempts()[m.random.IntN(3)], m.pick()
+		act, sensible := m.act(attempt, path, resolver)
+		if !sensible {
+			continue
+		}
+		x, err := s.Explain(KindTool, attempt, act.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acts, explained = append(acts, act), append(explained, x)
+	}
+	results := attemptAll(t, s, acts)
+	for i, result := range results {
+		x := explained[i]
+		if x.Allowed {
+			allowed++
+		}
+		refused := result.Refused() || result.Errno == unix.ELOOP ||
+			resolver.resolve(acts[i].Path).detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
+		if x.Allowed != result.OK() || !x.Allowed && !refused {
+			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason, result.Error, block)
+		}
+	}
+	return len(acts), allowed
+}
+
+// attemptAll makes the attempts in one session that starts under the snapshot's policy.
+func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) []platformtest.Result {
+	t.Helper()
+	p := platformtest.Policy(t, s.Compile(KindTool).Policy.Rules...)
+	backend := linux.Backend{}
+	results, enforcement := platformtest.Perform(t, backend, platformtest.Confined(t, backend, p, acts...))
+	if enforcement.Protections[platform.Filesystem].Status != platform.Enforced {
+		t.Fatalf("not confined: %+v", enforcement)
+	}
+	if len(results) != len(acts) {
+		t.Fatalf("%d results for %d acts", len(results), len(acts))
+	}
+	return results
+}

@@ -1,0 +1,146 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{
+		"/home/u/project/.git/hooks/": "", "/home/u/project/src/": "", "/home/u/.ssh/id": "", "/home/u/tools/bin/tool": "", "/home/u/link": "-> .ssh/id",
+		"/etc/passwd": "", "/usr/bin/ls": "", "/srv/data/x": "", "/proc/self": "-> 42", "/proc/42/mem": "", "/run/user/1000/bus": "",
+		"/dev/pts/3": "", "/dev/ptmx": "", "/sys/fs/cgroup/": "", "/home/u/loop": "-> loop", "/run/docker.sock": "", "/srv/missing/": "", userFile: "",
+	})
+	const on = `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/later"], "allowed_unix_sockets": ["/run/docker.sock", "abstract:x"]}`
+	tests := []struct {
+		user, project string
+		attempt       Attempt
+		target        string
+		want          string
+	}{
+		{on, "", AttemptRead, "/home/u/project/src", `yes "/home/u/project" is granted (read,write,execute) by projectDir (session) [projectDir]`},
+		{on, "", AttemptExecute, "~/tools/bin/tool", `yes "/home/u/tools" is granted (read,execute) by additional_executable_paths (` + userFile + `:1) [additional_executable_paths]`},
+		{on, "", AttemptWrite, "/home/u/tools/bin/tool", `no "/home/u/tools" is granted by additional_executable_paths (` + userFile + `:1), but not to write it [additional_read_write_paths=/home/u/tools/bin/tool]`},
+		{on, "", AttemptRead, "/home/u/link", `no no rule lets a session read "/home/u/.ssh/id" [additional_read_only_paths=/home/u/.ssh/id] think twice: that is SSH keys`},
+		{on, "", AttemptRead, "/srv/data/../data/x", `no no rule lets a session read "/srv/data/x" [additional_read_only_paths=/srv/data/x]`},
+		{on, "", AttemptWrite, "/srv/missing/deep/er", `no no rule lets a session write "/srv/missing/deep/er" [additional_read_write_paths=/srv/missing]`},
+		{on, "", AttemptRead, "/home/u/later/x", `no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` + userFile + `:1) counts for sessions that start once it exists`},
+		{on, "", AttemptWrite, "/home/u/new", `no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`},
+		{on, "", AttemptRead, "/proc/self/mem", `yes "/proc" is granted (read) by system_paths.read_only (built-in defaults) [system_paths.read_only] "/proc/self" is another file for each process`},
+		{on, "", AttemptWrite, "/proc/42/mem", `no "/proc" is granted by system_paths.read_only (built-in defaults), but not to write it [] what is in /proc belongs to single processes`},
+		{on, "", AttemptRead, "/run/user/1000/bus", `no no rule lets a session read "/run/user/1000/bus" [additional_read_only_paths=/run/user/1000/bus] a session has a runtime directory of its own, which XDG_RUNTIME_DIR names`},
+		{on, "", AttemptWrite, "/dev/pts/3", `no no rule lets a session write "/dev/pts/3" [additional_read_write_paths=/dev/pts/3] a session has terminals of its own`},
+		{on, "", AttemptWrite, "/sys/fs/cgroup", `no no rule lets a session write "/sys/fs/cgroup" [] no setting lets`},
+		{on, "", AttemptRead, "/home/u/loop", `no "/home/u/loop" leads nowhere: too many levels of symlinks []`},
+		{on, "", AttemptRead, "/usr/bin/absent", `yes "/usr/bin" is granted (read,execute) by system_paths.executable (built-in defaults) [system_paths.executable] there is no such file`},
+		{
+			`{"enabled": true, "protected_paths": [".git/hooks", "a"]}`, "", AttemptWrite, "/home/u/project/.git/hooks/pre-commit",
+			`no "/home/u/project/.git/hooks" stays as it is, although the directory around it can be written, by protected_paths (` + userFile + `:1) [protected_paths=["a"]] where the machine`,
+		},
+		{
+			`{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "", AttemptWrite, userFile,
+			`no "` + userFile + `" stays as it is, although the directory around it can be written, by settings files (built-in defaults) [] no setting lets`,
+		},
+		{on, "", AttemptConnectUnix, "/run/docker.sock", `yes the socket "/run/docker.sock" is granted by allowed_unix_sockets (` + userFile + `:1) [allowed_unix_sockets]`},
+		{on, "", AttemptConnectUnix, "/run/user/1000/bus", `no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] a socket that`},
+		{on, "", AttemptConnectUnix, "abstract:x", `yes the socket "abstract:x" is granted by`},
+		{on, "", AttemptConnectUnix, "abstract:y", `no no rule lets a session use the socket "abstract:y" [allowed_unix_sockets=abstract:y]`},
+		{on, "", AttemptConnect, "example.org:443", `yes the network is allowed by allow_network (built-in defaults) [allow_network]`},
+		{`{"enabled": true, "allow_network": false}`, "", AttemptBind, "localhost:80", `no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`},
+		{on, `{"allow_network": false}`, AttemptConnect, "x:1", `no the network is off by allow_network (` + projectFile + `:1) []`},
+		{on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool", `no no rule lets a session execute "/home/u/tools/bin/tool" [] your own settings grant it; the project's file ` + projectFile + ` takes it away`},
+		{on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock", `no no rule lets a session use the socket "/run/docker.sock" [] your own settings grant it; the project's file ` + projectFile + ` takes it away`},
+		{`{"enabled": true, "apply_to": "terminal"}`, "", AttemptWrite, "/", `yes a tool is not sandboxed, says apply_to (` + userFile + `:1) [apply_to]`},
+		{`{}`, "", AttemptConnect, "x", `yes a tool is not sandboxed, says enabled (built-in defaults) [enabled]`},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprintf("%s %s", test.attempt, test.target), func(t *testing.T) {
+			t.Parallel()
+			x, err := snapshotOf(t, f, test.user, test.project).Explain(KindTool, test.attempt, test.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, setting := "no", x.Key
+			if x.Allowed {
+				answer = "yes"
+			}
+			if x.Value != "" {
+				setting += "=" + x.Value
+			}
+			got := strings.TrimSpace(fmt.Sprintf("%s %s [%s] %s", answer, x.Reason, setting, x.Hint))
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+	for _, target := range []string{"", "relative", "~root", "/a\x00"} {
+		if x, err := snapshotOf(t, f, on, "").Explain(KindTool, AttemptRead, target); err == nil {
+			t.Errorf("%q is explained: %+v", target, x)
+		}
+	}
+	if _, err := ParseAttempt("delete"); err == nil || !strings.Contains(err.Error(), "connect_unix") {
+		t.Errorf("an attempt that does not exist: %v", err)
+	}
+}
+
+// What is suggested must work: with the setting it names, the same attempt is allowed.
+func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
+	t.Parallel()
+	f := inMemory(meetTree)
+	targets := []string{
+		"/home/u/.ssh/id", "/home/u/.ssh", "/home/u/.cache/link/id", "/home/u/tools/bin", "/usr/bin", "/etc/none", "/srv/a/b", "/home/u/project/out/id",
+		"/home/u/project/.git/hooks/x", "/home/u/project/b", "/home/u/bin", "/dev/null", "/run/user/1000/bus", "/tmp/x", "/", "/home", "/home/u/new",
+		"/proc/1/mem", "/home/u/project/loop", "/home/u/.config/zed/settings.json", "abstract:a",
+	}
+	var named atomic.Int64
+	forPairs(t, 15, func(user, _ string) {
+		s := snapshotOf(t, f, user, "")
+		for _, attempt := range Attempts() {
+			for _, target := range targets {
+				if strings.HasPrefix(target, abstractPrefix) && attempt != AttemptConnectUnix {
+					continue
+				}
+				x, err := s.Explain(KindTool, attempt, target)
+				if err != nil {
+					t.Error(err)
+				}
+				if x.Allowed || x.Key == "" {
+					continue
+				}
+				named.Add(1)
+				with := withSetting(t, user, x.Key, x.Value)
+				again, err := snapshotOf(t, f, with, "").Explain(KindTool, attempt, target)
+				if err != nil || !again.Allowed {
+					t.Errorf("%s %s: %s = %s does not help: %s (%s), %v\nuser %s\nwith %s", attempt, target, x.Key, x.Value, again.Reason, again.Hint, err, user, with)
+				}
+			}
+		}
+	})
+	if named.Load() == 0 {
+		t.Error("no setting was ever named")
+	}
+}
+
+// withSetting adds an entry to a list of a block, or sets a key that holds JSON.
+func withSetting(t *testing.T, block, key, value string) string {
+	t.Helper()
+	members := map[string]any{}
+	if err := json.Unmarshal([]byte(block), &members); err != nil {
+		t.Error(err)
+	}
+	if strings.HasPrefix(key, "additional_") || key == socketsKey {
+		list, _ := members[key].([]any)
+		members[key] = append(list, value)
+	} else {
+		members[key] = json.RawMessage(value)
+	}
+	data, err := json.Marshal(members)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,17 @@
+package settings
+
+import (
+	"os"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+)
+
+// TestMain lets this binary be the stage that confines itself, and the actor that it executes then.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "stage" {
+		os.Exit(linux.RunStage())
+	}
+	platformtest.Main(m, nil)
+}
