@@ -116,7 +116,7 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 	t.Parallel()
 	f := inMemory(meetTree)
 	var silent, wider atomic.Int64
-	forPairs(t, 1000, func(user, project string) {
+	forPairs(t, 500, func(user, project string) {
 		s := trusting(t, f, user, project)
 		g := s.glance()
 		alone := s.run(g, s.projectDir, leaveOut, nil)

@@ -50,7 +50,8 @@ func TestCompile_Paths(t *testing.T) {
 		},
 		{
 			name:   "each additional list grants its own access",
-			user:   `{"additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/.ssh"], "additional_read_write_paths": ["$CACHE/pip"]}`,
+			user:   `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/.ssh"], "additional_read_write_paths": ["$CACHE/pip"]}`,
+			says:   []string{`"~/.ssh" lets sessions read SSH keys`},
 			access: map[string]string{"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read", "/home/u/.cache/pip/x": "read,write,execute"},
 		},
 		{
@@ -60,7 +61,7 @@ func TestCompile_Paths(t *testing.T) {
 		},
 		{
 			name:   "a grant covers the real path of a symlink",
-			user:   `{"additional_executable_paths": ["~/bin"]}`,
+			user:   `{"enabled": true, "additional_executable_paths": ["~/bin"]}`,
 			access: map[string]string{"/home/u/tools/bin/go": "read,execute", "/home/u/bin": "none"},
 		},
 		{
@@ -92,7 +93,7 @@ func TestCompile_Paths(t *testing.T) {
 		},
 		{
 			name:   "quotes and newlines in names are legal",
-			user:   `{"additional_read_only_paths": ["~/a \"b\"\nc"]}`,
+			user:   `{"enabled": true, "additional_read_only_paths": ["~/a \"b\"\nc"]}`,
 			access: map[string]string{"/home/u/a \"b\"\nc/x": "read"},
 		},
 		{
@@ -120,7 +121,7 @@ func TestCompile_Paths(t *testing.T) {
 		},
 		{
 			name:   "an empty category denies all of it and leaves the others",
-			user:   `{"system_paths": {"executable": []}}`,
+			user:   `{"enabled": true, "system_paths": {"executable": []}}`,
 			access: map[string]string{"/usr/bin/ls": "none", "/etc/passwd": "read", "/usr/share/x": "read"},
 		},
 		{

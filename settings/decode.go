@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -28,7 +30,10 @@ type document struct {
 	problems []Diagnostic
 }
 
-var platformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
+var (
+	platformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
+	platformNames  = slices.Collect(maps.Values(platformBlocks))
+)
 
 // decode reads one settings file. The second result is not nil where nothing could be read at all. Problems inside the block are
 // the document's: the key or the element they name does not count, and the rest does.
@@ -61,13 +66,33 @@ func decode(data []byte, platform string) (*document, *Diagnostic) {
 	}
 	d.block(root, "")
 	for _, member := range root.Members {
-		if block := platformBlocks[platform]; memberName(member) == block {
-			if inner := d.object(member.Value, block); inner != nil {
-				d.block(inner, block+".")
+		name := memberName(member)
+		switch inner := member.Value; {
+		case name == platformBlocks[platform]:
+			if object := d.object(inner, name); object != nil {
+				d.block(object, name+".")
 			}
+		case slices.Contains(platformNames, name):
+			d.otherPlatform(member)
 		}
 	}
 	return d.document, nil
+}
+
+// otherPlatform looks for mistakes in the block of a platform that this is not: the same file is often used on several machines, and the
+// mistake would show on the other one only.
+func (d *decoder) otherPlatform(member hujson.ObjectMember) {
+	name := memberName(member)
+	object, ok := member.Value.Value.(*hujson.Object)
+	if !ok {
+		return // another program's business, as long as it is not ours here
+	}
+	aside := &decoder{document: &document{where: map[string]span{}}, lines: d.lines}
+	aside.block(object, name+".")
+	d.problems = append(d.problems, aside.problems...)
+	if name == platformBlocks["windows"] && len(aside.where) > 0 {
+		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts", platformBlocks["linux"])
+	}
 }
 
 // syntaxError takes position and cause out of a parser's error. hujson gives the position only as text; this is the one place

@@ -18,6 +18,7 @@ type evaluation struct {
 	// projectFile is the file whose relative paths start at the project; "" where there is none.
 	projectFile string
 	guarded     []string // what no session may write
+	sensitive   *treasures
 
 	policy     policy.Policy
 	git        gitRepository
@@ -89,11 +90,12 @@ type glance struct {
 	*resolver
 	guarded   []string
 	forbidden []place
+	sensitive *treasures
 }
 
 func (s *Snapshot) glance() *glance {
 	r := newResolver(s.files)
-	return &glance{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r)}
+	return &glance{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: treasuresOf(r, s.host.home)}
 }
 
 // attribute marks the remarks that hold for this project alone, so that whoever shows them for several projects can tell them apart, and
@@ -118,7 +120,7 @@ func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic
 // for the judgement of symlinks all the same, because sessions of other projects can move them.
 func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evaluation) *evaluation {
 	e := &evaluation{
-		host: s.host, resolver: g.resolver, guarded: g.guarded, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+		host: s.host, resolver: g.resolver, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
 	states := s.user
 	if s.project != nil && how != leaveOut {
@@ -152,6 +154,7 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 	e.protection()
 	e.rest()
 	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard()...))
+	e.remark()
 	e.diagnostics = sortDiagnostics(e.diagnostics)
 	return e
 }

@@ -210,7 +210,7 @@ func (x *explainer) notGranted(a attemptKind) {
 		}
 		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", quote(rule.Path), rule.Origin, a.verb)
 	}
-	switch what := x.sensitivity(x.end.path); {
+	switch what := x.sensitive.hold(x.end.path); {
 	case x.takenAway(a.access):
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", x.projectFile)
@@ -224,7 +224,7 @@ func (x *explainer) notGranted(a attemptKind) {
 	case !x.end.exists:
 		// A grant of what does not exist opens nothing, so the nearest directory that does has to be granted.
 		x.Value = x.nearestDir()
-		if x.sensitivity(x.Value) != "" || x.Value == "/" || x.undoes(x.Value) != "" {
+		if x.sensitive.hold(x.Value) != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
 		}

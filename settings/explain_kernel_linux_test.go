@@ -62,13 +62,6 @@ func newMaze(t *testing.T, random *rand.Rand) *maze {
 	return m
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (m *maze) dir(t *testing.T, path string) string {
 	t.Helper()
 	must(t, os.Mkdir(path, 0o700))

@@ -143,3 +143,10 @@ func said(c Compiled, file string) string {
 	}
 	return out.String()
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

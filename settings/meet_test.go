@@ -246,7 +246,7 @@ func forPairs(t *testing.T, count int, check func(user, project string)) {
 func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
 	t.Parallel()
 	f := inMemory(meetTree)
-	forPairs(t, pairs(t, 5000), func(user, project string) { checkMeet(t, f, user, project) })
+	forPairs(t, pairs(t, 3000), func(user, project string) { checkMeet(t, f, user, project) })
 }
 
 // The tree in memory stands for a real one.

@@ -51,50 +51,69 @@ var sensitivePlaces = []sensitivePlace{
 	{"Library/Application Support/Firefox", "a browser's cookies and passwords"},
 }
 
-// sensitivity says what a grant of path lets sessions get at; "" where it is nothing that is known to matter. Whether something exists
-// counts only for what lies below path: a grant of ~/.ssh is one of keys also before there are any.
-func (e *evaluation) sensitivity(path string) string {
-	if e.host.home == "" {
-		return ""
+// harmlessNames are files in such places that hold nothing secret and are often needed.
+var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx", "trustdb.gpg"}
+
+// treasures are the sensitive places as they are now: real paths, with what each holds, and whether it is there.
+type treasures struct {
+	home string // real; "" where it is not known
+	all  []treasure
+}
+
+type treasure struct {
+	path, holds string
+	exists      bool
+}
+
+func treasuresOf(r *resolver, home string) *treasures {
+	if home == "" {
+		return &treasures{}
 	}
-	home := e.resolver.resolve(e.host.home).path
+	found := &treasures{home: r.resolve(home).path}
+	for _, known := range sensitivePlaces {
+		target := r.resolve(filepath.Join(found.home, known.path))
+		found.all = append(found.all, treasure{path: target.path, holds: known.holds, exists: target.exists})
+	}
+	return found
+}
+
+// hold says what a grant of path lets sessions get at; "" where it is nothing that is known to matter. Whether something exists counts
+// only for what lies below path: a grant of ~/.ssh is one of keys also before there are any.
+func (p *treasures) hold(path string) string {
 	switch {
-	case path == home:
-		return "your home directory" + e.below(home, path, ", with ")
-	case policy.Contains(path, home):
-		return "your home directory and much more" + e.below(home, path, ", with ")
+	case p.home == "":
+		return ""
+	case path == p.home:
+		return "your home directory" + p.below(path, ", with ")
+	case policy.Contains(path, p.home):
+		return "your home directory and much more" + p.below(path, ", with ")
 	}
-	for _, place := range sensitivePlaces {
-		if policy.Contains(e.real(home, place), path) {
-			return place.holds
+	for _, known := range p.all {
+		if policy.Contains(known.path, path) && !slices.Contains(harmlessNames, filepath.Base(path)) {
+			return known.holds
 		}
 	}
-	return e.below(home, path, "")
+	return p.below(path, "")
 }
 
 // below lists what is there of the sensitive places below path, after a prefix; "" where nothing is.
-func (e *evaluation) below(home, path, prefix string) string {
+func (p *treasures) below(path, prefix string) string {
 	var holds []string
-	for _, place := range sensitivePlaces {
-		real := e.real(home, place)
-		if policy.Contains(path, real) && e.resolver.resolve(real).exists && !slices.Contains(holds, place.holds) {
-			holds = append(holds, place.holds)
+	for _, known := range p.all {
+		if known.exists && policy.Contains(path, known.path) && !slices.Contains(holds, known.holds) {
+			holds = append(holds, known.holds)
 		}
 	}
 	const most = 3
 	if len(holds) > most {
 		holds = append(holds[:most], "more")
 	}
-	if len(holds) == 0 {
-		return ""
-	}
 	last := len(holds) - 1
-	if last == 0 {
+	switch last {
+	case -1:
+		return ""
+	case 0:
 		return prefix + holds[0]
 	}
 	return prefix + strings.Join(holds[:last], ", ") + " and " + holds[last]
-}
-
-func (e *evaluation) real(home string, place sensitivePlace) string {
-	return e.resolver.resolve(filepath.Join(home, place.path)).path
 }

@@ -277,7 +277,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 func TestSnapshot_RemarksOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.write(d.user, `{"terminal": {"sandbox": {"typo": 1, "additional_read_only_paths": ["relative"]}}}`)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, "additional_read_only_paths": ["relative"]}}}`)
 	d.open(nil)
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 2 {
 		t.Errorf("diagnostics: %v", got)

@@ -1,0 +1,110 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// remark says what counts but probably not as meant: grants of more than it seems, and keys that contradict each other. An untrusted
+// project's file cannot grant anything, so only the layers that count as they are written are looked at.
+func (e *evaluation) remark() {
+	e.remarkSwitches()
+	for _, g := range e.granted {
+		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
+			continue
+		}
+		if what := e.sensitive.hold(g.path); what != "" {
+			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s lets sessions %s %s", quote(g.text), verbs(g.access), what)
+		}
+		e.remarkWider(g)
+		e.remarkProtected(g)
+	}
+	e.remarkSockets()
+}
+
+func (e *evaluation) remarkSwitches() {
+	set := func(key string) (origin, bool) {
+		from, ok := e.user.from[key]
+		return from, ok
+	}
+	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == ApplyToNeither {
+		e.report(from.file, from.at, SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
+	}
+	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
+		// One remark, where the first key stands of the file that counts most.
+		key := ""
+		for _, l := range leaves {
+			from, ok := set(l.key)
+			if ok && (key == "" || later(from, e.user.from[key])) {
+				key = l.key
+			}
+		}
+		from := e.user.from[key]
+		e.report(from.file, from.at, SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
+	}
+	if from, ok := set("process_tracking"); ok && e.host.platform != "darwin" {
+		e.report(from.file, from.at, SeverityInfo, "process_tracking", "has an effect on macOS only")
+	}
+}
+
+// later orders origins: the one that stands first in its file.
+func later(a, b origin) bool {
+	return a.file == b.file && (a.at.line < b.at.line || a.at.line == b.at.line && a.at.column < b.at.column)
+}
+
+// remarkWider finds a grant that gives writing where this one does not: whoever wrote this one may think that it keeps something as it is.
+func (e *evaluation) remarkWider(g grant) {
+	if g.access.Has(policy.Write) {
+		return
+	}
+	var widest grant
+	for _, other := range e.granted {
+		if other.access.Has(policy.Write) && !other.private && policy.Contains(other.path, g.path) && len(other.path) >= len(widest.path) {
+			widest = other
+		}
+	}
+	if widest.path != "" {
+		e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s can be written all the same: %s is granted (%s) by %s",
+			quote(g.text), quote(widest.path), widest.access, widest.origin)
+	}
+}
+
+// remarkProtected finds a grant for writing of what protected_paths keeps as it is.
+func (e *evaluation) remarkProtected(g grant) {
+	if !g.access.Has(policy.Write) {
+		return
+	}
+	if protected, ok := e.policy.ProtectedAt(g.path); ok {
+		e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
+			quote(g.text), quote(protected.Path), protected.Origin)
+	}
+}
+
+func (e *evaluation) remarkSockets() {
+	for _, s := range e.sockets {
+		file, at := s.origin.File, s.at
+		for _, name := range variablesIn(s.text) {
+			if !e.policy.Environment.Allows(name) {
+				e.report(file, at, SeverityWarning, socketsKey,
+					"sessions do not get the variable %s, so programs will not find the socket: allowed_env_vars leaves it out", name)
+			}
+		}
+		if !e.policy.Network.Allowed {
+			e.report(file, at, SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network", quote(s.text))
+		}
+	}
+}
+
+// variablesIn lists the variables that an entry names.
+func variablesIn(text string) []string {
+	var names []string
+	for part := range strings.SplitSeq(text, "$") {
+		part = strings.TrimPrefix(part, "{")
+		if name := part[:nameLength(part)]; name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
