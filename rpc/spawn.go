@@ -68,6 +68,9 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	}
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
+	if err := compiled.MakeDirs(); err != nil {
+		compiled.Warnings = append(compiled.Warnings, err.Error())
+	}
 	request.Policy = compiled.Policy
 	session, err := s.options.Spawner.Start(ctx, request)
 	return session, compiled, err

@@ -100,16 +100,25 @@ func (b *asker) grants() {
 		}
 		b.add(g.origin.Key, g.text, g.at, "%s", b.opened(g))
 	}
-	if !b.projects(toolchainsKey) {
-		return
-	}
-	for i, name := range b.e.user.values.Toolchains {
-		if list := sets[name]; len(list) > 0 {
-			var parts []string
-			for _, g := range list {
-				parts = append(parts, fmt.Sprintf("%s %s", verbs(g.access), quote(g.path)))
+	for _, c := range b.e.toolchains {
+		if c.origin.File != b.e.projectFile {
+			continue
+		}
+		var parts []string
+		for _, g := range sets[c.name] {
+			parts = append(parts, fmt.Sprintf("may %s %s", verbs(g.access), quote(g.path)))
+		}
+		var names []string
+		for _, v := range c.variables {
+			if !b.alone.policy.Environment.Allows(v.name) {
+				names = append(names, v.name)
 			}
-			b.add(toolchainsKey, name, b.e.user.from[toolchainsKey].element(i), "sessions may %s", strings.Join(parts, ", "))
+		}
+		if len(names) > 0 {
+			parts = append(parts, "get your variables "+strings.Join(names, ", "))
+		}
+		if len(parts) > 0 {
+			b.add(toolchainsKey, c.name, c.at, "sessions %s", strings.Join(parts, ", "))
 		}
 	}
 }

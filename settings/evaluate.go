@@ -29,6 +29,10 @@ type evaluation struct {
 	asked      []grant  // what an untrusted project's file grants, for its own part
 	sockets    []socket // what the policy's sockets were made of
 
+	toolchains    []chosen
+	create        []string   // directories that a session needs and cannot make
+	variablesFrom []Variable // the variables that arrive, by what lets them
+
 	merged      Sandbox
 	origins     map[string]string
 	diagnostics []FileDiagnostic
@@ -146,6 +150,7 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 	for key, from := range e.user.from {
 		e.origins[key] = from.file
 	}
+	e.chooseToolchains()
 	e.paths()
 	e.kinds()
 	e.network()

@@ -155,7 +155,9 @@ func (x *explainer) path() {
 // for the sessions that start now.
 func (x *explainer) rule(p *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range p.Rules {
-		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.path) && x.resolver.resolve(rule.Path).exists &&
+		// The caches of toolchains are made before a session starts.
+		exists := x.resolver.resolve(rule.Path).exists || slices.Contains(x.create, rule.Path)
+		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.path) && exists &&
 			(!found || len(rule.Path) > len(best.Path)) {
 			best, found = rule, true
 		}

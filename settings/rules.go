@@ -28,7 +28,8 @@ func (e *evaluation) paths() {
 	for i, c := range categories {
 		user[i] = e.grantsOf(&e.user, c)
 	}
-	for _, g := range slices.Concat(append(user, granted)...) {
+	tools := e.toolchainGrants()
+	for _, g := range slices.Concat(append(user, granted, tools)...) {
 		if g.access.Has(policy.Write) && !g.private {
 			e.writable.add(g.path, policy.Write)
 		}
@@ -45,6 +46,7 @@ func (e *evaluation) paths() {
 		}
 		granted = append(granted, list...)
 	}
+	granted = append(granted, e.refuseMovable(tools)...)
 	e.granted = granted
 	e.policy.Rules = e.mergeRules(granted)
 	e.guardOutsideGit()

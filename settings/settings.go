@@ -33,7 +33,7 @@ type Sandbox struct {
 	// else makes git run commands, .zed, .vscode, .idea, .envrc, .nvim.lua, .exrc, .mcp.json, .gitmodules; [] protects nothing. Paths that
 	// do not exist are watched. Relative ones are relative to the project.
 	ProtectedPaths []string `json:"protected_paths"`
-	// Toolchains are named sets of well-known paths and variables: go, rust, node, python, java, ruby, …
+	// Toolchains are named sets of well-known paths and variables: go, rust, node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
 	// OnUnavailable says what happens where the machine cannot enforce the sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`

@@ -28,13 +28,23 @@ type Compiled struct {
 	Diagnostics []FileDiagnostic
 	// Warnings are for the user's eyes when a session starts.
 	Warnings []string
+	// Variables are the entries of Policy.Environment.Allowed with where each comes from.
+	Variables []Variable
+
+	create []string // see MakeDirs
 }
 
 // Compile resolves every path as it is now and returns what a session of that kind may do. The policy of a kind that is not
 // restricted is filled in all the same.
 func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
-	return Compiled{Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind)}
+	compiled := Compiled{
+		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind), Variables: e.variablesFrom,
+	}
+	if compiled.Policy.Restricted {
+		compiled.create = e.create
+	}
+	return compiled
 }
 
 // policyFor completes the policy by what depends on the kind.

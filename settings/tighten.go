@@ -2,11 +2,10 @@ package settings
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
-
-const toolchainsKey = "toolchains"
 
 // kinds combines enabled and apply_to.
 func (e *evaluation) kinds() {
@@ -57,10 +56,24 @@ func (e *evaluation) variables() {
 		}
 		allowed = both
 	}
-	if allowed == nil {
-		allowed = []string{}
+	for i, pattern := range allowed {
+		origin := from
+		// The line of the entry itself, where the list is a file's and not the outcome of two.
+		if source := e.user.from[key]; !e.projectSets(key) && source.file != "" {
+			i = slices.Index(e.user.values.AllowedEnvVars, pattern)
+			origin = source.policy(key, source.element(i))
+		}
+		e.variablesFrom = append(e.variablesFrom, Variable{Pattern: pattern, Origin: origin})
 	}
-	e.policy.Environment = policy.Environment{Allowed: allowed, Origin: from}
+	for _, v := range e.toolchainVariables() {
+		if !slices.Contains(allowed, v.Pattern) {
+			allowed = append(allowed, v.Pattern)
+			e.variablesFrom = append(e.variablesFrom, v)
+		}
+	}
+	slices.Sort(allowed)
+	slices.SortStableFunc(e.variablesFrom, func(a, b Variable) int { return strings.Compare(a.Pattern, b.Pattern) })
+	e.policy.Environment = policy.Environment{Allowed: append([]string{}, allowed...), Origin: from}
 }
 
 func (e *evaluation) unixSockets() {
@@ -115,16 +128,6 @@ func (e *evaluation) rest() {
 			e.merged.OnUnavailable = new(OnUnavailableRefuse)
 			e.fromProject("on_unavailable")
 		}
-	}
-	for _, layer := range []*settings{&e.user, e.project} {
-		if layer != nil && len(layer.values.Toolchains) > 0 {
-			from := layer.from[toolchainsKey]
-			e.report(from.file, from.at, SeverityWarning, toolchainsKey, "has no effect in this version; grant the paths and variables themselves")
-		}
-	}
-	if e.projectSets(toolchainsKey) {
-		e.merged.Toolchains = intersect(e.merged.Toolchains, e.project.values.Toolchains)
-		e.fromProject(toolchainsKey)
 	}
 	e.merged = e.merged.clone()
 }

@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"tests/victim":          {},
 	"tests/stopwatch":       {},
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/toolchains":      {"rpc/protocol", "tests/harness"},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim": {},
 	"tests/sockets":         {"rpc/protocol", "tests/harness"},
@@ -62,6 +63,7 @@ var testsOfMayImport = map[string][]string{
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},
+	"settings":               {"platform"},
 }
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"

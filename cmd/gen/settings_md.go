@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
 //go:embed text/settings.md
@@ -52,6 +54,30 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 		if enum != nil {
 			w.values(enum)
 		}
+		if key == "toolchains" {
+			w.toolchains()
+		}
 	}
 	return nil
+}
+
+// toolchains writes what each named set is made of.
+func (w *markdown) toolchains() {
+	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session starts. A variable in the\n" +
+		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that a build outside will\n" +
+		"use. What runs without being built, and what holds tokens, cannot be written.\n\n")
+	for _, t := range settings.Toolchains() {
+		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | --- |\n", t.Name, t.About)
+		for _, p := range t.Places {
+			moved, system := "", "all"
+			if p.Variable != "" && !strings.HasPrefix(p.Path, "$") {
+				moved = "`" + p.Variable + "`"
+			}
+			if p.Platform != "" {
+				system = map[string]string{"linux": "Linux", "darwin": "macOS"}[p.Platform]
+			}
+			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path, moved, strings.Join(p.Access.Names(), ", "), system, p.Why)
+		}
+		w.printf("\nVariables: `%s`.\n\n", strings.Join(t.Variables, "`, `"))
+	}
 }

@@ -31,6 +31,9 @@ func execute(args []string) error {
 		return fmt.Errorf("read settings: %s:%d:%d: %s: tools are refused until it is mended", file.File, file.Line, file.Column, file.Message)
 	}
 	compiled := snapshot.Compile(kind)
+	if err := compiled.MakeDirs(); err != nil {
+		compiled.Warnings = append(compiled.Warnings, err.Error())
+	}
 	for _, warning := range compiled.Warnings {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}

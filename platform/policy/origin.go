@@ -10,6 +10,10 @@ type Origin struct {
 	Key string `json:"key"`
 	// Line is 1-based; 0 where the origin is not a file.
 	Line int `json:"line,omitempty"`
+	// Entry is the entry of a list where one entry makes several rules: the name of a toolchain.
+	Entry string `json:"entry,omitempty"`
+	// Reason says what a rule is for where the user has not written it; "" elsewhere.
+	Reason string `json:"reason,omitempty"`
 }
 
 // The places a rule can come from that are not files.
@@ -22,8 +26,11 @@ const (
 	OriginSession = "session"
 )
 
-// String renders the origin as "key (file:line)".
+// String renders the origin as "key (file:line)", or "key: entry (file:line)".
 func (o Origin) String() string {
+	if o.Entry != "" {
+		o.Key += ": " + o.Entry
+	}
 	if o.Line > 0 {
 		return fmt.Sprintf("%s (%s:%d)", o.Key, o.File, o.Line)
 	}

@@ -1,0 +1,222 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+const toolchainsKey = "toolchains"
+
+// Toolchain describes a named set for people and for the schema.
+type Toolchain struct {
+	// Name is what stands in the setting.
+	Name string
+	// About is one sentence.
+	About string
+	// Places say what is granted, one line each, per platform.
+	Places []ToolchainPlace
+	// Variables are the names that arrive.
+	Variables []string
+}
+
+// ToolchainPlace is one line of a toolchain's grants.
+type ToolchainPlace struct {
+	// Path is as in a settings file: "~/.cargo/bin", or "$CARGO_HOME/bin" where there is no other place.
+	Path string
+	// Variable moves it; "" where none does.
+	Variable string
+	// Access is what sessions may do there.
+	Access policy.Access
+	// Platform is the only one that has it; "" for every one.
+	Platform string
+	// Why says what is there.
+	Why string
+}
+
+// Toolchains lists the named sets.
+func Toolchains() []Toolchain {
+	var list []Toolchain
+	for _, t := range toolchains {
+		described := Toolchain{Name: t.name, About: t.about}
+		for _, p := range t.places {
+			described.Places = append(described.Places, ToolchainPlace{
+				Path: filepath.Join(p.root(), p.below), Variable: p.variable, Access: p.access, Platform: p.on, Why: p.why,
+			})
+		}
+		for _, v := range t.variables {
+			described.Variables = append(described.Variables, v.name)
+		}
+		list = append(list, described)
+	}
+	return list
+}
+
+func (p toolchainPlace) root() string {
+	if p.at == "" {
+		return "$" + p.variable
+	}
+	return p.at
+}
+
+func findToolchain(name string) (toolchain, bool) {
+	i := slices.IndexFunc(toolchains, func(t toolchain) bool { return t.name == name })
+	if i < 0 {
+		return toolchain{}, false
+	}
+	return toolchains[i], true
+}
+
+// chosen is a toolchain that a layer names, with where it does.
+type chosen struct {
+	toolchain
+	origin policy.Origin
+	at     position
+}
+
+// toolchainsOf returns the toolchains that a layer names, each once, with a remark on a name that is none.
+func (e *evaluation) toolchainsOf(s *settings) []chosen {
+	from, ok := s.from[toolchainsKey]
+	if !ok {
+		return nil
+	}
+	var list []chosen
+	for i, name := range s.values.Toolchains {
+		t, known := findToolchain(name)
+		if !known {
+			e.unknownToolchain(from, i, name)
+			continue
+		}
+		if !slices.ContainsFunc(list, func(c chosen) bool { return c.name == name }) {
+			at := from.element(i)
+			origin := from.policy(toolchainsKey, at)
+			origin.Entry = name
+			list = append(list, chosen{toolchain: t, origin: origin, at: at})
+		}
+	}
+	return list
+}
+
+func (e *evaluation) unknownToolchain(from origin, i int, name string) {
+	var names []string
+	for _, t := range toolchains {
+		names = append(names, t.name)
+	}
+	hint := "known are " + strings.Join(names, ", ")
+	if close := nearest(name, names); close != "" {
+		hint = fmt.Sprintf("did you mean %q?", close)
+	}
+	e.report(from.file, from.element(i), SeverityError, toolchainsKey, "%s: no such toolchain, %s", quote(name), hint)
+}
+
+// chooseToolchains decides which toolchains count: an untrusted project can only drop some.
+func (e *evaluation) chooseToolchains() {
+	e.toolchains = e.toolchainsOf(&e.user)
+	if !e.projectSets(toolchainsKey) {
+		return
+	}
+	asked := e.toolchainsOf(e.project)
+	e.toolchains = slices.DeleteFunc(e.toolchains, func(c chosen) bool {
+		return !slices.ContainsFunc(asked, func(other chosen) bool { return other.name == c.name })
+	})
+	names := []string{}
+	for _, c := range e.toolchains {
+		names = append(names, c.name)
+	}
+	e.merged.Toolchains = names
+	e.fromProject(toolchainsKey)
+}
+
+// toolchainGrants resolves what the toolchains grant. What is not there is left out without a word: nobody has every tool.
+func (e *evaluation) toolchainGrants() []grant {
+	var list []grant
+	for _, c := range e.toolchains {
+		for _, p := range c.places {
+			if p.on != "" && p.on != e.host.platform {
+				continue
+			}
+			for _, dir := range e.placeDirs(c, p) {
+				target := e.resolver.resolve(filepath.Join(dir, p.below))
+				if target.err != nil || !target.exists && !p.create {
+					continue
+				}
+				origin := c.origin
+				origin.Reason = p.why
+				if !target.exists {
+					e.create = append(e.create, target.path)
+				}
+				list = append(list, grant{
+					text: c.name, path: target.path, access: p.access, origin: origin, at: c.at, links: target.links,
+				})
+			}
+		}
+	}
+	return list
+}
+
+// placeDirs are the directories that a place is in, as the environment says, or else as is usual.
+func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
+	if p.variable == "" || e.host.env[p.variable] == "" {
+		if dir, err := e.host.expand(p.at, ""); err == nil {
+			return []string{dir}
+		}
+		return nil
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(e.host.env[p.variable]) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		// Variables are set by programs, and programs err: nobody asked for the whole home directory.
+		real := e.resolver.resolve(filepath.Join(dir, p.below)).path
+		why := e.sensitive.hold(real)
+		if why != "" {
+			why = "that is " + why
+		} else if p.access.Has(policy.Write) {
+			why = e.undoes(real)
+		}
+		if why != "" {
+			e.report(c.origin.File, c.at, SeverityWarning, toolchainsKey, "%s: the variable %s is %s: not granted, because %s",
+				quote(c.name), p.variable, quote(dir), why)
+			continue
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// toolchainVariables are the names that arrive because of the toolchains, each with what asks for it.
+func (e *evaluation) toolchainVariables() []Variable {
+	var list []Variable
+	for _, c := range e.toolchains {
+		for _, v := range c.variables {
+			origin := c.origin
+			origin.Reason = v.why
+			list = append(list, Variable{Pattern: v.name, Origin: origin})
+		}
+	}
+	return list
+}
+
+// Variable is an entry of the list of variables that arrive, with where it comes from.
+type Variable struct {
+	Pattern string
+	Origin  policy.Origin
+}
+
+// MakeDirs makes the caches of toolchains that are not there yet. A session could not make them itself: only what exists when it starts can be
+// granted. It is called right before a restricted session starts, and goes on after an error.
+func (c *Compiled) MakeDirs() error {
+	var problems []error
+	for _, dir := range c.create {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}

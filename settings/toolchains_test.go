@@ -1,0 +1,170 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
+	t.Parallel()
+	secret := regexp.MustCompile(`(?i)token|secret|passw|credential|_key$|auth`)
+	needed := []string{"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix"}
+	for _, name := range needed {
+		if _, ok := findToolchain(name); !ok {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	// What holds tokens may be read only where nothing runs without it, and never be written.
+	excepted := []string{"~/.nuget/NuGet"}
+	for _, platform := range []string{"linux", "darwin"} {
+		r := newResolver(inMemory(nil))
+		places := treasuresOf(r, "/home/u")
+		for i := range places.all {
+			places.all[i].exists = true
+		}
+		h := host{platform: platform, home: "/home/u"}
+		for _, chain := range toolchains {
+			if chain.about == "" || !strings.HasSuffix(chain.about, ".") {
+				t.Errorf("%s: about %q", chain.name, chain.about)
+			}
+			for _, p := range chain.places {
+				if p.why == "" || p.access == 0 || p.at == "" && p.variable == "" || p.on != "" && p.on != "linux" && p.on != "darwin" {
+					t.Errorf("%s: incomplete: %+v", chain.name, p)
+				}
+				if p.create && !p.access.Has(policy.Write) {
+					t.Errorf("%s: %s is made and cannot be written", chain.name, p.at)
+				}
+				path, err := h.expand(filepath.Join(p.at, p.below), "")
+				if p.at == "" {
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %s: %v", chain.name, p.at, err)
+				}
+				if what := places.hold(path); what != "" && (p.access.Has(policy.Write) || !slices.Contains(excepted, p.at)) {
+					t.Errorf("%s: %s is %s", chain.name, path, what)
+				}
+				// Programs that run outside without having been built are not to be replaced from inside.
+				if p.access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" || path == "/home/u/go") {
+					t.Errorf("%s: %s can be written", chain.name, path)
+				}
+			}
+			for _, v := range chain.variables {
+				if err := checkPattern(v.name); err != nil || strings.Contains(v.name, "*") || v.why == "" {
+					t.Errorf("%s: %q: %v, why %q", chain.name, v.name, err, v.why)
+				}
+				if policy.IsHook(v.name) || secret.MatchString(v.name) {
+					t.Errorf("%s: the variable %s runs code or holds a secret", chain.name, v.name)
+				}
+			}
+			// Whoever moves a place by a variable must be able to tell the tools inside.
+			for _, p := range chain.places {
+				if p.variable != "" && !slices.ContainsFunc(chain.variables, func(v toolchainVariable) bool { return v.name == p.variable }) {
+					t.Errorf("%s: the variable %s moves a place and does not arrive", chain.name, p.variable)
+				}
+			}
+		}
+	}
+}
+
+func TestToolchains_GrantWhatIsThere(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{
+		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "", "/home/u/.cargo/registry/": "",
+		"/home/u/.rustup/": "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "", "/home/u/.ssh/id": "",
+	})
+	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], "allowed_env_vars": ["PATH", "GOPATH"]}`
+	s := snapshotOf(t, f, user, "")
+	s.host.env["GOROOT"], s.host.env["GOMODCACHE"], s.host.env["GOBIN"], s.host.env["GOCACHE"] = "/opt/go", "/data/mod:relative", "/home", "off"
+	s.host.env["CCACHE_DIR"] = "/proc/x"
+	c := s.Compile(KindTool)
+	for path, want := range map[string]string{
+		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute", "/home/u/go": "none",
+		"/data/mod/x": "read,write,execute", "/home/u/.cargo/bin/cargo": "read,execute", "/home/u/.cargo/credentials.toml": "none",
+		"/home/u/.cargo/registry/x": "read,write,execute", "/home/u/.cargo/git": "read,write,execute", "/home/u/.ssh/id": "none",
+		"/home/u/.cache/go-build": "none", // the variable says off
+	} {
+		if got := accessOf(c, path); got != want {
+			t.Errorf("%s: granted %s, want %s", path, got, want)
+		}
+	}
+	for _, name := range []string{"PATH", "GOPATH", "GOROOT", "CARGO_HOME"} {
+		if !c.Policy.Environment.Allows(name) {
+			t.Errorf("%s does not arrive", name)
+		}
+	}
+	if !slices.IsSorted(c.Policy.Environment.Allowed) || len(c.Variables) != len(c.Policy.Environment.Allowed) {
+		t.Errorf("variables: %q from %v", c.Policy.Environment.Allowed, c.Variables)
+	}
+	for _, want := range []string{
+		`"go": the variable GOBIN is "/home": not granted, because that is your home directory and much more`,
+		`"c": the variable CCACHE_DIR is "/proc/x": not granted, because a session that writes there changes orders to the kernel`, `"gp": no such toolchain, did you mean "go"?`,
+	} {
+		if !strings.Contains(said(c, userFile), want) {
+			t.Errorf("diagnostics lack %s:\n%s", want, said(c, userFile))
+		}
+	}
+	i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == "/home/u/.rustup" })
+	if got := c.Policy.Rules[i].Origin; got.String() != "toolchains: rust ("+userFile+":1)" || got.Reason != "toolchains" {
+		t.Errorf("origin: %+v", got)
+	}
+	if c := snapshotOf(t, f, `{"enabled": true, "toolchains": ["cobol"]}`, "").Compile(KindTool); !strings.Contains(said(c, userFile), "known are go, rust") {
+		t.Errorf("diagnostics:\n%s", said(c, userFile))
+	}
+}
+
+func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{"/home/u/go/pkg/": "", "/home/u/.rustup/": "", "/home/u/project/": ""})
+	s := snapshotOf(t, f, `{"enabled": true, "toolchains": ["go"]}`, `{"toolchains": ["rust"]}`)
+	c := s.Compile(KindTool)
+	if accessOf(c, "/home/u/go/pkg") != "none" || accessOf(c, "/home/u/.rustup") != "none" || c.Policy.Environment.Allows("GOROOT") {
+		t.Errorf("rules: %v, variables: %q", c.Policy.Rules, c.Policy.Environment.Allowed)
+	}
+	if got := s.Merged().Toolchains; got == nil || len(got) != 0 {
+		t.Errorf("merged: %q", got)
+	}
+	asks := describeAsks(s.Project().Asks)
+	if !strings.HasPrefix(asks, `toolchains rust: sessions may read and execute "/home/u/.rustup", may read, write and execute "/home/u/.cargo/registry"`) ||
+		!strings.Contains(asks, "get your variables RUSTUP_TOOLCHAIN") {
+		t.Errorf("asks: %s", asks)
+	}
+	if c := trusting(t, f, `{"enabled": true}`, `{"toolchains": ["rust"]}`).Compile(KindTool); accessOf(c, "/home/u/.rustup") != "read,execute" {
+		t.Errorf("a trusted project's toolchain grants %s", accessOf(c, "/home/u/.rustup"))
+	}
+}
+
+func TestToolchains_MakeTheirCaches(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "toolchains": ["go", "c"]}}}`)
+	d.open(nil)
+	cache := filepath.Join(d.home, ".cache/go-build")
+	terminal := d.store.Snapshot("").Compile(KindTerminal)
+	must(t, terminal.MakeDirs())
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("an unrestricted session needs no directories made")
+	}
+	tool := d.store.Snapshot("").Compile(KindTool)
+	must(t, tool.MakeDirs())
+	info, err := os.Stat(cache)
+	must(t, err)
+	if !info.IsDir() || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if x, err := d.store.Snapshot("").Explain(KindTool, AttemptWrite, cache+"/x"); err != nil || !x.Allowed || x.Key != toolchainsKey {
+		t.Errorf("explained: %+v, %v", x, err)
+	}
+	must(t, os.RemoveAll(filepath.Join(d.home, ".cache")))
+	d.write(filepath.Join(d.home, ".cache"), "a file")
+	tool = d.store.Snapshot("").Compile(KindTool)
+	if err := tool.MakeDirs(); err == nil || !strings.Contains(err.Error(), "make directory of a toolchain") {
+		t.Errorf("in the way of a file: %v", err)
+	}
+}
