@@ -56,6 +56,9 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	store, err := settings.Open(settings.Options{
 		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
+		OnNotice: func(text string) {
+			notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: protocol.LogWarning, Message: text})
+		},
 	})
 	if err != nil {
 		return protocol.InitializeResult{}, nil, fmt.Errorf("open settings: %w", err)

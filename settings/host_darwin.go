@@ -28,3 +28,23 @@ func private(info fs.FileInfo) error {
 	}
 	return nil
 }
+
+// deafFileSystem names the file system of a directory where kqueue does not hear of every change; else "".
+func deafFileSystem(dir string) string {
+	var stat syscall.Statfs_t
+	if syscall.Statfs(dir, &stat) != nil {
+		return ""
+	}
+	var name []byte
+	for _, c := range stat.Fstypename {
+		if c == 0 {
+			break
+		}
+		name = append(name, byte(c))
+	}
+	switch kind := string(name); kind {
+	case "nfs", "smbfs", "afpfs", "webdav", "macfuse", "osxfuse", "fusefs":
+		return kind
+	}
+	return ""
+}

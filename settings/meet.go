@@ -72,17 +72,6 @@ func hasPrefixPattern(list []string, prefix string) bool {
 	})
 }
 
-// intersect keeps what is in both lists, in the order of the first.
-func intersect(a, b []string) []string {
-	kept := []string{}
-	for _, s := range a {
-		if slices.Contains(b, s) {
-			kept = append(kept, s)
-		}
-	}
-	return kept
-}
-
 // strictestKinds is what two layers restrict together. What a project's layer does not say about itself it inherits.
 func strictestKinds(user Sandbox, project *Sandbox) kinds {
 	restricted := restrictedKinds(*user.Enabled, *user.ApplyTo)

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -36,6 +34,8 @@ type Options struct {
 	// OnChange is called after settings files changed, from a goroutine of the store, one call at a time. It may call Snapshot but
 	// not Close. May be nil.
 	OnChange func(Change)
+	// OnNotice is called with a sentence for the user's log, from a goroutine of the store: that files are polled and why. May be nil.
+	OnNotice func(string)
 }
 
 // Change tells which settings files have other content than before, or became readable or unreadable.
@@ -65,10 +65,10 @@ type Store struct {
 // Open reads the user's settings and starts to watch them. A file that cannot be read is a diagnostic of the snapshots; an error
 // means that the options make no sense. The store must be closed.
 func Open(options Options) (*Store, error) {
-	return open(options, fsnotify.NewWatcher)
+	return open(options, watching{newSystemWatcher, deafFileSystem})
 }
 
-func open(options Options, newWatcher func() (*fsnotify.Watcher, error)) (*Store, error) {
+func open(options Options, with watching) (*Store, error) {
 	if options.UserPath != "" && !filepath.IsAbs(options.UserPath) {
 		return nil, fmt.Errorf("open settings: user settings path %q: not absolute", options.UserPath)
 	}
@@ -105,7 +105,7 @@ func open(options Options, newWatcher func() (*fsnotify.Watcher, error)) (*Store
 	}
 	stopped := make(chan struct{})
 	s.stop = sync.OnceFunc(func() { close(stopped) })
-	s.done.Go(func() { s.watch(stopped, newWatcher) })
+	s.done.Go(func() { s.watch(stopped, with) })
 	return s, nil
 }
 

@@ -56,12 +56,11 @@ func (e *evaluation) variables() {
 		}
 		allowed = both
 	}
-	for i, pattern := range allowed {
+	for _, pattern := range allowed {
 		origin := from
 		// The line of the entry itself, where the list is a file's and not the outcome of two.
 		if source := e.user.from[key]; !e.projectSets(key) && source.file != "" {
-			i = slices.Index(e.user.values.AllowedEnvVars, pattern)
-			origin = source.policy(key, source.element(i))
+			origin = source.policy(key, source.element(slices.Index(e.user.values.AllowedEnvVars, pattern)))
 		}
 		e.variablesFrom = append(e.variablesFrom, Variable{Pattern: pattern, Origin: origin})
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -21,10 +22,35 @@ const (
 	pollInterval = 2 * time.Second
 )
 
+// watcher is what the store needs of fsnotify; tests put others in its place.
+type watcher interface {
+	Add(dir string) error
+	Remove(dir string) error
+	Close() error
+	// told returns where events and errors arrive. Both are closed by Close.
+	told() (<-chan fsnotify.Event, <-chan error)
+}
+
+// watching is how the store hears of changes.
+type watching struct {
+	newWatcher func() (watcher, error)
+	// deaf names the kind of file system of a directory where that does not tell of every change; else it returns "".
+	deaf func(dir string) string
+}
+
+type systemWatcher struct{ *fsnotify.Watcher }
+
+func (w systemWatcher) told() (<-chan fsnotify.Event, <-chan error) { return w.Events, w.Errors }
+
+func newSystemWatcher() (watcher, error) {
+	w, err := fsnotify.NewWatcher()
+	return systemWatcher{w}, err
+}
+
 // watch is the store's goroutine: it keeps the watches on the files and reports changes until stopped is closed.
-func (s *Store) watch(stopped <-chan struct{}, newWatcher func() (*fsnotify.Watcher, error)) {
-	w := &watch{store: s, poked: make(chan struct{}, 1), armed: map[string]bool{}}
-	watcher, err := newWatcher()
+func (s *Store) watch(stopped <-chan struct{}, with watching) {
+	w := &watch{store: s, deaf: with.deaf, poked: make(chan struct{}, 1), armed: map[string]bool{}}
+	watcher, err := with.newWatcher()
 	if err != nil {
 		w.fallBack(err)
 	} else {
@@ -47,10 +73,11 @@ func (s *Store) watch(stopped <-chan struct{}, newWatcher func() (*fsnotify.Watc
 
 type watch struct {
 	store   *Store
-	watcher *fsnotify.Watcher // nil: polling only
-	poll    *time.Ticker      // nil: not polling
-	poked   chan struct{}     // something relevant happened
-	armed   map[string]bool   // watched directories
+	deaf    func(dir string) string
+	watcher watcher         // nil: polling only
+	poll    *time.Ticker    // nil: not polling
+	poked   chan struct{}   // something relevant happened
+	armed   map[string]bool // watched directories
 	// names are the paths whose events matter. Read by the pump.
 	names atomic.Pointer[map[string]bool]
 }
@@ -115,6 +142,9 @@ func (w *watch) arm() {
 			switch err := w.watcher.Add(dir); {
 			case err == nil:
 				w.armed[dir] = true
+				if kind := w.deaf(dir); kind != "" {
+					w.fallBack(deafError{dir, kind})
+				}
 			case !missing(err):
 				w.fallBack(err)
 			}
@@ -125,19 +155,34 @@ func (w *watch) arm() {
 	}
 }
 
-// fallBack polls, beside what watches there are.
+// deafError is why a watch is not enough.
+type deafError struct{ dir, kind string }
+
+func (e deafError) Error() string {
+	return fmt.Sprintf("%s is on a file system (%s) that does not tell of changes made by other machines", e.dir, e.kind)
+}
+
+// fallBack polls, beside what watches there are, and says so.
 func (w *watch) fallBack(err error) {
 	if w.poll != nil {
 		return
 	}
-	w.store.log.Warn("settings: cannot watch: polling instead; on Linux fs.inotify.max_user_watches or max_user_instances may be used up",
-		"error", err, "interval", pollInterval)
+	hint := ""
+	var deaf deafError
+	if !errors.As(err, &deaf) {
+		hint = "; on Linux fs.inotify.max_user_watches or max_user_instances may be used up"
+	}
+	message := fmt.Sprintf("settings files are looked at every %s, because they cannot be watched: %v%s", pollInterval, err, hint)
+	w.store.log.Warn("settings: " + message)
+	if w.store.options.OnNotice != nil {
+		w.store.options.OnNotice(message)
+	}
 	w.poll = time.NewTicker(pollInterval)
 }
 
 // pump drains the watcher until it is closed.
 func (w *watch) pump() {
-	events, failures := w.watcher.Events, w.watcher.Errors
+	events, failures := w.watcher.told()
 	for events != nil {
 		select {
 		case event, ok := <-events:

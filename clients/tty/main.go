@@ -21,15 +21,16 @@ import (
 func main() {
 	sidecar := flag.String("sidecar", "bin/sandbox-sidecar", "path of the sidecar")
 	project := flag.String("project", ".", "project directory")
+	watching := flag.Bool("watch", false, "open no shell, but show what an editor is told while settings are edited")
 	flag.Parse()
-	status, err := run(*sidecar, *project)
+	status, err := run(*sidecar, *project, *watching)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tty: %v\n", err)
 	}
 	os.Exit(status)
 }
 
-func run(sidecar, project string) (int, error) {
+func run(sidecar, project string, watching bool) (int, error) {
 	if err := os.Chdir(project); err != nil {
 		return 1, err
 	}
@@ -45,9 +46,12 @@ func run(sidecar, project string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	settings, granted, err := demoSettings(os.Getenv("PATH"))
-	if err != nil {
-		return 1, err
+	options := &protocol.InitializationOptions{}
+	var granted []string
+	if !watching { // which is about the user's own settings
+		if options.Settings, granted, err = demoSettings(os.Getenv("PATH")); err != nil {
+			return 1, err
+		}
 	}
 	ctx := context.Background()
 	pid := os.Getpid()
@@ -55,14 +59,16 @@ func run(sidecar, project string) (int, error) {
 		ProcessID: &pid, ClientInfo: &protocol.ClientInfo{Name: "tty"},
 		WorkspaceFolders:      []protocol.WorkspaceFolder{{Path: cwd}},
 		Capabilities:          protocol.ClientCapabilities{FlowControl: true},
-		InitializationOptions: &protocol.InitializationOptions{Settings: settings},
+		InitializationOptions: options,
 	})
 	if err != nil {
 		return 1, errors.Join(err, conn.HangUp())
 	}
 	_ = client.Notify(conn, protocol.Initialized, protocol.Empty{})
 	var status int
-	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+	if watching {
+		status, err = watch(ctx, conn, cwd)
+	} else if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
 		introduce(hello, cwd, granted)
 		status, err = interact(ctx, conn, cwd)
 	} else {

@@ -219,11 +219,17 @@ func Alive(pid int) bool {
 // Eventually waits for a condition to come true, and fails the test where it does not.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
+	if !Within(condition) {
+		t.Fatalf("waited in vain: %s", what)
 	}
+}
+
+// Within reports whether a condition comes true before patience ends.
+func Within(condition func() bool) bool {
+	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }

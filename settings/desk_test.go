@@ -1,0 +1,116 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// desk is a home directory with a store on it.
+type desk struct {
+	t       *testing.T
+	home    string
+	user    string // the user's Zed file
+	own     string // the user's own file
+	project string
+	changes chan Change
+	store   *Store
+}
+
+const (
+	enabled  = `{"terminal": {"sandbox": {"enabled": true}}}`
+	disabled = `{"terminal": {"sandbox": {"enabled": false}}}`
+)
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{
+		t: t, home: home, changes: make(chan Change, 100), project: filepath.Join(home, "project"),
+		user: filepath.Join(home, ".config/zed/settings.json"), own: filepath.Join(home, ".config/sandbox-sidecar/settings.json"),
+	}
+}
+
+func (d *desk) write(path, content string) {
+	d.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// save replaces the file as editors do.
+func (d *desk) save(path, content string) {
+	d.t.Helper()
+	d.write(path+".tmp", content)
+	d.must(os.Rename(path+".tmp", path))
+}
+
+func (d *desk) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) open(change func(*Options)) *Store {
+	d.t.Helper()
+	return d.openWatching(change, watching{newSystemWatcher, deafFileSystem})
+}
+
+func (d *desk) openWith(change func(*Options), newWatcher func() (watcher, error)) {
+	d.t.Helper()
+	d.openWatching(change, watching{newWatcher, deafFileSystem})
+}
+
+func (d *desk) openWatching(change func(*Options), with watching) *Store {
+	d.t.Helper()
+	options := Options{Home: d.home, Platform: "linux", OnChange: func(c Change) { d.changes <- c }}
+	if change != nil {
+		change(&options)
+	}
+	store, err := open(options, with)
+	d.must(err)
+	d.t.Cleanup(func() { store.Close() })
+	d.store = store
+	return store
+}
+
+// await waits until a change of the file has been told.
+func (d *desk) await(file string) {
+	d.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case c := <-d.changes:
+			if slices.Contains(c.Files, file) {
+				return
+			}
+		case <-deadline:
+			d.t.Fatalf("no change of %s was told", file)
+		}
+	}
+}
+
+// armed waits until the watches on what the store knows by now are in place: the round that arms them runs on the goroutine that
+// answers the poke, so a change made by the test itself is told only after it.
+func (d *desk) armed() {
+	d.t.Helper()
+	marker := filepath.Join(d.home, ".config/zed/armed.json")
+	d.store.mu.Lock()
+	source := newSource(marker, "linux")
+	d.store.sources[marker] = source
+	d.store.dirty[marker] = true
+	d.store.mu.Unlock()
+	d.store.poke()
+	d.await(marker)
+}
+
+func (d *desk) enabled() bool { return *d.store.Snapshot("").Merged().Enabled }

@@ -1,0 +1,194 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, disabled)
+	// Without any notification: the snapshot itself has to look.
+	d.openWith(nil, func() (watcher, error) { return nil, syscall.EMFILE })
+	for i := range 50 {
+		content := []string{enabled, disabled}[i%2]
+		if i%3 == 0 {
+			d.write(d.user, content)
+		} else {
+			d.save(d.user, content)
+		}
+		if d.enabled() != (content == enabled) {
+			t.Fatalf("save %d is not seen", i)
+		}
+	}
+	project := filepath.Join(d.project, ".zed/settings.json")
+	if !*d.store.Snapshot(d.project).Merged().AllowNetwork {
+		t.Fatal("network is off without a project file")
+	}
+	d.write(project, `{"terminal": {"sandbox": {"allow_network": false}}}`)
+	if *d.store.Snapshot(d.project).Merged().AllowNetwork {
+		t.Error("a new project file is not seen")
+	}
+}
+
+func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
+	t.Parallel()
+	breakages := map[string]struct {
+		breakFile func(d *desk)
+		says      string
+	}{
+		"syntax":    {func(d *desk) { d.write(d.user, "{\n  oops") }, "2:3: error: not valid JSON"},
+		"UTF-8":     {func(d *desk) { d.write(d.user, "{\"a\": \"\xff\"}") }, "1:8: error: not valid UTF-8"},
+		"array":     {func(d *desk) { d.write(d.user, "[]") }, "expected an object"},
+		"FIFO":      {func(d *desk) { d.must(os.Remove(d.user)); d.must(syscall.Mkfifo(d.user, 0o644)) }, "not a regular file"},
+		"directory": {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Mkdir(d.user, 0o755)) }, "not a regular file"},
+		"huge":      {func(d *desk) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
+		"deep":      {func(d *desk) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
+		"dangling":  {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("nowhere", d.user)) }, "symlink to a file that does not exist"},
+		"loop":      {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("settings.json", d.user)) }, "cannot read"},
+		"device":    {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("/dev/zero", d.user)) }, "not a regular file"},
+	}
+	for name, breakage := range breakages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.write(d.user, enabled)
+			d.open(nil)
+			if !d.enabled() {
+				t.Fatal("not enabled")
+			}
+			breakage.breakFile(d)
+			s := d.store.Snapshot("")
+			if !*s.Merged().Enabled {
+				t.Error("the last good content is lost")
+			}
+			if got := s.DiagnosticsOf(d.user); len(got) != 1 || !strings.Contains(got[0].String(), breakage.says) {
+				t.Errorf("diagnostics %v, want %q", got, breakage.says)
+			}
+			if got := strings.Join(s.Compile(KindTool).Warnings, "\n"); !strings.Contains(got, "last good content counts") {
+				t.Errorf("warnings: %s", got)
+			}
+			if _, unreadable := s.Unreadable(); unreadable {
+				t.Error("counts as never readable")
+			}
+			d.must(os.RemoveAll(d.user))
+			d.write(d.user, disabled)
+			if s := d.store.Snapshot(""); *s.Merged().Enabled || len(s.Diagnostics()) != 0 {
+				t.Errorf("the repaired file does not count: %v", s.Diagnostics())
+			}
+
+			// The same file at start-up: nobody knows what it asks for.
+			d.must(os.Remove(d.user))
+			d.write(d.user, enabled)
+			breakage.breakFile(d)
+			fresh := newDesk(t)
+			fresh.home, fresh.user = d.home, d.user
+			s = fresh.open(nil).Snapshot("")
+			if got, unreadable := s.Unreadable(); !unreadable || got.File != d.user || !strings.Contains(got.Message+got.String(), breakage.says) {
+				t.Errorf("unreadable %t: %v", unreadable, got)
+			}
+		})
+	}
+}
+
+func TestSnapshot_RemarksOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, "additional_read_only_paths": ["relative"]}}}`)
+	d.open(nil)
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 2 {
+		t.Errorf("diagnostics: %v", got)
+	}
+	d.write(d.user, "{")
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || !strings.Contains(got[0].Message, "not valid JSON") {
+		t.Errorf("diagnostics of the broken file: %v", got)
+	}
+	d.write(d.user, "{}")
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 0 {
+		t.Errorf("diagnostics of the repaired file: %v", got)
+	}
+}
+
+func TestSnapshot_FileWithoutPermission(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	d := newDesk(t)
+	d.write(d.user, enabled)
+	d.open(nil)
+	d.must(os.Chmod(d.user, 0))
+	s := d.store.Snapshot("")
+	if !*s.Merged().Enabled || len(s.Diagnostics()) != 1 || !strings.Contains(s.Diagnostics()[0].Message, "permission denied") {
+		t.Errorf("enabled %t, diagnostics %v", *s.Merged().Enabled, s.Diagnostics())
+	}
+}
+
+func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, enabled)
+	d.open(nil)
+	d.must(os.Remove(d.user))
+	if d.enabled() {
+		t.Error("the deleted file still counts")
+	}
+	if s := d.store.Snapshot(""); len(s.Diagnostics()) != 0 {
+		t.Errorf("diagnostics: %v", s.Diagnostics())
+	}
+}
+
+func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
+	t.Parallel()
+	for name, gap := range map[string]func(d *desk){
+		"moved away": func(d *desk) { d.must(os.Rename(d.user, d.user+"~")) },
+		"truncated":  func(d *desk) { d.must(os.Truncate(d.user, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.write(d.user, enabled)
+			// In the bubble time stands still while files are read and written, however slow the machine is.
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(d.user, "linux")
+				source.refresh()
+				gap(d)
+				time.AfterFunc(settleTime/2, func() { d.write(d.user, enabled+" ") })
+				if !source.refresh() || source.state.good == nil || source.state.good.values.Enabled == nil {
+					t.Error("the settings were gone for a moment")
+				}
+				gap(d)
+				if !source.refresh() || source.state.good != nil && len(source.state.good.where) > 0 {
+					t.Error("a file that stays away or empty still counts")
+				}
+			})
+		})
+	}
+}
+
+func TestSnapshot_UnchangedFilesAreNotReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, enabled)
+	old := time.Now().Add(-time.Hour)
+	d.must(os.Chtimes(d.user, old, old))
+	source := newSource(d.user, "linux")
+	source.refresh()
+	// The change time cannot be set back, so the clock of the test is: an hour-old file is not racy.
+	source.racy = false
+	before := source.state.good
+	if source.refresh() || source.state.good != before {
+		t.Error("an unchanged file counts as changed")
+	}
+	d.save(d.user, disabled)
+	d.must(os.Chtimes(d.user, old, old))
+	if !source.refresh() {
+		t.Error("another file with the same times is not seen")
+	}
+}
