@@ -62,7 +62,9 @@ const (
 func (s *Snapshot) evaluate() *evaluation {
 	g := s.glance()
 	everywhere := s.run(g, "", leaveOut, nil)
+	everywhere.remarkSecrets()
 	if s.projectDir == "" {
+		everywhere.diagnostics = sortDiagnostics(everywhere.diagnostics)
 		return everywhere
 	}
 	e := s.run(g, s.projectDir, leaveOut, nil)

@@ -1,0 +1,108 @@
+package settings
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// startupFiles are what shells read when they start, relative to the home directory. Sessions may read most of them, or their shells
+// would not be the user's; whatever they assign, sessions learn.
+var startupFiles = []string{
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile",
+	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish", ".config/nushell/env.nu",
+	".kshrc", ".tcshrc", ".cshrc", ".login",
+}
+
+const (
+	// maxStartupFile bounds what is read of one start-up file. Long ones are a few hundred lines.
+	maxStartupFile = 1 << 20
+	// maxSecrets bounds the remarks on one file: somebody who keeps more there has understood after these.
+	maxSecrets = 20
+)
+
+var (
+	// assignment finds NAME=VALUE as Bourne shells write it, NAME VALUE after fish's set and csh's setenv, and nushell's $env.NAME = VALUE.
+	assignment = regexp.MustCompile(`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
+		`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`)
+	secretName = regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`)
+	// secretValue knows the forms by which services mark their own secrets, and passwords in addresses.
+	secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
+		`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`)
+)
+
+// remarkSecrets warns of start-up files that sessions may read and that assign what looks like a secret. It names file, line and variable,
+// and never the value.
+func (e *evaluation) remarkSecrets() {
+	if e.host.home == "" || e.restricted == (kinds{}) {
+		return
+	}
+	for _, name := range startupFiles {
+		file := filepath.Join(e.host.home, name)
+		target := e.resolver.resolve(file)
+		if !target.exists || !target.mode.IsRegular() {
+			continue
+		}
+		rule, readable := e.policy.Find(policy.Read, target.path)
+		if !readable {
+			continue
+		}
+		data, err := e.resolver.files.readFile(target.path)
+		if err != nil || len(data) > maxStartupFile {
+			continue
+		}
+		for _, found := range secretsIn(string(data)) {
+			e.report(file, found.at, SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
+				" keep it in a file that no setting grants, or in a password manager", found.name, rule.Origin)
+		}
+	}
+}
+
+type secret struct {
+	name string
+	at   position
+}
+
+// secretsIn finds assignments of literal values whose name or form says that they are secret.
+func secretsIn(text string) []secret {
+	var list []secret
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if plain := strings.TrimSpace(line); strings.HasPrefix(plain, "#") || strings.HasPrefix(plain, "alias ") {
+			continue
+		}
+		for _, m := range assignment.FindAllStringSubmatchIndex(line, -1) {
+			name, start := "", 0
+			for group := 1; group <= 3; group++ {
+				if from := m[2*group]; from >= 0 {
+					name, start = line[from:m[2*group+1]], from
+				}
+			}
+			if looksSecret(name, line[m[8]:m[9]]) {
+				list = append(list, secret{name: name, at: position{number, start + 1}})
+			}
+			if len(list) == maxSecrets {
+				return list
+			}
+		}
+	}
+	return list
+}
+
+// looksSecret judges an assignment. What is computed, refers to another variable or names a file is no secret itself.
+func looksSecret(name, value string) bool {
+	literal := strings.HasPrefix(value, "'")
+	value = strings.Trim(value, `"'`)
+	if !literal && strings.ContainsAny(value, "$`") || strings.HasPrefix(value, "(") {
+		return false
+	}
+	if secretValue.MatchString(value) {
+		return true
+	}
+	const least = 6 // shorter ones are numbers, yes and no
+	path := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./")
+	return secretName.MatchString(name) && len(value) >= least && !path
+}
