@@ -62,32 +62,6 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	return PolicyResult(compiled), nil
 }
 
-// PolicyResult is a compiled policy as policy/get answers it.
-func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
-	p := &compiled.Policy
-	out := protocol.Policy{
-		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{}, PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
-		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
-		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
-	}
-	for _, rule := range p.Rules {
-		out.Rules = append(out.Rules, protocol.PolicyRule{
-			Path: rule.Path, Access: rule.Access.Names(), Guarded: rule.Guarded.Names(), Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
-		})
-	}
-	for _, socket := range p.UnixSockets {
-		name := socket.Path
-		if name == "" {
-			name = "abstract:" + socket.Abstract
-		}
-		out.UnixSockets = append(out.UnixSockets, name)
-	}
-	for _, protected := range p.Protected {
-		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)
-	}
-	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out}
-}
-
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult, error) {
 	if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return protocol.PolicyExplainResult{}, err
@@ -105,18 +79,4 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
 	return ExplainResult(x), nil
-}
-
-// ExplainResult is an explanation as policy/explain answers it.
-func ExplainResult(x settings.Explanation) protocol.PolicyExplainResult {
-	result := protocol.PolicyExplainResult{
-		Allowed: x.Allowed, Target: x.Target, Reason: x.Reason, Setting: x.Key, Value: x.Value, Hint: x.Hint,
-	}
-	if x.Rule != nil {
-		from := x.Rule.Origin
-		result.Rule = &protocol.PolicyRule{
-			Path: x.Rule.Path, Access: x.Rule.Access.Names(), Setting: from.Key, File: from.File, Line: from.Line,
-		}
-	}
-	return result
 }

@@ -28,6 +28,8 @@ type Compiled struct {
 	Diagnostics []FileDiagnostic
 	// Warnings are for the user's eyes when a session starts.
 	Warnings []string
+	// Switches are the keys of a single value that decide about the policy, each with the value that counts.
+	Switches []Switch
 	// Variables are the entries of Policy.Environment.Allowed with where each comes from.
 	Variables []Variable
 
@@ -40,6 +42,7 @@ func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
 	compiled := Compiled{
 		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind), Variables: e.variablesFrom,
+		Switches: e.switches(kind),
 	}
 	if compiled.Policy.Restricted {
 		compiled.create = e.create

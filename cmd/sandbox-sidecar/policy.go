@@ -3,15 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// printPolicy prints what a session may do, and where each permission comes from.
+// printPolicy prints what a session may do, and where each line comes from.
 func printPolicy(args []string) error {
 	flags := newFlags("policy", "policy [flags]")
 	project := addProjectFlags(flags, settings.KindTerminal)
@@ -30,46 +32,88 @@ func printPolicy(args []string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	p := result.Policy
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	if !p.Restricted {
-		fmt.Fprintf(out, "a %s in %q is not sandboxed (settings enabled and apply_to); if it were:\n\n", kind, p.Project)
-	}
-	for _, rule := range p.Rules {
-		origin := rule.Setting
-		if rule.Line > 0 {
-			origin = fmt.Sprintf("%s (%s:%d)", rule.Setting, rule.File, rule.Line)
-		}
-		fmt.Fprintf(out, "%s\t%q\t%s\n", strings.Join(rule.Access, ","), rule.Path, origin)
-	}
-	fmt.Fprintf(out, "\nnetwork\t%s\n", allowed(p.AllowNetwork))
-	if p.PrivateTerminals {
-		fmt.Fprint(out, "terminals\tits own\n")
-	}
-	fmt.Fprintf(out, "unix sockets\t%s\n", listed(p.UnixSockets))
-	fmt.Fprintf(out, "variables\t%s\n", listed(p.AllowedEnvVars))
-	fmt.Fprintf(out, "protected\t%s\n", listed(p.ProtectedPaths))
-	fmt.Fprintf(out, "if unavailable\t%s\n", p.OnUnavailable)
-	fmt.Fprintf(out, "policy id\t%s\n", result.PolicyID)
-	if err := out.Flush(); err != nil {
+	if err := describePolicy(os.Stdout, string(kind), result, snapshot.Project()); err != nil {
 		return err
 	}
-	for _, d := range p.Diagnostics {
+	for _, d := range result.Policy.Diagnostics {
 		fmt.Fprintf(os.Stderr, "%s:%d:%d: %s: %s\n", d.File, d.Line, d.Column, d.Severity, d.Message)
 	}
 	return nil
 }
 
-func allowed(yes bool) string {
-	if yes {
-		return "allowed"
+// describePolicy writes a line for each permission, and behind it where it comes from.
+func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) error {
+	p := result.Policy
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "a %s in %q, policy %s\n", kind, p.Project, result.PolicyID)
+	if !p.Restricted {
+		fmt.Fprint(out, "is not sandboxed; if it were:\n")
 	}
-	return "off"
+	switch {
+	case !project.Exists:
+	case project.Trusted:
+		fmt.Fprintf(out, "the project's settings are trusted: %s\n", project.File)
+	case len(project.Asks) > 0:
+		fmt.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n", project.File)
+	}
+	fmt.Fprint(out, "\nfiles\n")
+	for _, rule := range p.Rules {
+		origin := from(rule.Setting, protocol.PolicyOrigin{File: rule.File, Line: rule.Line, Entry: rule.Entry, Reason: rule.Reason})
+		if len(rule.Guarded) > 0 {
+			origin += fmt.Sprintf(", %s only where protected paths are enforced", strings.Join(rule.Guarded, ","))
+		}
+		fmt.Fprintf(out, "  %s\t%q\t%s\n", strings.Join(rule.Access, ","), rule.Path, origin)
+	}
+	if p.PrivateRuntimeDir {
+		fmt.Fprint(out, "  read,write,execute\ta runtime directory of its own\tsystem_paths.read_write (built-in defaults)\n")
+	}
+	if p.PrivateTerminals {
+		fmt.Fprint(out, "  read,write\tterminals of its own\tsystem_paths.read_write (built-in defaults)\n")
+	}
+	for _, section := range []struct {
+		title string
+		has   func(key string) bool
+	}{
+		{"protected", func(key string) bool { return key == "protected_paths" || key == "settings files" }},
+		{"variables", func(key string) bool { return key == "allowed_env_vars" }},
+		{"unix sockets", func(key string) bool { return key == "allowed_unix_sockets" }},
+	} {
+		fmt.Fprintf(out, "\n%s\n", section.title)
+		none := true
+		for _, o := range p.Origins {
+			if section.has(o.Key) {
+				fmt.Fprintf(out, "  %q\t%s\n", o.Value, from(o.Key, o))
+				none = false
+			}
+		}
+		if none {
+			fmt.Fprint(out, "  none\n")
+		}
+	}
+	fmt.Fprint(out, "\nswitches\n")
+	for _, o := range p.Origins {
+		switch o.Key {
+		case "enabled", "apply_to", "allow_network", "on_unavailable", "on_denied":
+			fmt.Fprintf(out, "  %s\t%s\t%s\n", o.Key, o.Value, from("", o))
+		}
+	}
+	return out.Flush()
 }
 
-func listed(list []string) string {
-	if len(list) == 0 {
-		return "none"
+// from says where a line comes from: "key: entry (file:line), reason".
+func from(key string, o protocol.PolicyOrigin) string {
+	text := o.File
+	if o.Line > 0 {
+		text = fmt.Sprintf("%s:%d", o.File, o.Line)
 	}
-	return strings.Join(list, " ")
+	switch {
+	case o.Entry != "":
+		text = fmt.Sprintf("toolchains: %s (%s)", o.Entry, text)
+	case key != "":
+		text = fmt.Sprintf("%s (%s)", key, text)
+	}
+	if o.Reason != "" {
+		text += ", " + o.Reason
+	}
+	return text
 }

@@ -68,6 +68,25 @@ type Policy struct {
 	OnUnavailable    string           `json:"onUnavailable"`
 	OnDenied         string           `json:"onDenied"`
 	Diagnostics      []FileDiagnostic `json:"diagnostics"`
+	// Origins say for everything but the rules, which carry their own, where it comes from: each switch, variable, socket and protected
+	// path.
+	Origins []PolicyOrigin `json:"origins"`
+}
+
+// PolicyOrigin says where one value of a policy comes from.
+type PolicyOrigin struct {
+	// Key is the settings key.
+	Key string `json:"key"`
+	// Value is the entry of a list, or the key's value as JSON.
+	Value string `json:"value"`
+	// File is where it stands.
+	File string `json:"file"`
+	// Line is 1-based; absent where the origin is not a file.
+	Line int `json:"line,omitempty"`
+	// Entry is the toolchain that asks for it.
+	Entry string `json:"entry,omitempty"`
+	// Reason says what it is for, where the user has not written it.
+	Reason string `json:"reason,omitempty"`
 }
 
 // PolicyRule grants or protects a path.
@@ -84,6 +103,10 @@ type PolicyRule struct {
 	File string `json:"file"`
 	// Line is 1-based; absent where the origin is not a file.
 	Line int `json:"line,omitempty"`
+	// Entry is the toolchain that asks for it.
+	Entry string `json:"entry,omitempty"`
+	// Reason says what is there, where the user has not written it.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Access is something a session may try.

@@ -443,6 +443,27 @@ export interface Policy {
   onUnavailable: string;
   onDenied: string;
   diagnostics: FileDiagnostic[];
+  /**
+   * `origins` say for everything but the rules, which carry their own, where it comes from: each switch,
+   * variable, socket and protected path.
+   */
+  origins: PolicyOrigin[];
+}
+
+/** `PolicyOrigin` says where one value of a policy comes from. */
+export interface PolicyOrigin {
+  /** The settings key. */
+  key: string;
+  /** The entry of a list, or the key's value as JSON. */
+  value: string;
+  /** Where it stands. */
+  file: string;
+  /** 1-based; absent where the origin is not a file. */
+  line?: number;
+  /** The toolchain that asks for it. */
+  entry?: string;
+  /** `reason` says what it is for, where the user has not written it. */
+  reason?: string;
 }
 
 /** `PolicyRule` grants or protects a path. */
@@ -462,6 +483,10 @@ export interface PolicyRule {
   file: string;
   /** 1-based; absent where the origin is not a file. */
   line?: number;
+  /** The toolchain that asks for it. */
+  entry?: string;
+  /** `reason` says what is there, where the user has not written it. */
+  reason?: string;
 }
 
 /** `PolicyExplainParams` name an access. */

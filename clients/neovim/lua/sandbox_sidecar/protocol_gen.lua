@@ -266,6 +266,16 @@
 ---@field onUnavailable string
 ---@field onDenied string
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
+---@field origins sandbox_sidecar.PolicyOrigin[] `origins` say for everything but the rules, which carry their own, where it comes from: each switch, variable, socket and protected path.
+
+---`PolicyOrigin` says where one value of a policy comes from.
+---@class (exact) sandbox_sidecar.PolicyOrigin
+---@field key string The settings key.
+---@field value string The entry of a list, or the key's value as JSON.
+---@field file string Where it stands.
+---@field line? integer 1-based; absent where the origin is not a file.
+---@field entry? string The toolchain that asks for it.
+---@field reason? string `reason` says what it is for, where the user has not written it.
 
 ---`PolicyRule` grants or protects a path.
 ---@class (exact) sandbox_sidecar.PolicyRule
@@ -275,6 +285,8 @@
 ---@field setting string The key that grants it.
 ---@field file string Where that key stands.
 ---@field line? integer 1-based; absent where the origin is not a file.
+---@field entry? string The toolchain that asks for it.
+---@field reason? string `reason` says what is there, where the user has not written it.
 
 ---`PolicyExplainParams` name an access.
 ---@class (exact) sandbox_sidecar.PolicyExplainParams

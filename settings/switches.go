@@ -1,0 +1,46 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Switch is a key of a single value, with what counts and where that comes from.
+type Switch struct {
+	Key string
+	// Value is JSON.
+	Value  string
+	Origin policy.Origin
+}
+
+// switches lists the keys that decide about a policy beside its lists.
+func (e *evaluation) switches(kind Kind) []Switch {
+	var list []Switch
+	for _, s := range []struct {
+		key   string
+		value any
+	}{
+		{"enabled", *e.merged.Enabled},
+		{"apply_to", *e.merged.ApplyTo},
+		{"allow_network", e.policy.Network.Allowed},
+		{"on_unavailable", e.onUnavailable(kind)},
+		{"on_denied", e.policy.OnDenied},
+	} {
+		value, err := json.Marshal(s.value)
+		if err != nil {
+			panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %s: %v", s.key, err))
+		}
+		list = append(list, Switch{Key: s.key, Value: string(value), Origin: e.originOf(s.key)})
+	}
+	return list
+}
+
+// originOf is where the value of a key as a whole comes from.
+func (e *evaluation) originOf(key string) policy.Origin {
+	if e.project != nil && e.origins[key] == e.projectFile {
+		return e.project.originOf(key)
+	}
+	return e.user.originOf(key)
+}
