@@ -28,22 +28,22 @@ func TestLiveReload_InTwoPanes(t *testing.T) {
 	panes := newPanes(t, w)
 	panes.tmux("new-session", "-d", "-x", "200", "-y", "60", "PS1='$ ' exec /bin/sh -i")
 	panes.tmux("split-window", "-h", fmt.Sprintf("exec %s --watch --sidecar %s --project %s", viewer, harness.Binary(t), w.Project))
-	policies := panes.await("1", `session ([0-9a-f]{8}) runs under policy ([0-9a-f]{8})`)
+	policies := panes.await(`session ([0-9a-f]{8}) runs under policy ([0-9a-f]{8})`)
 	session, before := policies[1], policies[2]
 
 	panes.edit(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}}))
-	stale := panes.await("1", `session `+session+` is stale: policy `+before+` then, ([0-9a-f]{8}) now`)
-	panes.await("1", `a new session may read \S*/outside`)
+	stale := panes.await(`session ` + session + ` is stale: policy ` + before + ` then, ([0-9a-f]{8}) now`)
+	panes.await(`a new session may read \S*/outside`)
 	if stale[1] == before {
 		t.Errorf("the policy is %s as before", before)
 	}
 
 	panes.edit(`{"terminal": {"sandbox": {"enabled": true, "oops"`)
-	panes.await("1", `settings.json:\d+:\d+: error: not valid JSON`)
+	panes.await(`settings.json:\d+:\d+: error: not valid JSON`)
 
 	panes.edit(harness.Settings(nil))
-	panes.await("1", `settings.json: no remarks`)
-	panes.await("1", `a new session has no grant of \S*/outside`)
+	panes.await(`settings.json: no remarks`)
+	panes.await(`a new session has no grant of \S*/outside`)
 	t.Logf("right pane:\n%s", panes.capture("1"))
 }
 
@@ -103,17 +103,17 @@ func (p *panes) capture(pane string) string {
 	return strings.TrimRight(p.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", pane), "\n ")
 }
 
-// await waits until a pane shows what matches, and returns the groups of the last match.
-func (p *panes) await(pane, pattern string) []string {
+// await waits until the right pane shows what matches, and returns the groups of the last match.
+func (p *panes) await(pattern string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
 	var matches [][]string
 	met := harness.Within(func() bool {
-		matches = re.FindAllStringSubmatch(p.capture(pane), -1)
+		matches = re.FindAllStringSubmatch(p.capture("1"), -1)
 		return len(matches) > 0
 	})
 	if !met {
-		p.t.Fatalf("pane %s does not show %s:\n%s", pane, pattern, p.capture(pane))
+		p.t.Fatalf("the right pane does not show %s:\n%s", pattern, p.capture("1"))
 	}
 	return matches[len(matches)-1]
 }

@@ -67,7 +67,7 @@ func run(sidecar, project string, watching bool) (int, error) {
 	_ = client.Notify(conn, protocol.Initialized, protocol.Empty{})
 	var status int
 	if watching {
-		status, err = watch(ctx, conn, cwd)
+		status, err = 1, watch(ctx, conn, cwd)
 	} else if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
 		introduce(hello, cwd, granted)
 		status, err = interact(ctx, conn, cwd)

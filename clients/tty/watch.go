@@ -14,26 +14,26 @@ import (
 )
 
 // watch shows what an editor is told while settings files are edited: remarks, which session has become stale, and what a new one gets.
-func watch(ctx context.Context, conn *client.Client, cwd string) (int, error) {
+func watch(ctx context.Context, conn *client.Client, cwd string) error {
 	v := &viewer{ctx: ctx, conn: conn, cwd: cwd, changes: make(chan protocol.SettingsChangedParams, 16)}
 	client.On(conn, protocol.SettingsDiagnostics, v.diagnostics)
 	client.On(conn, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { v.changes <- p })
 	session, err := client.Call(ctx, conn, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Cwd: cwd, Command: "sleep 1000000"})
 	if err != nil {
-		return 1, err
+		return err
 	}
 	if v.rules, err = v.granted(); err != nil {
-		return 1, err
+		return err
 	}
 	v.say("session %s runs under policy %s", short(session.SessionID), short(session.PolicyID))
 	for {
 		select {
 		case change := <-v.changes:
 			if err := v.changed(change); err != nil {
-				return 1, err
+				return err
 			}
 		case <-conn.Gone():
-			return 1, errors.New("the sidecar has ended")
+			return errors.New("the sidecar has ended")
 		}
 	}
 }

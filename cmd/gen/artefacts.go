@@ -59,6 +59,7 @@ func artefacts(root string) ([]Artefact, error) {
 		{"docs/protocol.md", protocolMD},
 		{"docs/settings.md", settingsMD},
 		{"settings/schema.json", schema},
+		{"docs/settings.schema.json", schema}, // for editors, beside what it describes
 		{"settings/schema.go", schemaEmbed()},
 		{"clients/vscode/src/protocol.gen.ts", typeScript(protocolPkg)},
 		{"clients/neovim/lua/sandbox_sidecar/protocol_gen.lua", lua(protocolPkg)},

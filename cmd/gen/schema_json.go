@@ -21,6 +21,10 @@ type schemaNode struct {
 	Enum                     []any             `json:"enum,omitempty"`
 	EnumDescriptions         []string          `json:"enumDescriptions,omitempty"`
 	MarkdownEnumDescriptions []string          `json:"markdownEnumDescriptions,omitempty"`
+	Pattern                  string            `json:"pattern,omitempty"`
+	PatternErrorMessage      string            `json:"patternErrorMessage,omitempty"`
+	Examples                 []any             `json:"examples,omitempty"`
+	DefaultSnippets          []schemaSnippet   `json:"defaultSnippets,omitempty"`
 	Items                    *schemaNode       `json:"items,omitempty"`
 	Properties               *schemaProperties `json:"properties,omitempty"`
 	AdditionalProperties     *bool             `json:"additionalProperties,omitempty"`
@@ -93,6 +97,13 @@ func settingsSchema(p *Package) ([]byte, error) {
 		return nil, err
 	}
 	sandbox.Description = "What processes that the editor starts may do."
+	sandbox.DefaultSnippets = []schemaSnippet{
+		{Label: "sandbox everything", Description: "The user's terminals and the agent's tools.", Body: anyMap{"enabled": true}},
+		{
+			Label: "sandbox the agent's tools", Description: "The user's own terminals stay free.",
+			Body: anyMap{"enabled": true, "apply_to": "tool", "toolchains": []string{"$1"}},
+		},
+	}
 	object := []string{"object", "null"}
 	terminal := &schemaNode{
 		Description: "The terminal.",
@@ -158,6 +169,9 @@ func fieldSchema(p *Package, f *Field, key string) (*schemaNode, error) {
 		node.Enum = append(node.Enum, nil)
 		node.EnumDescriptions = append(node.EnumDescriptions, inherits)
 		node.MarkdownEnumDescriptions = append(node.MarkdownEnumDescriptions, inherits)
+	}
+	if err := addHints(node, key); err != nil {
+		return nil, err
 	}
 	node.Description, node.MarkdownDescription = plainText(text), text
 	node.Default, err = defaultJSON(key)

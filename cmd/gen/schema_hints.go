@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+type anyMap = map[string]any
+
+// schemaSnippet is a text that VS Code's JSON language server offers where nothing stands yet.
+type schemaSnippet struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+	Body        any    `json:"body"`
+}
+
+// hint is what a list's entries look like beyond being strings.
+type hint struct {
+	pattern, message string
+	examples         []string
+}
+
+// paths are absolute, from the home directory or a variable, or relative, which counts in a project's file.
+var pathHint = hint{
+	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in a project's file. ~user does not count.",
+}
+
+func paths(examples ...string) hint {
+	h := pathHint
+	h.examples = examples
+	return h
+}
+
+// schemaHints are by key. A pattern must accept everything that the settings accept: a language server's word is taken for the program's.
+var schemaHints = map[string]hint{
+	"system_paths.executable":     paths("/usr/bin", "/usr/lib", "/opt"),
+	"system_paths.read_only":      paths("/etc", "/usr/share", "/proc"),
+	"system_paths.read_write":     paths("/tmp", "/dev/null"),
+	"additional_executable_paths": paths("~/.local/bin", "/opt/tools"),
+	"additional_read_only_paths":  paths("~/notes", "~/.ssh/known_hosts"),
+	"additional_read_write_paths": paths("~/.cache/my-tool", "$XDG_CACHE_HOME/my-tool"),
+	"protected_paths":             paths(".git/hooks", ".git/config", ".vscode", "secrets"),
+	"allowed_env_vars": {
+		pattern: `^[A-Za-z_][A-Za-z0-9_]*\*?$`, message: "NAME, or PREFIX_* for every variable whose name begins so.",
+		examples: []string{"PATH", "HOME", "LANG", "LC_*", "SSH_AUTH_SOCK"},
+	},
+	"allowed_unix_sockets": {
+		pattern: `^(~/[^\x00]+|[^~\x00][^\x00]*)$`, message: "The path of a socket, $SSH_AUTH_SOCK, or abstract:NAME.",
+		examples: []string{"$SSH_AUTH_SOCK", "/run/user/1000/gnupg/S.gpg-agent", "abstract:NAME"},
+	},
+}
+
+// addHints says more about the entries of a list.
+func addHints(node *schemaNode, key string) error {
+	if node.Items == nil {
+		return nil
+	}
+	if key == "toolchains" {
+		for _, t := range settings.Toolchains() {
+			node.Items.Enum = append(node.Items.Enum, t.Name)
+			node.Items.EnumDescriptions = append(node.Items.EnumDescriptions, t.About)
+		}
+		return nil
+	}
+	h, known := schemaHints[key]
+	if !known {
+		return fmt.Errorf("describe the setting: %s: no hint for the entries of this list", key)
+	}
+	node.Items.Pattern = h.pattern
+	node.Items.PatternErrorMessage = h.message
+	for _, example := range h.examples {
+		node.Items.Examples = append(node.Items.Examples, example)
+	}
+	return nil
+}
