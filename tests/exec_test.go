@@ -290,8 +290,10 @@ func TestPolicyCommand_IsWhatTheProtocolSays(t *testing.T) {
 		if !bytes.Equal(got, want) || printed.PolicyID == "" || len(printed.Policy.Rules) == 0 {
 			t.Errorf("%s:\nprinted  %s\nanswered %s", kind, got, want)
 		}
-		human, err := exec.Command(command.Path, append([]string{"policy"}, command.Args[3:]...)...).Output()
-		if err != nil || !bytes.Contains(human, []byte("policy id")) {
+		people := exec.Command(command.Path, append([]string{"policy"}, command.Args[3:]...)...)
+		people.Env = command.Env
+		human, err := people.Output()
+		if err != nil || !bytes.Contains(human, []byte(printed.PolicyID)) {
 			t.Errorf("%s: for people: %v, %q", kind, err, human)
 		}
 	}
