@@ -54,6 +54,13 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 	return warnings
 }
 
+// KeepsProtected reports whether the protected paths that exist stay as they are in a session, even if those that do not exist yet, which
+// lower the status, can be made.
+func KeepsProtected(outcome spawn.Outcome) bool {
+	p := wireProtections(outcome.Protections())["protected_paths"]
+	return p.Status == protocol.Enforced || p.Status == protocol.Degraded && strings.HasPrefix(p.Mechanism, "mount namespace")
+}
+
 // firstLine is what a terminal shows before anything else where its sandbox is missing; nil where it is not.
 func firstLine(outcome spawn.Outcome) []byte {
 	if outcome.Unconfinable == nil {

@@ -42,7 +42,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.policyID = compiled.Policy.ID()
 	outcome := session.Outcome()
-	warnings := slices.Concat(compiled.Warnings, s.sandboxWarnings(compiled, outcome))
+	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(KeepsProtected(outcome)), s.sandboxWarnings(compiled, outcome))
 	result := protocol.SpawnResult{
 		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
 		Sandbox:     sandboxReport(compiled.Policy.Restricted, outcome, warnings),

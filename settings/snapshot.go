@@ -33,7 +33,8 @@ type Compiled struct {
 	// Variables are the entries of Policy.Environment.Allowed with where each comes from.
 	Variables []Variable
 
-	create []string // see MakeDirs
+	create  []string   // see MakeDirs
+	exposed []exposure // see Exposures
 }
 
 // Compile resolves every path as it is now and returns what a session of that kind may do. The policy of a kind that is not
@@ -45,7 +46,7 @@ func (s *Snapshot) Compile(kind Kind) Compiled {
 		Switches: e.switches(kind),
 	}
 	if compiled.Policy.Restricted {
-		compiled.create = e.create
+		compiled.create, compiled.exposed = e.create, s.exposed(e)
 	}
 	return compiled
 }

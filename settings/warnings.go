@@ -28,8 +28,7 @@ func (s *Snapshot) warnings(e *evaluation, kind Kind) []string {
 		return list
 	}
 	list = append(list, e.refusals...)
-	list = append(list, e.projectRisks()...)
-	return append(list, s.exposed(e)...)
+	return append(list, e.projectRisks()...)
 }
 
 // countErrors says that a file of the user's has entries that do not count: a misspelt one may be what the user relies on.
@@ -83,19 +82,39 @@ func (e *evaluation) projectRisks() []string {
 	return nil
 }
 
-// exposed lists the user's settings files, and the list of trusted projects, where a session could change them.
-func (s *Snapshot) exposed(e *evaluation) []string {
-	var list []string
+// exposure is a file that decides about sessions, in a place that a session may write.
+type exposure struct {
+	warning string
+	// there: only what is there can be kept as it is.
+	there bool
+}
+
+// exposed lists the user's settings files, and the list of trusted projects, where a grant would let a session change them.
+func (s *Snapshot) exposed(e *evaluation) []exposure {
+	var list []exposure
 	add := func(what string, paths []string) {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
-				list = append(list, fmt.Sprintf("%s %s is writable from inside: %s is granted by %s; a session can change"+
-					" what later sessions may do", what, path, rule.Path, rule.Origin))
+				list = append(list, exposure{there: e.resolver.resolve(path).exists, warning: fmt.Sprintf(
+					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what, path, rule.Path, rule.Origin,
+				)})
 			}
 		}
 	}
 	add("the settings file", s.settingsFiles(e.resolver))
 	add("the list of trusted projects", s.trustFiles(e.resolver))
+	return list
+}
+
+// Exposures are the warnings of files that decide about sessions and that a session could change. They are protected paths, so a machine
+// that keeps those leaves only files that are not there yet.
+func (c *Compiled) Exposures(kept bool) []string {
+	var list []string
+	for _, x := range c.exposed {
+		if !kept || !x.there {
+			list = append(list, x.warning)
+		}
+	}
 	return list
 }
 

@@ -37,7 +37,8 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 			t.Parallel()
 			s := snapshotOf(t, f, test.user, "")
 			s.projectDir = test.project
-			if got := strings.Join(s.Compile(KindTool).Warnings, "\n"); !strings.Contains(got, test.want) {
+			c := s.Compile(KindTool)
+			if got := strings.Join(append(c.Warnings, c.Exposures(false)...), "\n"); !strings.Contains(got, test.want) {
 				t.Errorf("warnings lack %q:\n%s", test.want, got)
 			}
 		})
@@ -49,6 +50,20 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 	s.projectDir = "/"
 	if got := s.Compile(KindTool).Warnings; len(got) != 0 {
 		t.Errorf("what is not restricted cannot be at risk: %q", got)
+	}
+}
+
+func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/": ""})
+	s := snapshotOf(t, f, `{"enabled": true, "additional_read_write_paths": ["~"]}`, "")
+	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
+	c := s.Compile(KindTool)
+	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
+		t.Errorf("where nothing is protected: %q", got)
+	}
+	if got := c.Exposures(true); len(got) != 1 || !strings.Contains(got[0], "the list of trusted projects /home/u/.local/state/sandbox-sidecar/trust.json") {
+		t.Errorf("where what is there is protected: %q", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -53,6 +54,9 @@ func execute(args []string) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, warning := range compiled.Exposures(rpc.KeepsProtected(running.Outcome())) {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		fmt.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %v\x1b[0m\n", cause)

@@ -171,3 +171,55 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 		})
 	}
 }
+
+// Writes the user's settings, the list of trusted projects and Zed's key bindings where the settings grant the whole home directory, by every
+// way that replaces a file. They are protected paths then, whatever the setting of that name says.
+func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "protected_paths")
+	targets := map[string]func(s *scene) string{
+		"settings":     func(s *scene) string { return s.UserSettings() },
+		"trust":        func(s *scene) string { return s.trustList() },
+		"key bindings": func(s *scene) string { return filepath.Join(s.Home, ".config/zed/keymap.json") },
+	}
+	ways := map[string]func(s *scene, path string) []string{
+		"write": func(_ *scene, path string) []string { return []string{"write", path, "{ }"} },
+		"rename": func(s *scene, path string) []string {
+			return []string{"write", s.inside("x"), "{ }", "then", "rename", s.inside("x"), path}
+		},
+		"unlink": func(_ *scene, path string) []string { return []string{"unlink", path} },
+		"parent": func(_ *scene, path string) []string {
+			return []string{"rename", filepath.Dir(path), filepath.Dir(path) + ".away"}
+		},
+	}
+	for target, pathOf := range targets {
+		for way, acts := range ways {
+			t.Run(target+", "+way, func(t *testing.T) {
+				t.Parallel()
+				strikeAt := func(enabled bool) (result strike, changed bool) {
+					s := newScene(t)
+					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
+					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
+					e := s.start(harness.Settings(harness.Sandbox{
+						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{},
+					}))
+					before := harness.Read(t, pathOf(s))
+					result = s.strike(e, acts(s, pathOf(s))...)
+					return result, harness.Read(t, pathOf(s)) != before
+				}
+				if control, changed := strikeAt(false); !control.done() || !changed {
+					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s", control.status, changed, control.output)
+				}
+				result, changed := strikeAt(true)
+				if changed || result.done() || !strings.Contains(result.output, "refused: ") {
+					t.Errorf("changed %t, status %d, output:\n%s", changed, result.status, result.output)
+				}
+				for _, warning := range result.reply.Sandbox.Warnings {
+					if strings.Contains(warning, "is writable from inside") && !strings.Contains(warning, "zed/settings.json") { // there is no such file
+						t.Errorf("warned of what is protected: %s", warning)
+					}
+				}
+			})
+		}
+	}
+}
