@@ -8,16 +8,28 @@ end
 
 T['completion knows the subcommands and what they take'] = function()
   local child = H.child()
-  H.eq(
-    completions(child, 'Sidecar '),
-    { 'close', 'doctor', 'exec', 'log', 'policy', 'restart', 'settings', 'terminal' }
-  )
+  H.eq(completions(child, 'Sidecar '), {
+    'close',
+    'doctor',
+    'exec',
+    'explain',
+    'log',
+    'policy',
+    'restart',
+    'settings',
+    'terminal',
+    'trust',
+    'untrust',
+  })
   H.eq(completions(child, 'Sidecar po'), { 'policy' })
   H.eq(completions(child, 'vertical Sidecar te'), { 'terminal' })
   H.eq(completions(child, 'Sidecar policy '), { 'terminal', 'tool' })
   H.eq(completions(child, 'Sidecar policy to'), { 'tool' })
   H.eq(completions(child, 'Sidecar settings '), { 'project', 'user' })
   H.eq(completions(child, 'Sidecar policy tool '), {})
+  H.eq(completions(child, 'Sidecar explain con'), { 'connect', 'connect_unix' })
+  H.eq(completions(child, 'Sidecar explain read /et'), { '/etc/' })
+  H.eq(completions(child, 'Sidecar trust /et'), { '/etc/' })
   H.eq(completions(child, 'Sidecar restart '), {})
   H.eq(vim.tbl_contains(completions(child, 'Sidecar terminal tru'), 'true'), true)
   H.eq(completions(child, 'Sidecar! cl'), { 'close' })
@@ -132,6 +144,18 @@ T['policy shows what the settings of both kinds make'] = function()
   child.cmd('quit')
   child.cmd('Sidecar policy')
   H.until_text(child, 'is not sandboxed')
+end
+
+T['explain says whether, and which setting'] = function()
+  local child = H.child()
+  child.cmd('Sidecar explain read ../outside/secret')
+  H.until_text(child, 'refused')
+  H.until_text(child, 'additional_read_only_paths')
+  child.cmd('quit')
+  child.cmd('Sidecar explain write ' .. child.world.project)
+  H.until_text(child, 'allowed')
+  child.cmd('Sidecar explain read')
+  H.eq(child.lua_get('_G.said[1].text'):match('usage: :Sidecar explain') ~= nil, true)
 end
 
 T['doctor shows what the machine can enforce'] = function()

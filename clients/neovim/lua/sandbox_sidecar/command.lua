@@ -111,6 +111,46 @@ M.subcommands = {
       return matching(lead, { 'terminal', 'tool' })
     end,
   },
+  explain = {
+    arguments = '{read|write|execute|connect_unix|connect|bind} {target}',
+    most = 2,
+    run = function(args, command)
+      if #args < 2 then
+        return notify.error('usage: :Sidecar explain ' .. M.subcommands.explain.arguments)
+      end
+      local flags = vim.list_extend({ '--project', project.current() }, settings_flags())
+      show_output(
+        vim.list_extend(vim.list_extend({ 'explain' }, flags), { args[1], args[2] }),
+        command.smods
+      )
+    end,
+    complete = function(lead, position)
+      if position == 1 then
+        return matching(lead, { 'bind', 'connect', 'connect_unix', 'execute', 'read', 'write' })
+      end
+      return vim.fn.getcompletion(lead, 'file')
+    end,
+  },
+  trust = {
+    arguments = '[directory]',
+    most = 1,
+    run = function(args)
+      require('sandbox_sidecar.trust').ask(args[1] and project.absolute(args[1]))
+    end,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, 'dir')
+    end,
+  },
+  untrust = {
+    arguments = '[directory]',
+    most = 1,
+    run = function(args)
+      require('sandbox_sidecar.trust').withdraw(args[1] and project.absolute(args[1]))
+    end,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, 'dir')
+    end,
+  },
   doctor = {
     arguments = '',
     most = 0,

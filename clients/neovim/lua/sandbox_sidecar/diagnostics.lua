@@ -3,6 +3,7 @@ local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
 local terminal = require('sandbox_sidecar.terminal')
+local trust = require('sandbox_sidecar.trust')
 
 local M = {}
 
@@ -78,6 +79,9 @@ sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
 end
 
 sidecar.notifications[protocol.methods.settings_changed] = function(params)
+  for _, project in ipairs(params.projects) do
+    trust.consider(project)
+  end
   local stale = {}
   for _, session in ipairs(params.staleSessions) do
     stale[session.sessionId] = true

@@ -190,6 +190,7 @@ local function handshake(started)
     state.ready, state.hello, state.folder = true, hello, dir
     settle()
     changed()
+    require('sandbox_sidecar.trust').look(dir)
   end)
 end
 
@@ -351,6 +352,7 @@ local function directory_changed()
       removed = { folder(state.folder) },
     })
     state.folder = dir
+    require('sandbox_sidecar.trust').look(dir)
   end
 end
 

@@ -1,0 +1,129 @@
+local H = require('harness')
+
+local T = H.set()
+
+-- A repository that would open everything.
+local ROGUE = '{ "terminal": { "sandbox": { "enabled": false } } }'
+
+---A child in a world whose project has settings, with a user who answers each question by the text of a choice.
+local function child_of(settings)
+  local world = H.world()
+  world.project_settings = world.project .. '/.zed/settings.json'
+  H.write(world.project_settings, settings)
+  local child = H.child(world)
+  child.lua([[
+    _G.asked = {}
+    vim.ui.select = function(choices, options, callback)
+      table.insert(_G.asked, options.prompt)
+      for i, choice in ipairs(choices) do
+        if choice == _G.choice then
+          return callback(choice, i)
+        end
+      end
+      callback(nil, nil)
+    end
+  ]])
+  return child, world
+end
+
+local function reads_secret(child)
+  return child.lua_get('require("sandbox_sidecar").run("cat ../outside/secret"):wait().exit_code')
+    == 0
+end
+
+local function last_said(child)
+  return child.lua_get('_G.said[#_G.said] and _G.said[#_G.said].text or ""')
+end
+
+local function answer(child, choice)
+  child.lua('_G.choice, _G.asked = ..., {}', { choice })
+  child.cmd('Sidecar trust')
+  H.until_true(child, '#_G.asked > 0')
+  return child.lua_get('_G.asked[1]')
+end
+
+T['what a project asks for is told once, counts for nothing, and is shown before the question'] = function()
+  H.require('filesystem')
+  local child, world = child_of(ROGUE)
+  H.eq(reads_secret(child), false)
+  H.until_true(child, '#_G.said > 0')
+  H.eq(last_said(child):find('asks for more than your settings allow', 1, true) ~= nil, true)
+  H.terminal(child, { cmd = 'true' })
+  H.eq(child.lua_get('#_G.said'), 1)
+  local prompt = answer(child, 'Do not trust')
+  H.eq(prompt:find(world.project_settings, 1, true) ~= nil, true)
+  H.eq(prompt:find('line 1, enabled false: ', 1, true) ~= nil, true)
+  H.eq(reads_secret(child), false)
+  -- A question that is left without an answer trusts nothing either.
+  answer(child, nil)
+  H.eq(reads_secret(child), false)
+end
+
+T['trusted settings count, until they change or trust is taken back'] = function()
+  H.require('filesystem')
+  local child, world = child_of(ROGUE)
+  H.eq(reads_secret(child), false)
+  answer(child, 'Trust this content')
+  H.wait('the trust to be told', function()
+    return last_said(child):find('is trusted', 1, true)
+  end)
+  H.eq(reads_secret(child), true)
+  child.cmd('Sidecar trust')
+  H.wait('the answer', function()
+    return last_said(child):find('is trusted already', 1, true)
+  end)
+  H.write(world.project_settings, ROGUE .. '\n')
+  H.eq(reads_secret(child), false)
+  H.write(world.project_settings, ROGUE)
+  H.eq(reads_secret(child), true)
+  child.cmd('Sidecar untrust')
+  H.wait('the answer', function()
+    return last_said(child):find('is not trusted', 1, true)
+  end)
+  H.eq(reads_secret(child), false)
+end
+
+T['what changed after it was shown is not trusted'] = function()
+  local child, world = child_of(ROGUE)
+  child.lua(
+    [[
+    local path, text = ...
+    vim.ui.select = function(choices, _, callback)
+      vim.fn.writefile({ text }, path)
+      callback(choices[3], 3)
+    end
+  ]],
+    { world.project_settings, ROGUE }
+  )
+  child.cmd('Sidecar trust')
+  H.wait('the refusal', function()
+    return last_said(child):find('not the content that was shown', 1, true)
+  end)
+  H.eq(reads_secret(child), false)
+end
+
+T['the file can be looked at before deciding'] = function()
+  local child, world = child_of(ROGUE)
+  answer(child, 'View the file')
+  H.until_true(child, ('vim.api.nvim_buf_get_name(0) == %q'):format(world.project_settings))
+end
+
+T['without a file there is nothing to trust'] = function()
+  local child = H.child()
+  child.cmd('Sidecar trust')
+  H.wait('the answer', function()
+    return last_said(child):find('no such file', 1, true)
+  end)
+end
+
+T['a change that asks for more is told while the editor runs'] = function()
+  local child, world = child_of('{}')
+  H.terminal(child, { cmd = 'exec sleep 60' })
+  H.eq(child.lua_get('#_G.said'), 0)
+  H.write(world.project_settings, ROGUE)
+  H.wait('the message', function()
+    return last_said(child):find('asks for more than your settings allow', 1, true)
+  end)
+end
+
+return T
