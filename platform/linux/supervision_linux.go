@@ -136,24 +136,21 @@ var mediationAvailable = sync.OnceValue(func() error {
 
 // tryListener installs a filter that does nothing, on a thread that is thrown away: nothing else tells whether somebody listens to this
 // process already, as some container engines do.
-func tryListener(flags uintptr) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so that the thread ends with the goroutine
-		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-			done <- fmt.Errorf("set no_new_privs: %w", err)
+func tryListener(flags uintptr) (err error) {
+	notify.OnThread(func() {
+		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			err = fmt.Errorf("set no_new_privs: %w", err)
 			return
 		}
-		fd, err := load(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags)
-		if err == nil {
+		var fd int
+		if fd, err = load(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags); err == nil {
 			unix.Close(fd)
 		}
-		if errors.Is(err, unix.EBUSY) {
-			err = fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w", err)
-		}
-		done <- err
-	}()
-	return <-done
+	})
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w", err)
+	}
+	return err
 }
 
 // networkNamespace names that of the calling process, and is 0 where it cannot be told.

@@ -3,7 +3,6 @@ package sockets
 import (
 	"encoding/binary"
 	"errors"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -44,51 +43,59 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	if err != nil {
 		return translate(err), true
 	}
+	attempt := &attempt{call: call, fd: fd, domain: domain, raw: raw, locks: &m.sockets}
 	switch domain {
 	case unix.AF_INET, unix.AF_INET6:
-		return m.carryOut(call, fd, domain, raw)
+		return attempt.carryOut()
 	case unix.AF_NETLINK:
 		// To any but the kernel needs CAP_NET_ADMIN, which no session has and we may.
 		const kernelLength = 12 // struct sockaddr_nl: family, padding, port, groups
 		if len(raw) >= kernelLength && binary.NativeEndian.Uint64(raw[4:]) != 0 {
 			return unix.EPERM, true
 		}
-		return m.carryOut(call, fd, domain, raw)
+		return attempt.carryOut()
 	case unix.AF_UNIX:
-		return m.connectUnix(call, fd, raw)
+		return m.connectUnix(attempt)
 	}
 	return unix.EACCES, true // no session can make one, and its own rules may ask who connects
 }
 
-func (m *Mediator) connectUnix(call *notify.Call, fd int, raw []byte) (errno unix.Errno, answer bool) {
-	to, ok := parse(raw)
-	if !ok || family(raw) != unix.AF_UNIX {
+func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
+	to, ok := parse(a.raw)
+	if !ok || family(a.raw) != unix.AF_UNIX {
 		return unix.EINVAL, true
 	}
-	if to.isAbstract {
-		return m.connectAbstract(call, fd, to)
+	var err error
+	if a.caller, err = a.call.Identity(); err != nil {
+		return translate(err), true
 	}
-	there, err := locate(call.TID, to.path)
-	if err != nil {
+	if to.isAbstract {
+		return m.connectAbstract(a, to)
+	}
+	var there *place
+	refused := a.caller.As(func() { there, err = locate(a.call.TID, to.path) })
+	if err = errors.Join(refused, err); err != nil {
 		return translate(err), true
 	}
 	defer there.close()
-	if refusal := m.mayReach(there, call.TID); refusal != 0 {
+	if refusal := m.mayReach(there, a.call.TID); refusal != 0 {
 		return refusal, true
 	}
-	return m.carryOut(call, fd, unix.AF_UNIX, address{path: there.link()}.encode())
+	a.raw = address{path: there.link()}.encode()
+	return a.carryOut()
 }
 
 // connectAbstract has no inode to hold on to: between the decision and the connection the name may have got another owner. It is looked at
 // again afterwards, and a connection that may have gone elsewhere is broken before anybody is told of it.
-func (m *Mediator) connectAbstract(call *notify.Call, fd int, to address) (errno unix.Errno, answer bool) {
-	if refusal := m.mayReachAbstract(fd, to.abstract); refusal != 0 {
+func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
+	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
 		return refusal, true
 	}
-	errno, answer = m.carryOut(call, fd, unix.AF_UNIX, to.encode())
+	a.raw = to.encode()
+	errno, answer = a.carryOut()
 	if errno == 0 && answer {
-		if refusal := m.mayReachAbstract(fd, to.abstract); refusal != 0 {
-			_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+		if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
+			_ = unix.Shutdown(a.fd, unix.SHUT_RDWR)
 			return refusal, true
 		}
 	}
@@ -102,35 +109,5 @@ func translate(err error) unix.Errno {
 	if !errors.As(err, &errno) || errno == unix.EPERM || errno == unix.ESRCH {
 		return unix.EACCES
 	}
-	return errno
-}
-
-// carryOut connects the caller's socket, unless the caller has gone meanwhile.
-func (m *Mediator) carryOut(call *notify.Call, fd, domain int, raw []byte) (errno unix.Errno, answer bool) {
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	if err != nil {
-		return translate(err), true
-	}
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil {
-		return translate(err), true
-	}
-	mayWait := flags&unix.O_NONBLOCK == 0 && kind != unix.SOCK_DGRAM && kind != unix.SOCK_RAW
-	if !mayWait {
-		if !call.Valid() {
-			return 0, false
-		}
-		return connect(fd, raw), true
-	}
-	return m.carryOutWaiting(call, fd, domain, raw)
-}
-
-// connect is connect(2) with an address as bytes.
-func connect(fd int, raw []byte) unix.Errno {
-	var first unsafe.Pointer
-	if len(raw) > 0 {
-		first = unsafe.Pointer(&raw[0])
-	}
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(first), uintptr(len(raw)))
 	return errno
 }

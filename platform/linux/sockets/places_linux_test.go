@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -233,4 +234,50 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 		}
 	}
 	s.expect("@in"+s.dir, unix.EPERM) // by a socket of another namespace
+}
+
+// A root session has processes of other users. They are held to the modes of sockets and directories as ever, and servers see who they are.
+func TestConnect_AsTheCaller(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "the test runs as an ordinary user")
+	}
+	const nobody = 65534
+	s := newStage(t, noGrants, nil)
+	servers := map[string]int{}
+	for _, name := range []string{"open", "closed", "dir/open"} {
+		if dir := filepath.Dir(s.path(name)); dir != s.dir {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fd := socket(t, unix.SOCK_STREAM)
+		s.Do(func() { listen(t, fd, s.path(name)) })
+		servers[name] = fd
+	}
+	for path, mode := range map[string]os.FileMode{s.dir: 0o755, s.path("open"): 0o777, s.path("closed"): 0o700, s.path("dir/open"): 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect(s.path("closed"), nil) // as root
+	s.Do(func() {
+		_, _, groups := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+		_, _, gid := unix.RawSyscall(unix.SYS_SETRESGID, nobody, nobody, nobody)
+		_, _, uid := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody)
+		if groups != 0 || gid != 0 || uid != 0 {
+			t.Errorf("become another user: %v, %v, %v", groups, gid, uid)
+		}
+	})
+	s.expect(s.path("closed"), unix.EACCES)
+	s.expect(s.path("dir/open"), unix.EACCES)
+	s.expect(s.path("open"), nil)
+	conn, _, err := unix.Accept(servers["open"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(conn)
+	if who, err := unix.GetsockoptUcred(conn, unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil || who.Uid != nobody || who.Gid != nobody {
+		t.Errorf("the server sees %+v, %v", who, err)
+	}
 }

@@ -19,15 +19,15 @@ const (
 // carryOutWaiting connects a socket that is in blocking mode. No thread of ours may wait for as long as the caller would, for another
 // machine, or for a server of the session's own that never accepts: the kernel is let wait for a moment only, and then asked again when
 // there is something to ask.
-func (m *Mediator) carryOutWaiting(call *notify.Call, fd, domain int, raw []byte) (errno unix.Errno, answer bool) {
+func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
 	pause := firstPause
 	deadline := time.Time{}
 	for {
-		errno, limit, valid := m.connectBriefly(call, fd, raw)
+		errno, limit, valid := a.connectBriefly()
 		if !valid {
 			return 0, false
 		}
-		again := errno == unix.EAGAIN && domain == unix.AF_UNIX || domain != unix.AF_UNIX && (errno == unix.EINPROGRESS || errno == unix.EALREADY)
+		again := errno == unix.EAGAIN && a.domain == unix.AF_UNIX || a.domain != unix.AF_UNIX && (errno == unix.EINPROGRESS || errno == unix.EALREADY)
 		if !again {
 			return errno, true
 		}
@@ -37,15 +37,15 @@ func (m *Mediator) carryOutWaiting(call *notify.Call, fd, domain int, raw []byte
 				deadline = time.Now().Add(limit)
 			}
 			if left = time.Until(deadline); left <= 0 {
-				return onTimeout(domain), true
+				return onTimeout(a.domain), true
 			}
 		}
 		var err error
-		if domain == unix.AF_UNIX {
-			_, err = call.Wait(-1, 0, min(pause, left))
+		if a.domain == unix.AF_UNIX {
+			_, err = a.call.Wait(-1, 0, min(pause, left))
 			pause = min(2*pause, mostPause)
 		} else {
-			_, err = call.Wait(fd, unix.EPOLLOUT, left)
+			_, err = a.call.Wait(a.fd, unix.EPOLLOUT, left)
 		}
 		switch {
 		case errors.Is(err, notify.ErrGone):
@@ -66,29 +66,29 @@ func onTimeout(domain int) unix.Errno {
 
 // connectBriefly connects with a time limit of one tick of the kernel's clock. The limit is an option of the socket, which is the caller's
 // too: it gets its own back at once, and no two of us change it at a time. The other way, O_NONBLOCK, would be seen by every read.
-func (m *Mediator) connectBriefly(call *notify.Call, fd int, raw []byte) (errno unix.Errno, limit time.Duration, valid bool) {
-	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+func (a *attempt) connectBriefly() (errno unix.Errno, limit time.Duration, valid bool) {
+	cookie, err := unix.GetsockoptUint64(a.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
 		return translate(err), 0, true
 	}
-	lock := m.sockets.of(cookie)
+	lock := a.locks.of(cookie)
 	lock.Lock()
 	defer lock.Unlock()
-	own, err := unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	own, err := unix.GetsockoptTimeval(a.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil {
 		return translate(err), 0, true
 	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Usec: 1}); err != nil {
+	if err := unix.SetsockoptTimeval(a.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Usec: 1}); err != nil {
 		return translate(err), 0, true
 	}
-	defer func() { _ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, own) }()
-	if !call.Valid() {
+	defer func() { _ = unix.SetsockoptTimeval(a.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, own) }()
+	if !a.call.Valid() {
 		return 0, 0, false
 	}
-	errno = connect(fd, raw)
+	errno = a.connect()
 	if errno == unix.EINTR { // by a signal of our own; with a time limit the kernel does not restart
 		errno = unix.EINPROGRESS
-		if family(raw) == unix.AF_UNIX {
+		if a.domain == unix.AF_UNIX {
 			errno = unix.EAGAIN
 		}
 	}
