@@ -180,9 +180,15 @@ func start(group Group, command *exec.Cmd) (process Process, gate, output *os.Fi
 	return process, gate, output, nil
 }
 
+// mustBeGone waits for processes that are about to end: one leaves its cgroup in the middle of do_exit(), a moment before it becomes a
+// zombie (Linux, kernel/exit.c).
 func mustBeGone(t *testing.T, pids []int) {
 	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
 	for _, pid := range pids {
+		for running(pid) && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
 		if running(pid) {
 			t.Errorf("process %d is still there", pid)
 			_ = unix.Kill(pid, unix.SIGKILL)
