@@ -13,6 +13,8 @@ type Options struct {
 	// Env is the environment that leads to the user's systemd (XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS), which is asked for a scope
 	// where no cgroup can be made otherwise (Linux). nil: it is not asked. Empty, it is looked for in its usual place.
 	Env []string
+	// Adopt makes this process the parent of whatever its sessions' processes leave without one, and reaps it (Linux).
+	Adopt bool
 	// Logger takes what nobody waits for. nil discards it.
 	Logger *slog.Logger
 }

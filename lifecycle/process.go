@@ -29,6 +29,7 @@ func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 		if err != nil {
 			return 0, err
 		}
+		own.ended(c.process.Pid)
 		return state.Sys().(syscall.WaitStatus), nil
 	}
 	// os.Process.Wait does not tell of a stop.
@@ -39,6 +40,7 @@ func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 			continue
 		}
 		if err == nil && !status.Stopped() {
+			own.ended(c.process.Pid)
 			_ = c.process.Release()
 		}
 		return status, err
@@ -49,7 +51,7 @@ func (c child) Signal(signal syscall.Signal) error { return c.process.Signal(sig
 
 // Start starts a process that belongs to no group.
 func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
-	process, err := os.StartProcess(path, argv, attr)
+	process, err := own.start(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,13 @@ func Open(options Options) *Tracker {
 			t.keepers.tracking = t.Tracking()
 		}
 	}
+	if options.Adopt {
+		if done, err := adopt(ctx); err != nil {
+			options.logger().Warn("daemons of sessions are not looked after", "error", err)
+		} else {
+			t.background.Go(done)
+		}
+	}
 	if options.StateDir != "" {
 		t.background.Go(func() { sweepTwice(ctx, options) })
 	}

@@ -109,7 +109,7 @@ func (w *watchdog) start() error {
 		theirs.Close()
 		return fmt.Errorf("start watchdog: %w", err)
 	}
-	process, err := os.StartProcess(path, append(argv, w.journal), &os.ProcAttr{
+	process, err := own.start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs},
 		Env:   []string{},
 		// A session of its own keeps signals to our process group, and the hang-up of a terminal, away.
@@ -130,6 +130,7 @@ func (w *watchdog) start() error {
 // mind notices the watchdog's own death and puts another in its place.
 func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
 	state, err := process.Wait()
+	own.ended(process.Pid)
 	select {
 	case <-retired:
 		return

@@ -104,7 +104,7 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 		logger.Warn("sessions would outlive a crash of the sidecar, and get no private runtime directory", "error", err)
 	}
 	return lifecycle.Open(lifecycle.Options{
-		StateDir: stateDir, Watchdog: again("watchdog"), Keeper: again("keeper"), Env: os.Environ(), Logger: logger,
+		StateDir: stateDir, Watchdog: again("watchdog"), Keeper: again("keeper"), Env: os.Environ(), Adopt: adopts(), Logger: logger,
 	})
 }
 

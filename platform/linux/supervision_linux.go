@@ -134,6 +134,9 @@ var mediationAvailable = sync.OnceValue(func() error {
 	return nil
 })
 
+// MustAdopt reports whether this process has to stay an ancestor of what its sessions start, so that their calls can be answered.
+func MustAdopt() bool { return notify.OnlyDescendants() }
+
 // tryListener installs a filter that does nothing, on a thread that is thrown away: nothing else tells whether somebody listens to this
 // process already, as some container engines do.
 func tryListener(flags uintptr) (err error) {

@@ -41,24 +41,43 @@ func Reach() error {
 	return yamaAllows()
 }
 
-// yamaAllows asks for Yama's general ban. Its weaker form lets a process look into those it descends to.
+// The degrees of Yama.
+const (
+	yamaOff         = 0
+	yamaDescendants = 1 // a process may look into those that it descends to
+	yamaAdmins      = 2
+)
+
 func yamaAllows() error {
-	text, err := os.ReadFile(yamaScope)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+	scope, err := readYama()
 	if err != nil {
 		return err
 	}
-	scope, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", yamaScope, err)
-	}
-	const onlyAdmins, nobodyAtAll = 2, 3
-	if scope >= nobodyAtAll || scope == onlyAdmins && !mayTrace() {
+	if scope > yamaAdmins || scope == yamaAdmins && !mayTrace() {
 		return fmt.Errorf("processes may not look into others (kernel.yama.ptrace_scope is %d)", scope)
 	}
 	return nil
+}
+
+// OnlyDescendants reports whether this process can look into those only that it descends to.
+func OnlyDescendants() bool {
+	scope, err := readYama()
+	return err == nil && scope == yamaDescendants && !mayTrace()
+}
+
+func readYama() (int, error) {
+	text, err := os.ReadFile(yamaScope)
+	if errors.Is(err, os.ErrNotExist) {
+		return yamaOff, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	scope, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", yamaScope, err)
+	}
+	return scope, nil
 }
 
 func mayTrace() bool {

@@ -1,0 +1,69 @@
+package lifecycle
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() { helpers["adopt"] = adopter }
+
+// adopter plays a sidecar that adopts: an orphan becomes its child and is reaped, and the end of a child of its own, which nobody waits for
+// meanwhile, is still there to be learned.
+func adopter([]string) {
+	tracker := Open(Options{Adopt: true})
+	quick, err := Start("/bin/sh", []string{"sh", "-c", "exit 7"}, &os.ProcAttr{})
+	if err != nil {
+		panic(err)
+	}
+	out, err := exec.Command("/bin/sh", "-c", "sleep 0.3 >/dev/null 2>&1 & echo $!").Output()
+	if err != nil {
+		panic(err)
+	}
+	orphan, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		panic(err)
+	}
+	entry, err := findProcess(orphan)
+	fmt.Println("the orphan's parent is me:", err == nil && entry.parent == os.Getpid())
+	deadline := time.Now().Add(patience)
+	for err == nil && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+		_, err = findProcess(orphan)
+	}
+	fmt.Println("the orphan is gone:", err != nil)
+	status, err := quick.Wait(false)
+	fmt.Println("status", status.ExitStatus(), err)
+	if err := tracker.Close(); err != nil {
+		panic(err)
+	}
+	var is int32
+	_ = unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&is)), 0, 0, 0)
+	fmt.Println("adopts after its end:", is != 0)
+}
+
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	command := helper("adopt")
+	command.Stdin = strings.NewReader("")
+	out, err := command.Output()
+	want := "the orphan's parent is me: true\nthe orphan is gone: true\nstatus 7 <nil>\nadopts after its end: false\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestAdopt_IsNotDoneUnasked(t *testing.T) {
+	t.Parallel()
+	var is int32
+	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&is)), 0, 0, 0); err != nil || is != 0 {
+		t.Errorf("this process adopts: %d, %v", is, err)
+	}
+}

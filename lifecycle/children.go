@@ -1,0 +1,36 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"os"
+	"sync"
+)
+
+// own are the children that this process has started itself, and waits for. There is one set of children in a process, whatever trackers it
+// has.
+var own children
+
+type children struct {
+	starting sync.RWMutex // held for reading while one is started
+	pids     sync.Map     // of those that were not waited for
+}
+
+// start is os.StartProcess.
+func (c *children) start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	c.starting.RLock()
+	defer c.starting.RUnlock()
+	process, err := os.StartProcess(path, argv, attr)
+	if err == nil {
+		c.pids.Store(process.Pid, nil)
+	}
+	return process, err
+}
+
+func (c *children) has(pid int) bool {
+	_, there := c.pids.Load(pid)
+	return there
+}
+
+// ended forgets one that was waited for.
+func (c *children) ended(pid int) { c.pids.Delete(pid) }
