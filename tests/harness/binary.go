@@ -3,6 +3,7 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -80,6 +81,10 @@ func Victim(t testing.TB, pkg, path string) {
 
 // Main runs a package's tests and removes what was built for them. TestMain calls it.
 func Main(m *testing.M) {
+	// What the tests start would ignore the hang-up for ever if whoever started the tests did (nohup(1)); a caught signal is not inherited.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	status := m.Run()
 	if dir, err := builtDir(); err == nil {
 		os.RemoveAll(dir)
