@@ -24,6 +24,16 @@ type scenery struct {
 	undo []func()
 }
 
+// sceneryDir makes the directory. A socket's path has 103 bytes at most (macOS; 107 on Linux, unix(7)), and a temporary directory may have more.
+func sceneryDir() (string, error) {
+	const most = 103 - len("/sidecar-0123456789/outside/s")
+	place := os.TempDir()
+	if real, err := filepath.EvalSymlinks(place); err == nil && len(real) > most {
+		place = "/tmp"
+	}
+	return os.MkdirTemp(place, "sidecar-")
+}
+
 // newScenery makes one; it must be cleared.
 func newScenery() (s *scenery, err error) {
 	s = &scenery{}
@@ -39,7 +49,7 @@ func newScenery() (s *scenery, err error) {
 	if s.program, err = filepath.EvalSymlinks(s.program); err != nil {
 		return s, err
 	}
-	dir, err := os.MkdirTemp("", "sidecar-")
+	dir, err := sceneryDir()
 	if err != nil {
 		return s, err
 	}
