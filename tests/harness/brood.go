@@ -97,11 +97,13 @@ func hatch(t *testing.T, dir string) (*Brood, []string) {
 	return b, []string{start, b.token, hop}
 }
 
-// await waits until all of the brood runs.
+// await waits until all of the brood runs, each under the name that it takes last: before, a hang-up would still end it.
 func (b *Brood) await(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
-		Eventually(t, name+" runs", func() bool { return len(Find("lie-"+b.token+"-"+name)) == 1 })
+		Eventually(t, name+" runs", func() bool {
+			return len(find(func(line string) bool { return strings.HasPrefix(line, "lie-"+b.token+"-"+name+"\x00") })) == 1
+		})
 	}
 	Eventually(t, "one is stopped", func() bool { return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0]) })
 	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+b.token)) > 0 })
@@ -155,6 +157,11 @@ func (b *Brood) InSessionDead(t *testing.T) time.Time {
 
 // Find lists the living processes with the text in their command lines.
 func Find(text string) []int {
+	return find(func(line string) bool { return strings.Contains(line, text) })
+}
+
+// find lists the living processes whose command lines, of arguments that end with NUL each, are sought.
+func find(sought func(line string) bool) []int {
 	entries, _ := os.ReadDir("/proc")
 	var found []int
 	for _, entry := range entries {
@@ -163,7 +170,7 @@ func Find(text string) []int {
 			continue
 		}
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && strings.Contains(string(line), text) && Alive(pid) {
+		if err == nil && sought(string(line)) && Alive(pid) {
 			found = append(found, pid)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -52,3 +53,15 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 
 // Watchdogs lists the watchdogs of the world's sidecars.
 func Watchdogs(w *World) []int { return Find(w.State()) }
+
+// Keepers lists the keepers of a sidecar, which it has where no cgroup can be made.
+func Keepers(sidecar int) []int {
+	var keepers []int
+	for _, pid := range find(func(line string) bool { return strings.HasSuffix(line, "\x00keeper\x00") }) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", sidecar)) {
+			keepers = append(keepers, pid)
+		}
+	}
+	return keepers
+}

@@ -70,7 +70,7 @@ func TestAKilledKeeperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
 	b := harness.Release(t, e, protocol.Tool)
-	keepers := keepersOf(e.Process())
+	keepers := harness.Keepers(e.Process())
 	if len(keepers) != 1 {
 		t.Fatalf("keepers %v, expected one", keepers)
 	}

@@ -39,17 +39,6 @@ func children(parent int) map[int]string {
 	return found
 }
 
-// keepersOf lists the keepers of a sidecar.
-func keepersOf(sidecar int) []int {
-	var keepers []int
-	for pid := range children(sidecar) {
-		if isKeeper(pid) {
-			keepers = append(keepers, pid)
-		}
-	}
-	return keepers
-}
-
 func isKeeper(pid int) bool {
 	cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	args := splitArgs(cmdline)

@@ -18,7 +18,7 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	t.Helper()
 	watchdog := watchdogOf(t, e.World, e.Process())
 	// Stopped first, or they might be quicker than the second kill. The sidecar first of all: it continues a keeper that is stopped.
-	keepers := keepersOf(e.Process())
+	keepers := harness.Keepers(e.Process())
 	kill(t, e.Process(), unix.SIGSTOP)
 	for _, pid := range append(keepers, watchdog) {
 		kill(t, pid, unix.SIGSTOP)
