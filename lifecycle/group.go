@@ -24,16 +24,27 @@ type Tracking struct {
 	Detail string
 	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
 	Fix string
+	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
+	Enclosable bool
 }
 
 // WantsForkGate reports whether the guarantee can be had by keeping the session from starting processes while it is killed.
-func (t Tracking) WantsForkGate() bool { return !t.Guarantee && t.Mechanism == MechanismSubreaper }
+func (t Tracking) WantsForkGate() bool {
+	return !t.Guarantee && t.Mechanism == MechanismSubreaper && !t.Enclosable
+}
 
 // WithForkGate is the tracking of a session that can be kept from starting processes, and that cannot signal its keeper. It must want
 // that.
 func (t Tracking) WithForkGate() Tracking {
 	t.Guarantee, t.Fix = true, ""
 	t.Detail = "a keeper adopts every process of the session that loses its parent; at the end they can start no more, and all are killed"
+	return t
+}
+
+// WithEnclosure is the tracking of a session that is enclosed, and that cannot signal its keeper. It must be enclosable.
+func (t Tracking) WithEnclosure() Tracking {
+	t.Guarantee, t.Fix = true, ""
+	t.Detail = "a keeper adopts every process of the session that loses its parent; at the end all are killed by one call, which none can outrun"
 	return t
 }
 
@@ -53,6 +64,14 @@ type Group interface {
 	Close() error
 	// Tracking describes the mechanism.
 	Tracking() Tracking
+}
+
+// Enclosed is a group whose processes can be told from all others by the kernel, and killed at one blow.
+type Enclosed interface {
+	Group
+	// Enclose has the leader and all that it starts enclosed. It is called before Start, and only where the tracking says that it can be.
+	// They gain no privileges from then on, and cannot signal anybody outside, so it is for sessions that could not do that anyway.
+	Enclose()
 }
 
 // Marked is a group whose processes can be recognised by the sandbox that they are in.

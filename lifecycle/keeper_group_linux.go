@@ -28,14 +28,15 @@ type keeperGroup struct {
 	asked   int        // how often it was; guarded by killing
 	answers chan keeperKilled
 
-	mu      sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
-	conn    *keeperConn
-	keeper  prey
-	leader  prey // no pid where there is none
-	kept    *kept
-	gone    chan struct{} // closed when the keeper has ended
-	closed  bool
-	closing atomic.Bool // the keeper is to go
+	mu       sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
+	encloses bool       // the leader is to be enclosed
+	conn     *keeperConn
+	keeper   prey
+	leader   prey // no pid where there is none
+	kept     *kept
+	gone     chan struct{} // closed when the keeper has ended
+	closed   bool
+	closing  atomic.Bool // the keeper is to go
 }
 
 const (
@@ -57,6 +58,7 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 	if err != nil {
 		return nil, err
 	}
+	order.Enclosed = g.encloses
 	if err := g.startKeeper(order.Sys.Setsid, files); err != nil {
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
@@ -72,6 +74,13 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 		return nil, err
 	}
 	return g.kept, nil
+}
+
+// Enclose implements Enclosed.
+func (g *keeperGroup) Enclose() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.encloses = true
 }
 
 // startKeeper starts the keeper, which waits for its order. The lock is held.

@@ -74,6 +74,7 @@ func (k *keeper) belowByTable() ([]processEntry, error) {
 // anything slower would always be too late.
 func (k *keeper) look() iter.Seq2[prey, error] {
 	return func(yield func(prey, error) bool) {
+		k.enclosure.kill()
 		children, err := childrenOf("self")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(prey{}, err)

@@ -25,8 +25,9 @@ type keeper struct {
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
 
-	leader int          // 0 once it was waited for
-	marked map[int]prey // the children that are about to be killed, until they were waited for
+	enclosure enclosure
+	leader    int          // 0 once it was waited for
+	marked    map[int]prey // the children that are about to be killed, until they were waited for
 }
 
 // keeperPatience bounds the kill after the sidecar's death.
@@ -151,6 +152,12 @@ func (k *keeper) refuse(attempt string, cause error) {
 
 // start starts the leader. Where it cannot, it has told so.
 func (k *keeper) start(s *keeperStart) bool {
+	if s.Enclosed {
+		if err := k.enclosure.enter(); err != nil {
+			k.refuse("enclose session", err)
+			return false
+		}
+	}
 	attr := &syscall.ProcAttr{Dir: string(s.Dir), Env: stringsOf(s.Env), Sys: s.Sys}
 	for _, fd := range s.Files {
 		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too

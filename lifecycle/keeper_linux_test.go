@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -410,8 +411,13 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee || !strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
+	got.Enclosable = false
 	if gated := got.WithForkGate(); !got.WantsForkGate() || gated.WantsForkGate() || !gated.Guarantee || gated.Fix != "" || gated.Mechanism != MechanismSubreaper {
 		t.Errorf("with a gate: %+v", gated)
+	}
+	got.Enclosable = true
+	if enclosed := got.WithEnclosure(); got.WantsForkGate() || !enclosed.Guarantee || enclosed.Fix != "" || enclosed.Mechanism != MechanismSubreaper {
+		t.Errorf("in an enclosure: %+v", enclosed)
 	}
 	pids := startIn(t, group, helper("daemon"))
 	if err := tracker.Close(); err != nil {
@@ -467,5 +473,53 @@ func TestKeeper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// One call kills the enclosed, however fast they fork, and nobody else of the same user.
+func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	if k.encloses != nil {
+		harness.Lack(t, "enclosures", k.encloses.Error())
+	}
+	bystander := helper("wait")
+	bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = bystander.Process.Kill()
+		_ = bystander.Wait()
+	}()
+	for range 5 {
+		group := k.newGroup(nil)
+		group.Enclose()
+		pids := startIn(t, group, helper("respawn", "100000", "100000", "setsid"))
+		if killed, err := group.Kill(soon(t)); err != nil || killed == 0 {
+			t.Errorf("%d killed: %v", killed, err)
+		}
+		mustBeGone(t, pids)
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !running(bystander.Process.Pid) {
+		t.Error("a process outside was killed")
+	}
+}
+
+// Outside of an enclosure the blow would strike everybody.
+func TestEnclosure_StrikesFromInsideOnly(t *testing.T) {
+	t.Parallel()
+	(&enclosure{}).kill()
+	(&enclosure{thread: -1}).kill()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		done <- (&enclosure{}).enter()
+	}()
+	if err := <-done; err == nil {
+		t.Error("a thread that is not the main one can enter")
 	}
 }

@@ -38,6 +38,8 @@ type keeperStart struct {
 	// Files are descriptors of the keeper's; -1 is one that is to be closed.
 	Files []int                `json:"files"`
 	Sys   *syscall.SysProcAttr `json:"sys"`
+	// Enclosed puts the keeper and the leader into an enclosure.
+	Enclosed bool `json:"enclosed,omitempty"`
 }
 
 // keeperKill asks for the end of everything.

@@ -21,6 +21,8 @@ import (
 type keepers struct {
 	command  func() (path string, argv []string)
 	tracking Tracking
+	// encloses says why sessions cannot be enclosed here; nil where they can.
+	encloses error
 	log      *slog.Logger
 
 	mu     sync.Mutex // guards groups
@@ -33,12 +35,22 @@ func openKeepers(command func() (path string, argv []string), log *slog.Logger) 
 		return nil, errors.New("no keeper is known")
 	}
 	k := &keepers{command: command, log: log, groups: map[*keeperGroup]bool{}}
-	group := k.newGroup(nil)
-	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
-	if !errors.Is(err, unix.ENOENT) {
-		return nil, errors.Join(fmt.Errorf("try a keeper: %w", err), group.Close())
+	if k.encloses = k.try(true); k.encloses == nil {
+		return k, nil
 	}
-	return k, group.Close()
+	return k, k.try(false)
+}
+
+func (k *keepers) try(enclosed bool) error {
+	group := k.newGroup(nil)
+	if enclosed {
+		group.Enclose()
+	}
+	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
+		return errors.Join(fmt.Errorf("try a keeper: %w", err), group.Close())
+	}
+	return group.Close()
 }
 
 // newGroup makes an empty group with a share of the estate, which may be nil.

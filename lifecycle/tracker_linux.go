@@ -81,8 +81,9 @@ func (t *Tracker) Tracking() Tracking {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
 			Detail: fmt.Sprintf("no cgroup can be made (%v): a keeper adopts every process of a session that loses its parent, and kills them all; "+
-				"but a session that can signal its keeper, as every unsandboxed one can, or that cannot be kept from forking may escape it, and so may what sudo starts", t.reason),
-			Fix: fix,
+				"but a session that can signal its keeper, as every unsandboxed one can, or that the kernel cannot enclose (Linux 6.12) may escape it, and so may what sudo starts", t.reason),
+			Fix:        fix,
+			Enclosable: t.keepers.encloses == nil,
 		}
 	}
 	return Tracking{

@@ -238,19 +238,23 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	run.outcome.Confined = request.Policy.Restricted && target.Confinement.Orders != nil
 	run.outcome.Tracking = group.Tracking() // the sandbox may have changed it
 	run.outcome.Enforcement = launched.Enforcement
-	if run.sealable() {
-		run.outcome.Tracking = run.outcome.Tracking.WithForkGate()
-	}
+	run.outcome.Tracking = run.held()
 	run.outcome.Enforcement.Warnings = append(run.outcome.Enforcement.Warnings, unwatched...)
 	return run, nil
 }
 
-// sealable reports whether the group's guarantee can be had by sealing it: the session cannot start processes any more then, and it
-// could never signal its keeper. Both was reported from inside.
-func (r *running) sealable() bool {
-	enforcement := r.outcome.Enforcement
-	return r.outcome.Confined && r.outcome.Tracking.WantsForkGate() && r.watched != nil && enforcement.ForkGate &&
-		enforcement.Protections[platform.Signals].Status == platform.Enforced
+// held is the group's tracking by what the sandbox adds to it: where the session can never signal its keeper, as was reported from inside,
+// an enclosure holds it, and so does a gate that keeps it from starting processes.
+func (r *running) held() lifecycle.Tracking {
+	tracking, enforcement := r.outcome.Tracking, r.outcome.Enforcement
+	switch {
+	case !r.outcome.Confined || enforcement.Protections[platform.Signals].Status != platform.Enforced:
+	case tracking.Enclosable:
+		return tracking.WithEnclosure()
+	case tracking.WantsForkGate() && r.watched != nil && enforcement.ForkGate:
+		return tracking.WithForkGate()
+	}
+	return tracking
 }
 
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
@@ -280,6 +284,10 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 			return "", refusal
 		}
 		run.outcome.Unconfinable = err
+		return runtimeDir, nil
+	}
+	if group, ok := run.group.(lifecycle.Enclosed); ok && p.Restricted && run.outcome.Tracking.Enclosable {
+		group.Enclose()
 	}
 	return runtimeDir, nil
 }
