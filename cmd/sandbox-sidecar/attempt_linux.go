@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,18 @@ var systemAttempts = map[string]func(argument string) error{
 			}
 			return unix.Prlimit(pid, unix.RLIMIT_CORE, &limit, nil)
 		})
+	},
+	"ioctl": func(device string) error {
+		fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		// Landlock is asked before the device is; that one says that it is no terminal.
+		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != unix.ENOTTY {
+			return err
+		}
+		return nil
 	},
 	"namespace": func(string) error {
 		// A flag that does not exist: nothing is made, and a kernel says EINVAL where a filter says EPERM.
@@ -39,6 +52,7 @@ var systemAttempts = map[string]func(argument string) error{
 
 // systemProofs are those of this system alone.
 var systemProofs = []proof{
+	{protection: "filesystem", attack: "give an order to a device that may only be read and written (ioctl)", act: "ioctl", on: func(*scenery) string { return os.DevNull }},
 	{protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket", on: func(s *scenery) string { return s.abstract }},
 	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit", on: func(s *scenery) string { return s.bystander }},
 	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace", on: func(*scenery) string { return "" }},

@@ -20,7 +20,8 @@ const doctorTimeout = 30 * time.Second
 // doctor prints what this machine can enforce, and what came of attacks that it has just tried. The exit status is 1 where files cannot be
 // protected, which is the least of a sandbox, or where something that is claimed does not hold.
 func doctor(args []string) error {
-	flags := newFlags("doctor", "doctor")
+	flags := newFlags("doctor", "doctor [flags]")
+	asJSON := flags.Bool("json", false, "print it for programs")
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
@@ -30,6 +31,29 @@ func doctor(args []string) error {
 	defer tracker.Close()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	protections := spawner.Probe(ctx)
+	if !*asJSON {
+		printProtections(protections)
+	}
+	findings, err := prove(ctx, spawner, protections)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		err = diagnose(protections, findings).print(os.Stdout)
+	} else {
+		err = printFindings(findings)
+	}
+	if err != nil {
+		return err
+	}
+	if protections[platform.Filesystem].Status == platform.Absent {
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot confine: tools are refused, terminals run with a warning (setting on_unavailable)")
+		return exitStatus(1)
+	}
+	return broken(findings)
+}
+
+func printProtections(protections spawn.Protections) {
 	for _, name := range platform.Protections {
 		p := protections[name]
 		fmt.Printf("%-9s %-17s %s\n", p.Status, name, p.Mechanism)
@@ -38,46 +62,41 @@ func doctor(args []string) error {
 			fmt.Printf("          to mend it: %s\n", p.Fix)
 		}
 	}
-	if protections[platform.Filesystem].Status == platform.Absent {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot confine: tools are refused, terminals run with a warning (setting on_unavailable)")
-		return exitStatus(1)
-	}
-	findings, err := prove(ctx, spawner)
-	if err != nil {
-		return err
-	}
-	return printFindings(findings)
 }
 
-// printFindings prints the table of what was tried. Its error says what does not hold.
+// printFindings prints the table of what was tried.
 func printFindings(findings []finding) error {
 	fmt.Print("\ntried just now:\n\n")
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(out, "protection\tattack\twithout a sandbox\tin a session\t\n")
-	var broken []error
 	for _, f := range findings {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.protection, f.attack, f.control, f.session, f.verdict())
-		if !f.holds() {
-			broken = append(broken, fmt.Errorf("%s is reported as %s, and a session can %s", f.protection, f.status, f.attack))
-		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.protection, f.attack, f.control, f.session, f.summary())
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	if broken != nil {
-		return &spawn.Error{Attempt: "prove protections", Cause: errors.Join(broken...), Hint: "this is a fault: please report it as SECURITY.md says"}
-	}
-	return nil
+	return out.Flush()
 }
 
-// verdict sums a finding up.
-func (f finding) verdict() string {
-	switch {
-	case !f.tried():
+// broken is an error that says what is claimed and does not hold; nil where all does.
+func broken(findings []finding) error {
+	var all []error
+	for _, f := range findings {
+		if f.verdict() == verdictBroken {
+			all = append(all, fmt.Errorf("%s is reported as %s, and a session can %s", f.protection, f.status, f.attack))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return &spawn.Error{Attempt: "prove protections", Cause: errors.Join(all...), Hint: "this is a fault: please report it as SECURITY.md says"}
+}
+
+// summary is a verdict for people.
+func (f finding) summary() string {
+	switch f.verdict() {
+	case verdictUntried:
 		return "not tried: refused without a sandbox too"
-	case f.session != attemptWorks:
+	case verdictHeld:
 		return "held"
-	case f.holds():
+	case verdictOpen:
 		return fmt.Sprintf("open, as reported (%s)", f.status)
 	default:
 		return fmt.Sprintf("DOES NOT HOLD, reported as %s", f.status)

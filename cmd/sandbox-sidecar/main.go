@@ -23,7 +23,7 @@ usage: sandbox-sidecar [serve]                      serve the protocol on stdin 
                                                     print whether a session may do something, and why
        sandbox-sidecar trust [flags] [DIR]          let a project's settings count as they are written
        sandbox-sidecar untrust [DIR]                let them only restrict again
-       sandbox-sidecar doctor                       print what this machine can enforce, by really trying it
+       sandbox-sidecar doctor [flags]               print what this machine can enforce, by really trying it
        sandbox-sidecar schema                       print the JSON Schema of the settings
        sandbox-sidecar version                      print the version
 

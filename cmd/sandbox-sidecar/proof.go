@@ -53,16 +53,36 @@ type finding struct {
 
 const attemptWorks = "works"
 
-// tried reports whether the attack works here at all; where it does not, its refusal in a session would prove nothing.
-func (f finding) tried() bool { return f.control == attemptWorks }
+// verdict sums a finding up.
+type verdict string
 
-// holds reports whether what is claimed of the session is so.
-func (f finding) holds() bool {
-	return !f.tried() || f.session != attemptWorks || f.status != platform.Enforced
+const (
+	// verdictUntried: the attack does not work without a sandbox either, so that its refusal in a session would prove nothing.
+	verdictUntried verdict = "untried"
+	// verdictHeld: the session could not do it.
+	verdictHeld verdict = "held"
+	// verdictOpen: the session could do it, and nobody has claimed that it could not.
+	verdictOpen verdict = "open"
+	// verdictBroken: the session could do it, although the protection is reported as enforced.
+	verdictBroken verdict = "broken"
+)
+
+func (f finding) verdict() verdict {
+	switch {
+	case f.control != attemptWorks:
+		return verdictUntried
+	case f.session != attemptWorks:
+		return verdictHeld
+	case f.status != platform.Enforced:
+		return verdictOpen
+	default:
+		return verdictBroken
+	}
 }
 
-// prove tries every attack in a session that is thrown away. An error means that it could not be tried.
-func prove(ctx context.Context, spawner *spawn.Spawner) ([]finding, error) {
+// prove tries every attack in a session that is thrown away: a sandboxed one, or, where this machine has no sandbox, one that goes without, as
+// the user's would. An error means that it could not be tried.
+func prove(ctx context.Context, spawner *spawn.Spawner, claimed spawn.Protections) ([]finding, error) {
 	all := slices.Concat(proofs, systemProofs)
 	plain, err := newScenery()
 	if err != nil {
@@ -78,9 +98,18 @@ func prove(ctx context.Context, spawner *spawn.Spawner) ([]finding, error) {
 		return nil, err
 	}
 	defer guarded.clear()
-	inside, protections, err := guarded.attemptInSession(ctx, spawner, all)
+	p := guarded.policy()
+	if claimed[platform.Filesystem].Status == platform.Absent {
+		// A session that must not have the network never goes without a sandbox.
+		p.OnUnavailable, p.Network.Allowed = policy.Warn, true
+	}
+	inside, outcome, err := guarded.attemptInSession(ctx, spawner, p, all)
 	if err != nil {
 		return nil, err
+	}
+	protections := claimed
+	if outcome.Confined {
+		protections = outcome.Protections()
 	}
 	findings := make([]finding, len(all))
 	for i, p := range all {
@@ -127,13 +156,13 @@ func (s *scenery) attemptPlainly(ctx context.Context, all []proof) ([]string, er
 	return s.answers(all, string(output))
 }
 
-func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, all []proof) ([]string, spawn.Protections, error) {
+func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, p policy.Policy, all []proof) ([]string, spawn.Outcome, error) {
 	session, err := spawner.Start(ctx, spawn.Request{
-		ID: uuid.NewString(), Policy: s.policy(), Program: s.program, Argv: append([]string{s.program}, s.orders(all)...),
+		ID: uuid.NewString(), Policy: p, Program: s.program, Argv: append([]string{s.program}, s.orders(all)...),
 		Dir: s.path("project"),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, spawn.Outcome{}, err
 	}
 	told := &listener{ended: make(chan struct{})}
 	session.Begin(told, nil)
@@ -141,10 +170,10 @@ func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, 
 	case <-told.ended:
 	case <-ctx.Done():
 		_, closeErr := session.Close(context.WithoutCancel(ctx), 0)
-		return nil, nil, errors.Join(ctx.Err(), closeErr)
+		return nil, spawn.Outcome{}, errors.Join(ctx.Err(), closeErr)
 	}
 	list, err := s.answers(all, told.output.String())
-	return list, session.Outcome().Protections(), err
+	return list, session.Outcome(), err
 }
 
 // libraries are where the loader is, and what this program loads where it was built with a C compiler.

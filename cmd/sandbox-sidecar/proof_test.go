@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -39,7 +40,7 @@ func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	defer cancel()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	spawner.Backend = backend
-	findings, err := prove(ctx, spawner)
+	findings, err := prove(ctx, spawner, spawner.Probe(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestProve_FindsWhatIsClaimedAndDoesNotHold(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
 	for _, f := range findingsOf(t, lying{}) {
-		if !f.holds() {
+		if f.verdict() == verdictBroken {
 			broken[f.act+" "+f.protection] = true
 		}
 	}
@@ -65,13 +66,13 @@ func TestProve_TheControlsWorkAndTheClaimsHold(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, f := range findingsOf(t, newBackend(slog.New(slog.DiscardHandler))) {
-		if f.tried() {
+		if f.verdict() != verdictUntried {
 			tried++
 		} else if f.act != "ring" { // which some machines switch off
 			t.Errorf("%s: the control does not work: %s", f.attack, f.control)
 		}
-		if !f.holds() {
-			t.Errorf("%s: %s", f.attack, f.verdict())
+		if f.verdict() == verdictBroken {
+			t.Errorf("%s: %s", f.attack, f.summary())
 		}
 	}
 	if tried < 10 {
@@ -120,18 +121,48 @@ func TestDoctor_IsFastAndPrintsWhatItTried(t *testing.T) {
 	}
 }
 
-func TestPrintFindings_SaysWhatDoesNotHold(t *testing.T) {
+func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	t.Parallel()
 	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused", status: platform.Enforced}
-	open, broken, untried := held, held, held
+	open, hole, untried := held, held, held
 	open.session, open.status = attemptWorks, platform.Absent
-	broken.session, broken.attack = attemptWorks, "do that"
+	hole.session, hole.attack = attemptWorks, "do that"
 	untried.control, untried.session = "refused", attemptWorks
-	if err := printFindings([]finding{held, open, untried}); err != nil {
+	for want, f := range map[verdict]finding{verdictHeld: held, verdictOpen: open, verdictBroken: hole, verdictUntried: untried} {
+		if got := f.verdict(); got != want {
+			t.Errorf("%+v is %s, want %s", f, got, want)
+		}
+	}
+	if err := broken([]finding{held, open, untried}); err != nil {
 		t.Errorf("nothing is broken: %v", err)
 	}
-	if err := printFindings([]finding{held, broken}); err == nil || !strings.Contains(err.Error(), "do that") || strings.Contains(err.Error(), "do this") {
+	if err := broken([]finding{held, hole}); err == nil || !strings.Contains(err.Error(), "do that") || strings.Contains(err.Error(), "do this") {
 		t.Errorf("want an error that names what is broken: %v", err)
+	}
+}
+
+// What programs read of doctor has every protection, and every attack with it.
+func TestDoctor_IsReadByPrograms(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := sidecar(t, "doctor", "--json")
+	var said diagnosis
+	if err := json.Unmarshal([]byte(stdout), &said); err != nil {
+		t.Fatalf("%v:\n%s", err, stdout)
+	}
+	attacks := 0
+	for i, p := range said.Protections {
+		if p.Name != platform.Protections[i] || p.Status == "" || p.Detail == "" {
+			t.Errorf("protection %d, which should be %s, is %+v", i, platform.Protections[i], p)
+		}
+		for _, a := range p.Attacks {
+			attacks++
+			if a.Attack == "" || a.Unsandboxed == "" || a.Session == "" || a.Status == "" || a.Verdict == "" {
+				t.Errorf("%s: %+v", p.Name, a)
+			}
+		}
+	}
+	if want := len(proofs) + len(systemProofs); len(said.Protections) != len(platform.Protections) || attacks != want {
+		t.Errorf("%d protections and %d attacks, want %d and %d", len(said.Protections), attacks, len(platform.Protections), want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,7 +41,8 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 	}
 }
 
-// Asks doctor on a machine without Landlock. It says absent, why, and what to do, and its exit status is 1; with Landlock it is 0.
+// Asks doctor on a machine without Landlock. It says absent, why, and what to do, proves it by attacks that work, and its exit status is 1;
+// with Landlock it is 0.
 func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -57,6 +59,9 @@ func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	for _, name := range []string{"filesystem", "execute", "signals"} {
 		if !hasLine(string(out), "absent "+name) {
 			t.Errorf("doctor does not say that %s is absent:\n%s", name, out)
+		}
+		if !regexp.MustCompile(`(?m)^` + name + ` .* works +open, as reported \(absent\)$`).Match(out) {
+			t.Errorf("doctor does not prove that %s is absent:\n%s", name, out)
 		}
 	}
 	command = exec.CommandContext(ctx, harness.Binary(t), "doctor")

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// diagnosis is what "doctor --json" prints: what is claimed of this machine, and what came of trying it.
+type diagnosis struct {
+	Protections []diagnosed `json:"protections"`
+}
+
+// diagnosed is one protection.
+type diagnosed struct {
+	Name string `json:"name"`
+	platform.Protection
+	Attacks []tried `json:"attacks"`
+}
+
+// tried is an attack on a protection. Unsandboxed and Session are "works", or what the kernel answered.
+type tried struct {
+	Attack      string `json:"attack"`
+	Unsandboxed string `json:"unsandboxed"`
+	Session     string `json:"session"`
+	// Status is the session's own, which can be better than the machine's: some sessions get less than others.
+	Status  platform.Status `json:"status"`
+	Verdict verdict         `json:"verdict"`
+}
+
+// diagnose puts claims and findings together, in the order of the reference.
+func diagnose(protections spawn.Protections, findings []finding) diagnosis {
+	whole := diagnosis{Protections: []diagnosed{}}
+	for _, name := range platform.Protections {
+		one := diagnosed{Name: name, Protection: protections[name], Attacks: []tried{}}
+		for _, f := range findings {
+			if f.protection == name {
+				one.Attacks = append(one.Attacks, tried{f.attack, f.control, f.session, f.status, f.verdict()})
+			}
+		}
+		whole.Protections = append(whole.Protections, one)
+	}
+	return whole
+}
+
+func (d diagnosis) print(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(d)
+}
