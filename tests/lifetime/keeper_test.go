@@ -3,7 +3,9 @@
 package lifetime
 
 import (
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,5 +95,28 @@ func TestAStoppedKeeperEndsItsSession(t *testing.T) {
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
 		t.Errorf("close says %+v", result)
+	}
+}
+
+// A session that may signal its keeper can end it, and what then has a session id of its own is not found again. That is what the word
+// "degraded" stands for in a reply; were it not so, the reply would be wrong.
+func TestWhoEndsItsKeeperEscapes(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	pidFile := filepath.Join(w.Project, "pid")
+	const line = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; kill -KILL $PPID; sleep 1000`
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
+	if s.Tracking.Guarantee || s.Tracking.Mechanism != "subreaper" {
+		t.Fatalf("tracking is %+v", s.Tracking)
+	}
+	s.Exit()
+	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, pidFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
+	if !harness.Alive(pid) {
+		t.Errorf("it was found, although the reply gives no guarantee")
 	}
 }
