@@ -33,6 +33,7 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	ruleset := Translate(p, abi)
+	ruleset.Errata = unmended(abi, mendedErrata())
 	if ruleset.Asked.needNamespaces() {
 		available := b.available()
 		if p.RequireProtected && !available.mounts {

@@ -24,6 +24,15 @@ func abiVersionOf() (int, error) {
 	return version, nil
 }
 
+// mendedErrata asks the kernel; see unmended.
+func mendedErrata() int {
+	mended, err := landlock.LandlockGetErrata()
+	if err != nil {
+		return 0
+	}
+	return mended
+}
+
 // enforce puts the ruleset in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It returns
 // the paths that could not be granted.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {

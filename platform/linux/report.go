@@ -43,6 +43,10 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 			Fix:    `take "/" out of the granted paths`,
 		}
 	}
+	if files := protections[platform.Filesystem]; len(r.Errata) > 0 {
+		files.Detail += "; by faults of this kernel's Landlock: " + strings.Join(r.Errata, "; ")
+		protections[platform.Filesystem] = files
+	}
 	protections[platform.Filesystem] = withTerminals(protections[platform.Filesystem], r, own)
 	return protections
 }

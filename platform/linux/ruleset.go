@@ -28,6 +28,8 @@ type Ruleset struct {
 	Filtering Filtering `json:"filtering"`
 	// Unmediated says why Filtering.Sockets is false although Landlock does not know sockets; empty where it is not so.
 	Unmediated string `json:"unmediated,omitempty"`
+	// Errata say what faults of this kernel's Landlock let a session do; see unmended.
+	Errata []string `json:"errata,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.
