@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files of the filters")
@@ -347,6 +349,9 @@ func TestRules_SayWhy(t *testing.T) {
 // The numbers are compared with those of golang.org/x/sys/unix for each architecture, which are made from the kernel's own headers.
 func TestSyscallNumbers_AreTheKernels(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("go"); err != nil {
+		harness.Lack(t, "go", err.Error())
+	}
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
 	if err != nil {
 		t.Fatalf("find golang.org/x/sys: %v", err)

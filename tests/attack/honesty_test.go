@@ -145,7 +145,7 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 // the reply itself; each attack on what is enforced has its control in the test of its own.
 func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
+	harness.RequireSandbox(t)
 	s := newScene(t)
 	e := s.start(offline())
 	reply := s.strike(e, "privileges").reply.Sandbox

@@ -3,8 +3,10 @@
 package attack
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,10 +17,19 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-var matrixFile = flag.String("matrix", "", "file to write the matrix of attacks to")
+var (
+	matrixFile = flag.String("matrix", "", "file to write the matrix of attacks to")
+	tallyFile  = flag.String("tally", "", "file to write to how many attacks each cell of the matrix has, as JSON")
+	onlyAs     = flag.String("as", "", "attack only as this person")
+	onlyUnder  = flag.String("under", "", "attack only in this circumstance, and without a sandbox, which is the control")
+	share      = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, leaves this")
+	shares     = flag.Int("shares", 1, "see the flag share")
+)
 
 // attackFiles are the files of the directory "attacks": one attack each. The first line says what is tried, and the rule that must
 // stop it. Their keys:
@@ -27,7 +38,7 @@ var matrixFile = flag.String("matrix", "", "file to write the matrix of attacks 
 //	holds: "degraded" where that status is enough to stop it
 //	refusal: a pattern of what is printed then
 //	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and $PROJECT are expanded
-//	needs: "root" where an ordinary user could not do it anyway, and programs that the attack is made with, blank-separated
+//	needs: "root" where an ordinary user could not do it anyway, programs that the attack is made with, and keys of machineHas, blank-separated
 //	kind: "terminal" where it is for one
 //
 // The sections are scripts for bash in the project: "prepare", outside; "attack", in the session, where "victim" is the hostile program;
@@ -51,28 +62,34 @@ func people() []person {
 		return []person{{name: "user"}}
 	}
 	const nobody = 65534
-	return []person{{name: "root"}, {name: "user", credential: &syscall.Credential{Uid: nobody, Gid: nobody}}}
+	all := []person{{name: "root"}, {name: "user", credential: &syscall.Credential{Uid: nobody, Gid: nobody}}}
+	return slices.DeleteFunc(all, func(who person) bool { return *onlyAs != "" && *onlyAs != who.name })
 }
 
-// circumstances are how an attack meets a sandbox.
-var circumstances = []struct {
+// circumstance is how an attack meets a sandbox.
+type circumstance struct {
 	name      string
 	sandboxed bool
 	wrap      string // an act of the victim that starts the sidecar
-}{
-	{name: "unsandboxed"},
-	{name: "sandboxed", sandboxed: true},
-	{name: "no namespaces", sandboxed: true, wrap: "without-namespaces"},
+}
+
+func circumstances() []circumstance {
+	all := []circumstance{
+		{name: "unsandboxed"},
+		{name: "sandboxed", sandboxed: true},
+		{name: "no namespaces", sandboxed: true, wrap: "without-namespaces"},
+	}
+	return slices.DeleteFunc(all, func(c circumstance) bool { return *onlyUnder != "" && *onlyUnder != c.name && c.sandboxed })
 }
 
 // Carries out every file of the directory "attacks": each must have its effect without a sandbox, and none where the reply says that
 // the protection is enforced.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
+	harness.RequireSandbox(t)
 	var mu sync.Mutex // guards cells
 	cells := map[string]string{}
-	files := attackFiles(t)
+	files := slices.DeleteFunc(attackFiles(t), func(file harness.CaseFile) bool { return file.Number%*shares != *share })
 	t.Run("all", func(t *testing.T) {
 		for _, file := range files {
 			for _, who := range people() {
@@ -81,9 +98,9 @@ func TestAttacks(t *testing.T) {
 					if missing := lacks(file, who); missing == "root" {
 						return
 					} else if missing != "" {
-						harness.Lack(t, missing, "no such program")
+						harness.Lack(t, missing, "not there")
 					}
-					for _, c := range circumstances {
+					for _, c := range circumstances() {
 						cell := fileAttack{file: file, who: who, wrap: c.wrap, sandboxed: c.sandboxed}.carryOut(t)
 						mu.Lock()
 						cells[file.Name+who.name+c.name] = cell
@@ -93,10 +110,37 @@ func TestAttacks(t *testing.T) {
 			}
 		}
 	})
-	if *matrixFile == "" {
-		return
+	if *matrixFile != "" {
+		must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
 	}
-	must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
+	if *tallyFile != "" {
+		counts, err := json.Marshal(tally(maps.Values(cells)))
+		must(t, err)
+		must(t, os.WriteFile(*tallyFile, counts, 0o644))
+	}
+}
+
+func tally(cells iter.Seq[string]) map[string]int {
+	counts := map[string]int{}
+	for cell := range cells {
+		counts[cell]++
+	}
+	return counts
+}
+
+// machineHas are what attacks need of a kernel, which may have been built without, or may not find its modules.
+var machineHas = map[string]func() bool{
+	"vsock": func() bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
+	"mptcp": func() bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },
+}
+
+func hasSocket(family, kind, protocol int) bool {
+	fd, err := unix.Socket(family, kind, protocol)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
 }
 
 // lacks is what a person lacks for an attack; "" for nothing.
@@ -105,6 +149,12 @@ func lacks(file harness.CaseFile, who person) string {
 		if need == "root" {
 			if who.name != "root" {
 				return "root"
+			}
+			continue
+		}
+		if has, known := machineHas[need]; known {
+			if !has() {
+				return need
 			}
 			continue
 		}
@@ -120,7 +170,7 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 	var b strings.Builder
 	var columns []string
 	for _, who := range people() {
-		for _, c := range circumstances {
+		for _, c := range circumstances() {
 			columns = append(columns, who.name+" "+c.name)
 		}
 	}
@@ -133,7 +183,7 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 	for _, file := range files {
 		fmt.Fprintf(&b, "%-28s", file.Name)
 		for _, who := range people() {
-			for _, c := range circumstances {
+			for _, c := range circumstances() {
 				cell := cells[file.Name+who.name+c.name]
 				if cell == "" {
 					cell = "-"

@@ -14,6 +14,8 @@ import (
 type CaseFile struct {
 	// Name is that of the file, without its ending.
 	Name string
+	// Number is its place among the files of its directory, from 0.
+	Number int
 	// Title is the first line.
 	Title    string
 	keys     map[string]string
@@ -37,7 +39,7 @@ func CaseFiles(t testing.TB, dir string, keys, sections []string) []CaseFile {
 		archive := txtar.Parse(data)
 		title, header, _ := strings.Cut(string(archive.Comment), "\n")
 		c := CaseFile{
-			Name: strings.TrimSuffix(filepath.Base(name), ".txtar"), Title: title, keys: map[string]string{}, sections: map[string]string{},
+			Name: strings.TrimSuffix(filepath.Base(name), ".txtar"), Number: i, Title: title, keys: map[string]string{}, sections: map[string]string{},
 		}
 		for line := range strings.Lines(header) {
 			key, value, found := strings.Cut(strings.TrimSpace(line), ": ")

@@ -21,6 +21,15 @@ func Require(t testing.TB, features ...string) {
 	}
 }
 
+// RequireSandbox makes sure that the machine has a sandbox at all, be it with protections that are degraded, by the rules of Require. Tests
+// that ask for it must look into the reply for what holds.
+func RequireSandbox(t testing.TB) {
+	t.Helper()
+	if status, detail := doctor(t, "filesystem"); status == "absent" {
+		Lack(t, "filesystem", detail)
+	}
+}
+
 // Lack skips a test for want of a feature, under the rules of Require.
 func Lack(t testing.TB, feature, reason string) {
 	t.Helper()
