@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -124,6 +125,12 @@ func newLogin(t *testing.T) *login {
 // edit starts an editor's sidecar in the login session, as its user.
 func (l *login) edit(t *testing.T, settings string, env ...string) *harness.Editor {
 	t.Helper()
+	return l.editThrough(t, nil, settings, env...)
+}
+
+// editThrough is edit with a command that the sidecar's is given to.
+func (l *login) editThrough(t *testing.T, through []string, settings string, env ...string) *harness.Editor {
+	t.Helper()
 	root, err := os.MkdirTemp("", "login-")
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +148,8 @@ func (l *login) edit(t *testing.T, settings string, env ...string) *harness.Edit
 		if err != nil {
 			t.Fatal(err)
 		}
-		argv := append([]string{bash, "-c", logIn, "-", l.cgroup, l.user, strconv.Itoa(l.manager)}, command.Args...)
-		command.Path, command.Args = bash, argv
+		command.Path, command.Args = bash, slices.Concat(
+			[]string{bash, "-c", logIn, "-", l.cgroup, l.user, strconv.Itoa(l.manager)}, through, command.Args)
 	}})
 }
 

@@ -1,0 +1,51 @@
+package systemd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// units are what editors run in that a desktop starts, or a service for remote work: the systemd of the user's starts them, in a cgroup of the
+// user's. Such a service's environment is not that of who asks for it.
+var units = []struct {
+	name, kind string
+	through    []string
+}{
+	{"service", ".service", []string{"--pipe", "--wait", "--collect", "--quiet", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E", "USER"}},
+	{"delegated service", ".service", []string{
+		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E", "USER",
+	}},
+	{"scope", ".scope", []string{"--scope", "--quiet", "-p", "Delegate=yes"}},
+}
+
+// A sidecar in a unit of the user's systemd divides the unit's own cgroup: it needs nobody's help, and nothing outlives its session.
+func TestASidecarInAUnitOfTheUsersDividesItsCgroup(t *testing.T) {
+	t.Parallel()
+	l := newLogin(t)
+	for _, unit := range units {
+		t.Run(unit.name, func(t *testing.T) {
+			t.Parallel()
+			through := append([]string{"/usr/bin/systemd-run", "--user"}, unit.through...)
+			e := l.editThrough(t, through, harness.Off(), "XDG_RUNTIME_DIR="+l.runtime, "DBUS_SESSION_BUS_ADDRESS=unix:path="+l.runtime+"/bus")
+			b := harness.Release(t, e, protocol.Tool)
+			if got := b.Session.Tracking; got.Mechanism != "cgroup" || !got.Guarantee {
+				t.Errorf("tracking %+v, expected a cgroup and a guarantee", got)
+			}
+			for _, pid := range b.Alive() {
+				line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+				if err == nil && !strings.Contains(string(line), unit.kind+"/sandbox-sidecar-") {
+					t.Errorf("process %d is not below the cgroup of the unit:\n%s", pid, line)
+				}
+			}
+			if result := b.Session.Close(0); result.Remaining != 0 {
+				t.Errorf("close says %+v", result)
+			}
+			b.Dead(t)
+		})
+	}
+}
