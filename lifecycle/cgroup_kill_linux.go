@@ -45,7 +45,8 @@ func killCgroup(ctx context.Context, dir string) (int, error) {
 }
 
 // freezeAndKill is the way before cgroup.kill (Linux 5.14): frozen processes cannot fork, so one look finds them all, and SIGKILL
-// reaches a frozen process (cgroup v2, Linux 5.2).
+// reaches a frozen process (cgroup v2, Linux 5.2). What is empty is thawed, as cgroup.kill would leave it: whatever came in later would stand
+// still for ever.
 func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	if err := writeCgroup(filepath.Join(dir, "cgroup.freeze"), "1"); err != nil {
 		return err
@@ -62,7 +63,10 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 		slice, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		err = awaitEmpty(slice, dir, events)
 		cancel()
-		if err == nil || ctx.Err() != nil {
+		switch {
+		case err == nil:
+			return ignoreGone(writeCgroup(filepath.Join(dir, "cgroup.freeze"), "0"))
+		case ctx.Err() != nil:
 			return err
 		}
 	}
