@@ -162,6 +162,23 @@ func orderOfLength(t *testing.T, length int) platformtest.Job {
 	}
 }
 
+// The stage's end of the handshake stays open until the target is executed, whatever the collector of garbage does meanwhile: were it closed, a
+// program that cannot be executed would pass for one that has run.
+func TestLaunch_AStageThatCollectsGarbageGoesOnTalking(t *testing.T) {
+	t.Parallel()
+	fake := &platformtest.Fake{Collect: true}
+	order := platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.WorkDir})
+	if _, _, err := platformtest.Output(fake, order); err != nil {
+		t.Errorf("a target that can be executed: %v", err)
+	}
+	order.Program = "/no/such/program"
+	_, _, err := platformtest.Output(fake, order)
+	var failure *platform.Failure
+	if !errors.As(err, &failure) || failure.Step != platform.StepProgram {
+		t.Errorf("a target that is not there: %v", err)
+	}
+}
+
 func TestLaunch_OrdersThatTheKernelCannotTakeFail(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*platformtest.Job){

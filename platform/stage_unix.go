@@ -43,8 +43,11 @@ func RunStage(confine ConfineSelf) int {
 	if err := closeOnExec(StageFD); err != nil {
 		return 1 // without the handshake there is nobody to tell
 	}
+	handshake := os.NewFile(StageFD, "handshake")
+	// A file that is garbage is closed, and the end of the stream would tell the sidecar that the target was executed.
+	defer runtime.KeepAlive(handshake)
 	var order Order
-	if err := json.NewDecoder(os.NewFile(StageFD, "handshake")).Decode(&order); err != nil {
+	if err := json.NewDecoder(handshake).Decode(&order); err != nil {
 		return 1 // the sidecar is gone
 	}
 	if failure := carryOut(&order, confine); failure != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -35,6 +36,8 @@ type Fake struct {
 	Supervise func(platform.Handover) (platform.Supervision, error)
 	// Unconfirmed, where it is not empty, is why the stage finds itself unsupervised.
 	Unconfirmed string
+	// Collect is true where the stage's garbage is collected while it confines itself, as a long order may bring it about.
+	Collect bool
 
 	mu       sync.Mutex // guards what follows
 	confined []*policy.Policy
@@ -48,6 +51,7 @@ type fakeOrders struct {
 	Hold        *Hold                `json:"hold"`
 	Handed      []platform.Handed    `json:"handed"`
 	Unconfirmed string               `json:"unconfirmed"`
+	Collect     bool                 `json:"collect"`
 }
 
 // Name is "fake".
@@ -80,7 +84,7 @@ func (f *Fake) Confine(p *policy.Policy, needs platform.Needs) (platform.Confine
 		return platform.Confinement{}, f.Unavailable
 	}
 	orders, err := json.Marshal(fakeOrders{
-		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed, Unconfirmed: f.Unconfirmed,
+		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed, Unconfirmed: f.Unconfirmed, Collect: f.Collect,
 	})
 	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
 }
@@ -124,6 +128,9 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 	if err := json.Unmarshal(order.Orders, &orders); err != nil {
 		return platform.Confined{}, fmt.Errorf("read fake orders: %w", err)
 	}
+	if orders.Collect {
+		collect()
+	}
 	if orders.Hold != nil {
 		if err := orders.Hold.wait(); err != nil {
 			return platform.Confined{}, err
@@ -144,6 +151,22 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 		confined.Handed = append(confined.Handed, platform.HandedFile{Kind: kind, FD: fd})
 	}
 	return confined, nil
+}
+
+// collect returns once all that was garbage is finalized: what lost its last reference in one collection may be found only in the next.
+func collect() {
+	for range 2 {
+		done := make(chan struct{})
+		runtime.SetFinalizer(&[64]byte{}, func(*[64]byte) { close(done) })
+		for waiting := true; waiting; {
+			runtime.GC()
+			select {
+			case <-done:
+				waiting = false
+			default:
+			}
+		}
+	}
 }
 
 // telling is the reading end of a pipe that holds a text.
