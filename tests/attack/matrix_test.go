@@ -129,9 +129,14 @@ func tally(cells iter.Seq[string]) map[string]int {
 }
 
 // machineHas are what attacks need of a kernel, which may have been built without, or may not find its modules.
-var machineHas = map[string]func() bool{
-	"vsock": func() bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
-	"mptcp": func() bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },
+var machineHas = map[string]func(person) bool{
+	// Since Linux 6.2 it can be switched off for all but root.
+	"tiocsti": func(who person) bool {
+		value, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti")
+		return err != nil || strings.TrimSpace(string(value)) != "0" || who.name == "root"
+	},
+	"vsock": func(person) bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
+	"mptcp": func(person) bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },
 }
 
 func hasSocket(family, kind, protocol int) bool {
@@ -153,7 +158,7 @@ func lacks(file harness.CaseFile, who person) string {
 			continue
 		}
 		if has, known := machineHas[need]; known {
-			if !has() {
+			if !has(who) {
 				return need
 			}
 			continue
