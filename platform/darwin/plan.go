@@ -23,8 +23,9 @@ type Plan struct {
 	// Closed are the sidecar's own directories: nothing in them can be seen but what is granted below them.
 	Closed []Path `json:"closed"`
 	// Fixed are the sidecar's own files: they cannot be written, whatever is granted.
-	Fixed   []Path  `json:"fixed"`
-	Network Network `json:"network"`
+	Fixed []Path `json:"fixed"`
+	// Network says whether all of it is open; otherwise nothing is, localhost neither.
+	Network bool `json:"network"`
 	// Canary is a directory that everybody may list and that the profile must close; empty where the policy leaves none to try.
 	Canary string `json:"canary"`
 	Asked  Asked  `json:"asked"`
@@ -56,14 +57,6 @@ type Grant struct {
 	Private bool `json:"private,omitempty"`
 }
 
-// Network says which of it is open.
-type Network struct {
-	// Allowed opens all of it.
-	Allowed bool `json:"allowed"`
-	// LocalPorts are ports of this machine that stay open where the rest is off.
-	LocalPorts []uint16 `json:"localPorts,omitempty"`
-}
-
 // Asked are the protections that a policy may leave out.
 type Asked struct {
 	Network        bool `json:"network"`
@@ -86,7 +79,7 @@ type Host struct {
 func Translate(p *policy.Policy, host Host) Plan {
 	plan := Plan{
 		Tag: host.Tag, Fingerprint: host.Fingerprint, Closed: paths(host.Closed), Fixed: paths(host.Fixed),
-		Network: Network{Allowed: p.Network.Allowed},
+		Network: p.Network.Allowed,
 		Asked: Asked{
 			Network: !p.Network.Allowed, ProtectedPaths: len(p.Protected) > 0, Denials: p.OnDenied != policy.Ignore,
 		},

@@ -28,8 +28,6 @@ func report(p Plan) map[string]platform.Protection {
 	}
 	if !p.Asked.Network {
 		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}
-	} else if len(p.Network.LocalPorts) > 0 {
-		protections[platform.Network] = enforced("nothing but some ports of this machine can be reached")
 	}
 	if !p.Asked.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{

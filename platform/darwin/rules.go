@@ -97,10 +97,7 @@ func anyCase(name Name, end string) string {
 
 // network: IP alone is named, because a rule without filter would open every Unix socket too. Names are asked of mDNSResponder.
 func network(w *writer, s *Scene) {
-	if !s.Network.Allowed {
-		for _, port := range s.Network.LocalPorts {
-			w.line(`(allow network-outbound (remote ip "localhost:%d"))`, port)
-		}
+	if !s.Network {
 		return
 	}
 	w.line("(allow network-outbound (remote ip))")

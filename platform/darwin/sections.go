@@ -33,7 +33,7 @@ func startQuestions(w *writer, _ *Scene) {
 
 func services(w *writer, s *Scene) {
 	list := baseServices
-	if s.Network.Allowed {
+	if s.Network {
 		list = append(list[:len(list):len(list)], networkServices...)
 	}
 	for _, service := range list {
