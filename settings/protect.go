@@ -79,7 +79,7 @@ func (e *evaluation) guard() []policy.Protected {
 	var list []policy.Protected
 	for _, path := range e.guarded {
 		if e.rules.at(path).Has(policy.Write) {
-			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}})
+			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}, Decides: true})
 		}
 	}
 	return list

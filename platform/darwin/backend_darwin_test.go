@@ -139,12 +139,14 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later/" + name}}
+		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later" + name}, {Path: dir + "/never/" + name, Decides: true}}
 		allowed := []platformtest.Act{{Verb: platformtest.Create, Path: dir + "/new"}, {Verb: platformtest.List, Path: dir}}
 		forbidden := []platformtest.Act{
 			{Verb: platformtest.Create, Path: dir + "/kept/new"},
-			{Verb: platformtest.MakeDir, Path: dir + "/later"},
-			{Verb: platformtest.MakeDir, Path: dir + "/LATER"},
+			{Verb: platformtest.MakeDir, Path: dir + "/later" + name},
+			{Verb: platformtest.MakeDir, Path: dir + "/LATER" + name},
+			{Verb: platformtest.MakeDir, Path: dir + "/never"},
+			{Verb: platformtest.MakeDir, Path: dir + "/Never"},
 			{Verb: platformtest.Rename, Path: dir + "/kept", Target: dir + "/moved"},
 		}
 		results, _ := platformtest.Perform(t, backend(t), platformtest.Confined(t, backend(t), p, append(allowed, forbidden...)...))
@@ -168,6 +170,7 @@ func TestProgramsOfEveryDay(t *testing.T) {
 		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read})
 	}
 	p.Rules = append(p.Rules, policy.Rule{Path: "/private/var/folders", Access: policy.ReadWrite})
+	p.Protected = []policy.Protected{{Path: dir + "/.git/config"}, {Path: dir + "/.git/hooks"}, {Path: dir + "/.vscode"}}
 	for name, line := range map[string]string{
 		"shell":    `test "$(echo ok)" = ok`,
 		"zsh":      `zsh -fc 'cat <<< ok'`,
@@ -175,7 +178,7 @@ func TestProgramsOfEveryDay(t *testing.T) {
 		"jobs":     "sleep 30 & kill $!; wait $! || true",
 		"realpath": `test "$(cd ` + dir + ` && pwd -P)" = ` + dir,
 		"id":       "id -un",
-		"git":      "git --version",
+		"git":      "cd " + dir + " && git init -q && git add . && git status --short",
 		"perl":     "perl -e 'print getpwuid($<)'",
 		"compiler": "cd " + dir + " && echo 'int main(void){return 0;}' > a.c && cc -o a a.c && ./a",
 		"names":    "curl -fsSI https://example.com > /dev/null",

@@ -16,13 +16,13 @@ type Plan struct {
 	// Fingerprint recognises the session's processes; the zero value puts none into the profile.
 	Fingerprint lifecycle.SessionFingerprint `json:"fingerprint"`
 	Grants      []Grant                      `json:"grants"`
-	// Protected stay as they are although a grant covers them.
+	// Protected stay as they are although a grant covers them, but for those in directories that do not exist; see Scene.Unkept.
 	Protected []Path `json:"protected"`
 	// Sockets of outside processes may be connected to.
 	Sockets []Path `json:"sockets"`
 	// Closed are the sidecar's own directories: nothing in them can be seen but what is granted below them.
 	Closed []Path `json:"closed"`
-	// Fixed are the sidecar's own files: they cannot be written, whatever is granted.
+	// Fixed are the sidecar's own files and those that decide about sessions: they can be neither written nor made, whatever is granted.
 	Fixed []Path `json:"fixed"`
 	// Network says whether all of it is open; otherwise nothing is, localhost neither.
 	Network bool `json:"network"`
@@ -94,6 +94,10 @@ func Translate(p *policy.Policy, host Host) Plan {
 		})
 	}
 	for _, protected := range p.Protected {
+		if protected.Decides {
+			plan.Fixed = append(plan.Fixed, Path(protected.Path))
+			continue
+		}
 		plan.Protected = append(plan.Protected, Path(protected.Path))
 	}
 	for _, socket := range p.UnixSockets {

@@ -48,6 +48,7 @@ func everyday() *policy.Policy {
 		},
 		Protected: []policy.Protected{
 			{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"}, {Path: "/Users/u/p/.vscode"}, {Path: "/Users/u/p/a/b.json"},
+			{Path: "/Users/u/p/c/settings.json", Decides: true},
 		},
 	}
 }
@@ -198,6 +199,7 @@ func TestProfile_Everyday(t *testing.T) {
 		with("signal", "target", "self"), with("signal", "target", "same-sandbox"), with("process-info-pidinfo", "target", "same-sandbox"),
 		with("mach-lookup", "global-name", "com.apple.trustd.agent"), with("sysctl-read", "sysctl-name", "hw.ncpu"),
 		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"),
+		file("file-write-create", p+"/a"), file("file-write-create", p+"/a/b.json"), // see Scene.Unkept
 		{"pseudo-tty", nil},
 		{"process-fork", nil},
 		{"file-ioctl", map[string]string{"path": "/dev/ttys009", "extension": "com.apple.sandbox.pty"}},
@@ -213,8 +215,8 @@ func TestProfile_Everyday(t *testing.T) {
 		file("file-write-unlink", p), file("file-write-create", p+"/.git/hooks/pre-commit"), file("file-write-data", p+"/.git/config"),
 		file("file-write-unlink", p+"/.git/config"), file("file-write-unlink", p+"/.git"), file("file-link", p+"/.git/config"),
 		file("file-write-create", p+"/.vscode"), file("file-write-create", p+"/.vscode/tasks.json"), file("file-write-create", p+"/.VSCODE/tasks.json"),
-		file("file-write-create", p+"/.VsCode"), file("file-write-create", p+"/a"), file("file-write-create", p+"/A"),
-		file("file-write-create", p+"/a/B.json"), unixSocket("network-bind", p+"/.git/hooks/s"),
+		file("file-write-create", p+"/.VsCode"), file("file-write-create", p+"/c"), file("file-write-create", p+"/C"),
+		file("file-write-create", p+"/c/Settings.json"), unixSocket("network-bind", p+"/.git/hooks/s"),
 		file("file-read-data", "/dev/ttys009"), file("file-ioctl", "/dev/ttys009"), file("file-write-data", "/dev/ttys009"),
 		{"file-ioctl", map[string]string{"path": "/dev/ttys003", "ioctl-command": "#x80017472"}},
 		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"), file("file-read-metadata", stateDir+"/run/s3"),
@@ -240,6 +242,37 @@ func TestProfile_Everyday(t *testing.T) {
 		if ask(t, profile, no) {
 			t.Errorf("allowed: %s", no)
 		}
+	}
+}
+
+// A project without a repository gets one by "git init", and what git makes in it.
+func TestProfile_GitInit(t *testing.T) {
+	t.Parallel()
+	disk := disk{}
+	disk.add("dir", "/Users/u/p")
+	p := &policy.Policy{
+		Restricted: true, Project: "/Users/u/p", Rules: []policy.Rule{sessionRule("/Users/u/p")},
+		Protected: []policy.Protected{{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"}, {Path: "/Users/u/p/.vscode"}},
+	}
+	made := []string{"/.git", "/.git/config.lock", "/.git/config", "/.git/hooks", "/.git/hooks/pre-commit.sample", "/.git/HEAD"}
+	for _, name := range made {
+		if !ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
+			t.Errorf("%s cannot be made", name)
+		}
+	}
+	scene := resolve(t, Translate(p, Host{}), disk)
+	if want := []string{"/Users/u/p/.git/config", "/Users/u/p/.git/hooks"}; !slices.Equal(scene.Unkept, want) {
+		t.Errorf("not kept: %v", scene.Unkept)
+	}
+	// The next session finds a repository, and keeps it, hooks that are not there included.
+	disk.add("file", "/Users/u/p/.git/config")
+	for _, name := range []string{"/.git/config", "/.git/hooks", "/.git/Hooks", "/.git/hooks/pre-commit", "/.vscode"} {
+		if ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
+			t.Errorf("%s can be made although there is a repository", name)
+		}
+	}
+	if ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-unlink", "/Users/u/p/.git")) {
+		t.Error("the repository can be moved away")
 	}
 }
 

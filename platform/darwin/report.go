@@ -1,11 +1,15 @@
 package darwin
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
+import (
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
 
 const mechanism = "seatbelt"
 
-// report says what a plan protects once its profile is in force and its canary was refused.
-func report(p Plan) map[string]platform.Protection {
+// report says what a scene protects once its profile is in force and its canary was refused.
+func report(p Scene) map[string]platform.Protection {
 	enforced := func(detail string) platform.Protection {
 		return platform.Protection{Status: platform.Enforced, Mechanism: mechanism, Detail: detail}
 	}
@@ -34,6 +38,13 @@ func report(p Plan) map[string]platform.Protection {
 			Status: platform.Enforced, Mechanism: mechanism, NotAsked: true, Detail: "there are none in this session",
 		}
 	}
+	if len(p.Unkept) > 0 {
+		protected := protections[platform.ProtectedPaths]
+		protected.Status = platform.Degraded
+		protected.Detail += fmt.Sprintf("; these lie in directories that do not exist yet, and can be made with them, which is told at the session's end: %q",
+			p.Unkept[:min(len(p.Unkept), maxListed)])
+		protections[platform.ProtectedPaths] = protected
+	}
 	if p.Canary == "" {
 		protections[platform.Filesystem] = platform.Protection{
 			Status: platform.Degraded, Mechanism: mechanism,
@@ -43,6 +54,9 @@ func report(p Plan) map[string]platform.Protection {
 	}
 	return protections
 }
+
+// maxListed keeps a detail short enough to be read.
+const maxListed = 20
 
 // absent is the report of a machine on which no profile can be put on.
 func absent(cause error) map[string]platform.Protection {

@@ -17,11 +17,15 @@ func TestReport(t *testing.T) {
 		plan                                    Plan
 		filesystem, network, protected, denials platform.Status
 		notAsked                                bool
+		unkept                                  []string
 	}{
-		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Absent, false},
-		"open":   {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true},
+		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Absent, false, nil},
+		"open":   {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil},
+		"no repository yet": {
+			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Absent, false, []string{"/Users/u/p/.git/config"},
+		},
 	} {
-		got := report(test.plan)
+		got := report(Scene{Plan: test.plan, Unkept: test.unkept})
 		for protection, want := range map[string]platform.Status{
 			platform.Filesystem: test.filesystem, platform.Network: test.network, platform.ProtectedPaths: test.protected, platform.Denials: test.denials,
 			platform.Execute: platform.Enforced, platform.UnixSockets: platform.Enforced, platform.Signals: platform.Enforced,

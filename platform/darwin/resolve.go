@@ -33,6 +33,9 @@ type Scene struct {
 	Grants []ResolvedGrant
 	// Protected, Closed and Fixed are those of the plan, with the symlinks on the way to them.
 	Protected, Closed, Fixed []Name
+	// Unkept are protected paths in directories that do not exist. To keep them from being made, the directory would have to be refused too,
+	// and with .git/config every "git init". What comes to be there is found by the review at the session's end, as on Linux.
+	Unkept []string
 	// Pinned are the directories on the way to what is protected, and the roots of grants for writing: they stay where they are, because
 	// a rule is about a path, and a directory that has another name is another path.
 	Pinned []Name
@@ -80,16 +83,27 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 	}
 	refused := func(list []Path) (out []Name, err error) {
 		for _, path := range list {
-			if out, err = refuse(files, string(path), out); err != nil {
+			names, err := refuse(files, string(path))
+			if err != nil {
 				return nil, fmt.Errorf("protect %s: %w", path, err)
 			}
+			out = append(out, names...)
 		}
 		return out, nil
 	}
-	var err error
-	if scene.Protected, err = refused(p.Protected); err != nil {
-		return Scene{}, nil, err
+	for _, protected := range p.Protected {
+		names, err := refuse(files, string(protected))
+		if err != nil {
+			return Scene{}, nil, fmt.Errorf("protect %s: %w", protected, err)
+		}
+		// The last is the path itself, those before are symlinks that exist.
+		if last := len(names) - 1; names[last].Absent() && names[last].Exists != path.Dir(names[last].Path) {
+			scene.Unkept = append(scene.Unkept, string(protected))
+			names = names[:last]
+		}
+		scene.Protected = append(scene.Protected, names...)
 	}
+	var err error
 	if scene.Closed, err = refused(p.Closed); err != nil {
 		return Scene{}, nil, err
 	}
@@ -119,9 +133,9 @@ func realPath(files Files, name string) (Real, error) {
 // maxLinks bounds how many symlinks are followed on the way to what is refused, as the kernel does (MAXSYMLINKS).
 const maxLinks = 32
 
-// refuse adds to list the path as the kernel spells it, whether or not it exists, and every symlink on the way, which would otherwise be
-// pointed elsewhere.
-func refuse(files Files, name string, list []Name) ([]Name, error) {
+// refuse is the path as the kernel spells it, whether or not it exists, behind every symlink on the way, which would otherwise be pointed
+// elsewhere.
+func refuse(files Files, name string) (list []Name, err error) {
 	for range maxLinks {
 		real, err := realPath(files, name)
 		switch {

@@ -27,7 +27,8 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	t.Parallel()
 	plan := Plan{
 		Grants:    []Grant{{Path: "/users/U/p", Access: policy.ReadWrite}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
-		Protected: []Path{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode/settings.json"},
+		Protected: []Path{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
+		Fixed:     []Path{"/Users/U/p/.Zed/settings.json"},
 		Sockets:   []Path{"/private/var/run/Docker.sock"},
 	}
 	scene := resolve(t, plan, mac())
@@ -37,13 +38,16 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	if !slices.Equal(scene.Grants, want) {
 		t.Errorf("grants: %v", scene.Grants)
 	}
-	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"}, {"/Users/u/p/.VSCode/settings.json", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
+	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"}, {"/Users/u/p/.VSCode", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
 		t.Errorf("protected: %v", scene.Protected)
+	}
+	if want := []Name{{"/Users/u/p/.Zed/settings.json", "/Users/u/p"}}; !slices.Equal(scene.Fixed, want) {
+		t.Errorf("fixed: %v", scene.Fixed)
 	}
 	if want := []string{"/private/var/run/docker.sock"}; !slices.Equal(scene.Sockets, want) {
 		t.Errorf("sockets: %v", scene.Sockets)
 	}
-	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.VSCode", "/Users/u/p"}, {"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
+	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.Zed", "/Users/u/p"}, {"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
 		t.Errorf("pinned: %v", scene.Pinned)
 	}
 }

@@ -82,7 +82,7 @@ var mistakes = map[string]struct {
 	},
 	"a protected path may be made in another case": {
 		func(p Profile) Profile { return without(p, "(regex (param \"PROTECTED", "(regex (param \"PINNED") },
-		refuses(file("file-write-create", "/Users/u/p/.VSCODE/tasks.json"), file("file-write-create", "/Users/u/p/A")),
+		refuses(file("file-write-create", "/Users/u/p/.VSCODE/tasks.json"), file("file-write-create", "/Users/u/p/C")),
 	},
 	"a path stands in the text": {
 		func(p Profile) Profile { return replacing(`"/private/etc/localtime"`, "\"/Users/Zo\u00eb\"")(p) },

@@ -56,7 +56,7 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 		return platform.Confined{}, err
 	}
 	if !plan.TrackOnly {
-		confined.Enforcement = platform.Enforcement{Protections: report(plan), Missing: missing}
+		confined.Enforcement = platform.Enforcement{Protections: report(scene), Missing: missing}
 	}
 	return confined, nil
 }

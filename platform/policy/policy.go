@@ -69,6 +69,9 @@ type UnixSocket struct {
 type Protected struct {
 	Path   string `json:"path"`
 	Origin Origin `json:"origin"`
+	// Decides is true of a file that decides about sessions. Where a system can keep it from being made, it does so however much of the way
+	// to it is missing; the way to any other protected path may be made, or git could make no repository.
+	Decides bool `json:"decides,omitempty"`
 }
 
 // OnUnavailable is the reaction to a machine that cannot enforce a policy.
