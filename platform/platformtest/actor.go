@@ -77,6 +77,12 @@ func (r Result) Refused() bool {
 	return r.Errno == unix.EACCES || r.Errno == unix.EPERM || r.Errno == unix.EXDEV
 }
 
+// Kept reports whether the kernel refused the act because of what keeps a protected path: beside the answers of Refused, a read-only
+// mount's (EROFS), or that of one which is to be moved or removed (EBUSY).
+func (r Result) Kept() bool {
+	return r.Refused() || r.Errno == unix.EROFS || r.Errno == unix.EBUSY
+}
+
 // performAll is the actor's life: its one argument holds the acts, its stdout takes the results.
 func performAll(args []string) int {
 	var acts []Act
