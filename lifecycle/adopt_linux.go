@@ -73,3 +73,9 @@ func reapOnce(seen map[prey]bool) map[prey]bool {
 	}
 	return next
 }
+
+// has reports whether a process was started by this one, which waits for it.
+func (c *children) has(pid int) bool {
+	_, there := c.pids.Load(pid)
+	return there
+}

@@ -11,6 +11,7 @@ import (
 // has.
 var own children
 
+// children are remembered on every system, although only Linux gives this process others beside them.
 type children struct {
 	starting sync.RWMutex // held for reading while one is started
 	pids     sync.Map     // of those that were not waited for
@@ -25,11 +26,6 @@ func (c *children) start(path string, argv []string, attr *os.ProcAttr) (*os.Pro
 		c.pids.Store(process.Pid, nil)
 	}
 	return process, err
-}
-
-func (c *children) has(pid int) bool {
-	_, there := c.pids.Load(pid)
-	return there
 }
 
 // ended forgets one that was waited for.

@@ -47,7 +47,10 @@ func everyday() *policy.Policy {
 			grantRule("/usr/lib", policy.Read|policy.Execute),
 		},
 		Protected: []policy.Protected{
-			{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"}, {Path: "/Users/u/p/.vscode"}, {Path: "/Users/u/p/a/b.json"},
+			{Path: "/Users/u/p/.git/config"},
+			{Path: "/Users/u/p/.git/hooks"},
+			{Path: "/Users/u/p/.vscode"},
+			{Path: "/Users/u/p/a/b.json"},
 			{Path: "/Users/u/p/c/settings.json", Decides: true},
 		},
 	}

@@ -296,7 +296,7 @@ func disagrees(result Result, want, protected bool) string {
 		return "must succeed, but failed: " + result.Error
 	case !want && result.OK():
 		return fmt.Sprintf("must be refused, but succeeded: %.40q", result.Value)
-	case !want && !result.Refused() && !(protected && result.Kept()):
+	case !want && !result.Refused() && (!protected || !result.Kept()):
 		return "failed, but not for want of permission: " + result.Error
 	}
 	return ""
