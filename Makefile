@@ -9,7 +9,8 @@ export CGO_ENABLED := 0
 
 SIDECAR := bin/sandbox-sidecar
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 FUZZTIME ?= 30s
 
 help: ## list the targets
@@ -52,25 +53,26 @@ format:
 vet:
 	go vet ./...
 
-lint: ## run the linters of .golangci.yml, for Linux and for macOS
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && GOBIN=$$dir go install $(GOLANGCI) && \
-	for target in linux/amd64 darwin/arm64; do \
-		echo "lint for $$target"; \
-		GOOS=$${target%/*} GOARCH=$${target#*/} "$$dir/golangci-lint" run ./... || exit 1; \
-	done
+lint: $(GOLANGCI) ## run the linters of .golangci.yml
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	@mkdir -p bin && dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	GOBIN=$$dir go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && mv "$$dir/golangci-lint" $@
 
 lint-lua: ## run the linter and the formatter of the Lua code
 	@tests/prerequisites
-	cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .
+	@if [ "$$(uname -s)" = Darwin ]; then tests/lack debian "luacheck and stylua are those that Debian and npm have on Linux"; \
+	else cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .; fi
 
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen
 
-cross: ## build, vet and compile the tests for the other systems
-	@for target in darwin/amd64 darwin/arm64 linux/arm64; do \
-		echo "build, vet and compile the tests for $$target"; \
+cross: $(GOLANGCI) ## build everything for the other systems, compile all tests, run vet and the linters, staticcheck among them
+	@for target in darwin/arm64 darwin/amd64 linux/arm64; do \
+		echo "build, vet, lint and compile the tests for $$target"; \
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
-		go build -o /dev/null ./cmd/sandbox-sidecar && go vet ./... && go test -c -o /dev/null ./... >/dev/null || exit 1; \
+		go build -o /dev/null ./... && go vet ./... && go test -c -o /dev/null ./... >/dev/null && $(GOLANGCI) run ./... || exit 1; \
 	done
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)

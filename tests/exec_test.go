@@ -227,6 +227,9 @@ func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 }
 
 func leaveBehind(t *testing.T, settings string, wrap func(*exec.Cmd)) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		harness.Lack(t, "setsid", err.Error())
+	}
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), settings)
 	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "(setsid sleep 1000 >/dev/null 2>&1 & echo $!); exit 7")

@@ -26,6 +26,7 @@ const mostGrowth = 32 << 20
 // resident is the memory that a process occupies, in bytes (VmRSS of proc_pid_status(5)).
 func resident(t *testing.T, pid int) int {
 	t.Helper()
+	harness.Procfs(t)
 	status := harness.Read(t, fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
@@ -110,6 +111,7 @@ func TestFlowControl_AnEditorThatNeverAcksHoldsItsSessionAlone(t *testing.T) {
 
 func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 	t.Parallel()
+	harness.Procfs(t)
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(nil))
 	command := exec.Command(harness.Binary(t), "serve")

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 )
 
 // Everything here happens inside the sandbox: that a terminal works there as it does elsewhere is the point.
+
+// terminals is what the names of terminals look like.
+const terminals = `/dev/(?:pts/|ttys)\d+`
 
 // bash starts one that prints nothing of its own accord but "$ ".
 func bash(t *testing.T, e *harness.Editor) *harness.Session {
@@ -34,7 +38,7 @@ func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `for fd in 0 1 2; do test -t $fd && echo "$fd is a tty"; done; stty size; echo "TERM=$TERM"; tty; exec 3<>/dev/tty && echo controlling >&3`, Cols: 101, Rows: 37})
 	s.Exit()
-	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n/dev/pts/\d+\ncontrolling\n$`)
+	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n` + terminals + `\ncontrolling\n$`)
 	if !want.MatchString(s.Output()) {
 		t.Errorf("got %q", s.Output())
 	}
@@ -42,6 +46,7 @@ func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 
 func TestTerminal_IsInBlockingMode(t *testing.T) {
 	t.Parallel()
+	harness.Procfs(t)
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1 /proc/self/fdinfo/2"})
 	s.Exit()
@@ -59,8 +64,12 @@ func TestTerminal_IsInBlockingMode(t *testing.T) {
 
 func TestTerminal_PsAgrees(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("ps"); err != nil {
+	ps, err := exec.LookPath("ps")
+	if err != nil {
 		harness.Lack(t, "ps", err.Error())
+	}
+	if info, err := os.Stat(ps); err == nil && info.Mode()&fs.ModeSetuid != 0 {
+		harness.Lack(t, "ps", "it is setuid, and no such program runs in a sandbox")
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo "sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
@@ -165,8 +174,8 @@ func TestJobControl_APipelineIsOneJob(t *testing.T) {
 
 func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("script"); err != nil {
-		harness.Lack(t, "script", err.Error())
+	if output, err := exec.Command("script", "--version").CombinedOutput(); err != nil || !strings.Contains(string(output), "util-linux") {
+		harness.Lack(t, "script", fmt.Sprintf("not that of util-linux: %v %s", err, output))
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "outer=$(tty)"; script -qec 'echo "inner=$(tty)"; stty -echo; read line; echo "read $line"' /dev/null`})
@@ -189,6 +198,7 @@ func under(commands string) func(*exec.Cmd) {
 
 func TestTerminal_NoSignalIsIgnoredOrBlocked(t *testing.T) {
 	t.Parallel()
+	harness.Procfs(t)
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Wrap: under(`trap "" HUP INT QUIT PIPE TERM TSTP TTIN TTOU USR1`)})
 	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: "grep", Args: []string{"^Sig[BI]", "/proc/self/status"}})
@@ -237,7 +247,7 @@ func TestTerminal_EachSessionHasItsOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for range 5 {
 		s := e.Spawn(protocol.SpawnParams{Command: "tty; stty size; exec sleep 1000", Cols: 80 + len(seen)})
-		seen[s.Await(`(/dev/pts/\d+)\r\n24 \d+`)[0]] = true
+		seen[s.Await(terminals + `\r\n24 \d+`)[0]] = true
 	}
 	if len(seen) != 5 {
 		t.Errorf("terminals are shared: %v", seen)

@@ -81,6 +81,7 @@ func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
 // hatch makes a brood that nobody has started yet, and the command line for that.
 func hatch(t *testing.T, dir string) (*Brood, []string) {
 	t.Helper()
+	Procfs(t)
 	b := &Brood{token: uuid.NewString()}
 	hop := filepath.Join(dir, "hop-"+b.token)
 	script(t, hop, strings.ReplaceAll(hopper, "TOKEN", b.token))

@@ -1,12 +1,9 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -204,16 +201,6 @@ func (s *Session) Exited() <-chan struct{} { return s.exited }
 func (s *Session) Close(graceMs int) protocol.CloseResult {
 	s.e.t.Helper()
 	return Call(s.e, protocol.Close, protocol.CloseParams{SessionID: s.SessionID, GraceMs: &graceMs})
-}
-
-// Alive reports whether a process with this pid exists and is not a zombie.
-func Alive(pid int) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return false
-	}
-	_, after, ok := bytes.Cut(stat, []byte(") "))
-	return ok && len(after) > 0 && after[0] != 'Z' && after[0] != 'X'
 }
 
 // Eventually waits for a condition to come true, and fails the test where it does not.

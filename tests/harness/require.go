@@ -39,6 +39,14 @@ func Lack(t testing.TB, feature, reason string) {
 	t.Skipf("this machine lacks %s: %s", feature, reason)
 }
 
+// Procfs skips a test that looks at processes by way of /proc where there is none, under the rules of Require.
+func Procfs(t testing.TB) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		Lack(t, "procfs", err.Error())
+	}
+}
+
 func listed(feature string) bool {
 	for _, lacked := range strings.Fields(os.Getenv("SIDECAR_LACKS")) {
 		if lacked == feature {

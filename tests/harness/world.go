@@ -113,7 +113,7 @@ func OutsideDefaults(t testing.TB) string {
 }
 
 func underTemp(path string) bool {
-	for _, temp := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+	for _, temp := range []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/private/var/folders"} {
 		if rel, err := filepath.Rel(temp, path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}

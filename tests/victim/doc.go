@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command victim is the hostile program of the attack tests. It does what it is told by plain system calls, and says how the kernel
 // answered:
 //

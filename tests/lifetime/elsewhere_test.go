@@ -1,0 +1,13 @@
+//go:build !linux
+
+package lifetime
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestLifetime_NeedsLinux(t *testing.T) {
+	harness.Lack(t, "cgroups", "cgroups, keepers and what is seen of them in /proc are something of Linux; on macOS platform/darwin and lifecycle end sessions")
+}

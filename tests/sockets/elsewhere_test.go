@@ -1,0 +1,13 @@
+//go:build !linux
+
+package sockets
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestSockets_NeedLinux(t *testing.T) {
+	harness.Lack(t, "seccomp", "that the sidecar connects for a session is something of Linux; on macOS the profile decides, and platform/darwin tries it")
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package toolchains
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestToolchains_NeedLinux(t *testing.T) {
+	harness.Lack(t, "debian", "the compilers are those of Debian packages")
+}
