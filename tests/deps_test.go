@@ -35,7 +35,9 @@ var mayImport = map[string][]string{
 	"rpc/client":                       {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
 		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
+		"cmd/sandbox-sidecar/roles",
 	},
+	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/darwin", "lifecycle"},
 	"cmd/gen":               {"rpc/protocol", "settings"},
 	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},

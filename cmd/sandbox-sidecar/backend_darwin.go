@@ -34,8 +34,5 @@ func newBackend(logger *slog.Logger) platform.Backend {
 	return backend
 }
 
-// hidden are the other processes that this binary is, which are nobody's to call.
-var hidden = map[string]func() int{"stage": darwin.RunStage}
-
 // adopts says whether this process has to be the parent of its sessions' orphans.
 func adopts() bool { return false }

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles" // runs in place of main where this is the stage, say
 )
 
 // version is set by the linker.
@@ -51,14 +51,8 @@ var commands = map[string]func(args []string) error{
 }
 
 func main() {
-	if len(os.Args) == 2 && hidden[os.Args[1]] != nil {
-		os.Exit(hidden[os.Args[1]]())
-	}
 	if len(os.Args) > 2 && os.Args[1] == "attempt" {
 		os.Exit(runAttempts(os.Args[2:]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
-		os.Exit(lifecycle.RunWatchdog(os.Args[2]))
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }

@@ -1,0 +1,8 @@
+package roles
+
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+)
+
+var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper}
