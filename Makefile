@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz release bench clean
+.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz release bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -85,8 +85,12 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 release: ## build what is published of VERSION, with checksums and lists of components, into dist
 	.ci/release $(VERSION)
 
-bench: ## print the benchmarks
+bench: build ## measure the sidecar beside its peers, and write docs/performance.md (QUICK=1: in two minutes, and print only)
+	@tests/bench/install-peers build/bench
+	go run ./tests/bench -sidecar $(SIDECAR) -peers build/bench $(if $(QUICK),-quick -out -)
+
+bench-packages: ## print the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
 clean: ## remove what was built
-	rm -rf bin dist
+	rm -rf bin dist # build/bench, which takes minutes to install, stays

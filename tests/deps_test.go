@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"cmd/gen":               {"rpc/protocol", "settings"},
 	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
+	"tests/bench":           {"rpc/protocol"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},

@@ -1,0 +1,67 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// tick is the unit of processor time in /proc, 1/100 s on every Linux.
+const tick = 10.0
+
+// cpuOf is the processor time of a process and of the children it has waited for, in ms. It is coarse, so that only means of many samples
+// say something. 0 for no process.
+func cpuOf(pid int) float64 {
+	if pid == 0 {
+		return 0
+	}
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may hold anything.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	sum := 0.0
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime; see proc_pid_stat(5)
+		ticks, _ := strconv.ParseFloat(field, 64)
+		sum += ticks * tick
+	}
+	return sum
+}
+
+// resident is the memory of a process, and of the sidecar's watchdog where that is a child of it, in MiB.
+func resident(pid int) float64 {
+	sum := rss(pid)
+	children, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
+	for _, file := range children {
+		list, _ := os.ReadFile(file)
+		for child := range strings.FieldsSeq(string(list)) {
+			name, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			if bytes.HasPrefix(name, []byte("sandbox-sidecar\x00")) {
+				number, _ := strconv.Atoi(child)
+				sum += proportional(number)
+			}
+		}
+	}
+	return sum
+}
+
+func rss(pid int) float64 { return rollup(pid, "Rss:") }
+
+// proportional is what a process adds: its pages are shared with the sidecar, as it is the same program.
+func proportional(pid int) float64 { return rollup(pid, "Pss:") }
+
+func rollup(pid int, field string) float64 {
+	data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+	for text := range strings.Lines(string(data)) {
+		if fields := strings.Fields(text); len(fields) > 1 && fields[0] == field {
+			kib, _ := strconv.ParseFloat(fields[1], 64)
+			return kib / 1024
+		}
+	}
+	return 0
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// target is what the sidecar is to reach, and whether it does.
+type target struct {
+	what, target, measured string
+	reached                bool
+}
+
+// targets judges what was measured; what was not is left out.
+func (b *bench) targets() []target {
+	var list []target
+	atMost := func(what string, limit, measured float64, unit string) {
+		if measured > 0 && !math.IsNaN(measured) {
+			list = append(list, target{what, "≤ " + figure(limit) + unit, figure(measured) + unit, measured <= limit})
+		}
+	}
+	atLeast := func(what string, limit, measured float64) {
+		if measured > 0 && !math.IsNaN(measured) {
+			list = append(list, target{what, "≥ " + figure(limit) + " ×", figure(measured) + " ×", measured >= limit})
+		}
+	}
+	for _, s := range b.sections {
+		switch s := s.(type) {
+		case *table:
+			switch s.ID {
+			case "spawn":
+				atMost("sandboxed spawn to first byte, over the unsandboxed one", 1.25, s.over(rowBoxed, rowPlain), " ×")
+				atLeast("codex's app-server over a sandboxed spawn", 10, s.over(rowCodex, rowBoxed))
+			case "exec":
+				atMost("exec of /bin/true, over bubblewrap with equal protection", 1, s.over(rowOffline, equal), " ×")
+				for _, r := range s.Rows {
+					if r.Absent == "" && !ours(r.Name) && r.Name != rowNone && r.Name != equal && r.Name != "bubblewrap, least" {
+						atMost("exec of /bin/true, over "+r.Name, 1, s.over(rowBoxed, r.Name), " ×")
+					}
+				}
+			case "output":
+				atLeast("output, over a bare PTY's", 0.75, s.over(rowBoxed, rowBare))
+				atLeast("output, over node-pty's with JSON frames", 1, s.over(rowBoxed, rowFramed))
+				atLeast("output, over codex's", 1, s.over(rowBoxed, rowCodex))
+			case "losses":
+				if r, ok := s.find(rowBoxed); ok {
+					list = append(list, target{"commands whose output was lost", "0", figure(median(r.Samples)), median(r.Samples) == 0})
+				}
+			case "echo", "flooded":
+				atMost(s.Title+", over a bare PTY's", 2, s.over(rowBoxed, rowBare), " ×")
+			}
+		case *growth:
+			if s.ID == "memory" {
+				atMost("memory of the sidecar without sessions", 20, b.idle[rowBoxed], " MiB")
+				for _, l := range s.Lines {
+					if last := len(l.Points) - 1; ours(l.Name) && last > 0 {
+						perSession := (l.Points[last].Y - b.idle[l.Name]) * 1024 / l.Points[last].X
+						atMost(fmt.Sprintf("memory of each of %.0f sessions, %s", l.Points[last].X, l.Name), 150, perSession, " KiB")
+					}
+				}
+				continue
+			}
+			for _, l := range s.Lines {
+				if e := l.exponent(); e != 0 {
+					atMost(fmt.Sprintf("%s (%s): power by which it grows", s.Title, l.Name), 1.1, max(0.01, e), "")
+				}
+			}
+		case *matrix:
+			if s.ID == "work" {
+				for _, column := range s.Columns {
+					atMost(column+", over no sandbox", 1.05, s.ratioOf(rowBoxed, column), " ×")
+				}
+			}
+		}
+	}
+	return list
+}
+
+// over is the ratio of two rows; 0 where one is absent.
+func (t *table) over(name, baseline string) float64 {
+	r, ok := t.find(name)
+	base, known := t.find(baseline)
+	if !ok || !known {
+		return 0
+	}
+	return ratio(r.Samples, base.Samples)
+}
