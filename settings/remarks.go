@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 // project's file cannot grant anything, so only the layers that count as they are written are looked at.
 func (e *evaluation) remark() {
 	e.remarkSwitches()
+	writers := e.writers()
 	for _, g := range e.granted {
 		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
 			continue
@@ -18,7 +20,7 @@ func (e *evaluation) remark() {
 		if what := e.sensitive.hold(g.path); what != "" {
 			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s lets sessions %s %s", quote(g.text), verbs(g.access), what)
 		}
-		e.remarkWider(g)
+		e.remarkWider(g, writers)
 		e.remarkProtected(g)
 	}
 	e.remarkSockets()
@@ -55,20 +57,32 @@ func later(a, b origin) bool {
 }
 
 // remarkWider finds a grant that gives writing where this one does not: whoever wrote this one may think that it keeps something as it is.
-func (e *evaluation) remarkWider(g grant) {
+// writers are the grants that do, by path: to compare each grant with each other takes as long as all the rest where there are thousands.
+func (e *evaluation) remarkWider(g grant, writers map[string]grant) {
 	if g.access.Has(policy.Write) {
 		return
 	}
-	var widest grant
-	for _, other := range e.granted {
-		if other.access.Has(policy.Write) && !other.private && policy.Contains(other.path, g.path) && len(other.path) >= len(widest.path) {
-			widest = other
+	for path := g.path; ; path = filepath.Dir(path) {
+		if nearest, found := writers[path]; found {
+			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s can be written all the same: %s is granted (%s) by %s",
+				quote(g.text), quote(nearest.path), nearest.access, nearest.origin)
+			return
+		}
+		if path == filepath.Dir(path) {
+			return
 		}
 	}
-	if widest.path != "" {
-		e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s can be written all the same: %s is granted (%s) by %s",
-			quote(g.text), quote(widest.path), widest.access, widest.origin)
+}
+
+// writers are the grants for writing by their paths; of several the last.
+func (e *evaluation) writers() map[string]grant {
+	writers := map[string]grant{}
+	for _, g := range e.granted {
+		if g.access.Has(policy.Write) && !g.private {
+			writers[g.path] = g
+		}
 	}
+	return writers
 }
 
 // remarkProtected finds a grant for writing of what protected_paths keeps as it is.
