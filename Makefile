@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-user attack race check format vet lint lint-lua generate cross fuzz release bench bench-packages clean
+.PHONY: help run build test test-neovim test-vscode test-user attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -28,14 +28,19 @@ test: ## run every test; installs what they need first (as root, else says how)
 	@tests/prerequisites
 	go test -timeout 10m ./...
 	clients/neovim/tests/run
+	clients/vscode/tests/run
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
 	@tests/prerequisites
 	clients/neovim/tests/run
 
+test-vscode: ## run the tests of the VS Code extension: its parts, and the whole in a real VS Code
+	@tests/prerequisites
+	clients/vscode/tests/run
+
 test-user: ## run every test as an ordinary user (root only)
 	@tests/prerequisites
-	tests/as-user bash -c 'go test -timeout 10m ./... && clients/neovim/tests/run'
+	tests/as-user bash -c 'go test -timeout 10m ./... && clients/neovim/tests/run && clients/vscode/tests/get-tools && clients/vscode/tests/run'
 
 attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
 	@tests/prerequisites
@@ -45,7 +50,7 @@ attack: ## try every attack of tests/attack/attacks, without and with a sandbox,
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
 
-check: format vet lint lint-lua cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
+check: format vet lint lint-lua lint-vscode cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }
@@ -64,6 +69,10 @@ lint-lua: ## run the linter and the formatter of the Lua code
 	@tests/prerequisites
 	@if [ "$$(uname -s)" = Darwin ]; then tests/lack debian "luacheck and stylua are those that Debian and npm have on Linux"; \
 	else cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .; fi
+
+lint-vscode: ## check the types of the VS Code extension, and run its linter
+	@tests/prerequisites
+	cd clients/vscode && node_modules/.bin/tsc --noEmit -p . && node_modules/.bin/eslint .
 
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen
@@ -85,6 +94,17 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 release: ## build what is published of VERSION, with checksums and lists of components, into dist
 	.ci/release $(VERSION)
 
+vsix: ## package the VS Code extension with its sidecar, for each platform, into dist
+	@clients/vscode/tests/get-tools
+	@mkdir -p dist
+	@for target in linux-x64 linux-arm64 darwin-x64 darwin-arm64; do \
+		VERSION=$(VERSION) clients/vscode/package $(CURDIR)/dist/sandbox-sidecar-$$target.vsix $$target && ls -l dist/sandbox-sidecar-$$target.vsix || exit 1; \
+	done
+
+screenshots: ## take the pictures of the VS Code extension's README anew
+	@tests/prerequisites
+	PICTURES=$(CURDIR)/clients/vscode/media clients/vscode/tests/run -g pictures
+
 bench: build ## measure the sidecar beside its peers, and write docs/performance.md (QUICK=1: in two minutes, and print only)
 	@tests/bench/install-peers build/bench
 	go run ./tests/bench -sidecar $(SIDECAR) -peers build/bench $(if $(QUICK),-quick -out -)
@@ -93,4 +113,4 @@ bench-packages: ## print the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
 clean: ## remove what was built
-	rm -rf bin dist # build/bench, which takes minutes to install, stays
+	rm -rf bin dist clients/vscode/dist clients/vscode/dist-test clients/vscode/bin # build/bench, which takes minutes to install, stays

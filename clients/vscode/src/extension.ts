@@ -1,0 +1,133 @@
+import * as vscode from "vscode";
+
+import { doctor } from "./doctor";
+import { Documents } from "./document";
+import { describe } from "./errors";
+import { explain } from "./explain";
+import { pickFolder } from "./folders";
+import { Manager } from "./manager";
+import { policyText } from "./policyText";
+import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
+import { SettingsDiagnostics } from "./settingsDiagnostics";
+import { openSettings, projectSettings, userSettings } from "./settingsFiles";
+import { Stale } from "./stale";
+import { Status } from "./status";
+import { Terminals } from "./terminals";
+import { RunTool } from "./tool";
+import { Trust } from "./trust";
+
+/** What other extensions, and the tests, can ask. */
+export interface Api {
+  /** Answers the process id of the window's sidecar; undefined where none is running. */
+  sidecarPid(): number | undefined;
+  /** Opens a sandboxed terminal. */
+  openTerminal(cwd: string, projectDir: string): vscode.Terminal;
+}
+
+let manager: Manager | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const log = vscode.window.createOutputChannel("Sandbox", { log: true });
+  context.subscriptions.push(log);
+  const sidecar = (manager = new Manager(context, log));
+  const terminals = new Terminals(context, sidecar, log);
+  const stale = new Stale(sidecar, terminals);
+  const documents = new Documents(context);
+  const trust = new Trust(context, sidecar);
+  new SettingsDiagnostics(context, sidecar);
+  new Status(context, sidecar, terminals);
+  sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
+
+  const register = (name: string, run: () => unknown) => {
+    const command = vscode.commands.registerCommand(`sandboxSidecar.${name}`, async () => {
+      try {
+        return await run();
+      } catch (error) {
+        log.error(describe(error));
+        void sidecar.explainFailure(error);
+        return undefined;
+      }
+    });
+    context.subscriptions.push(command);
+  };
+  register("newTerminal", () => terminals.create());
+  register("reopenStale", () => stale.reopen());
+  register("showStatus", () => showStatus());
+  register("showPolicy", () => showPolicy(sidecar, documents));
+  register("explain", () => explain(sidecar, copySetting));
+  register("doctor", async () => {
+    const program = await sidecar.program();
+    await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
+  });
+  register("openUserSettings", () => openSettings(userSettings()));
+  register("openProjectSettings", async () => {
+    const folder = await pickFolder();
+    return folder === undefined ? undefined : openSettings(projectSettings(folder.uri.fsPath));
+  });
+  register("trustProject", () => trust.ask());
+  register("untrustProject", () => trust.withdraw());
+  register("restart", () => sidecar.restart());
+  register("showLog", () => log.show());
+
+  context.subscriptions.push(vscode.lm.registerTool(RunTool.id, new RunTool(sidecar)));
+  startIfNeeded(context, sidecar);
+  return {
+    sidecarPid: () => sidecar.now?.sidecar.pid,
+    openTerminal: (cwd, projectDir) => terminals.open(cwd, projectDir),
+  };
+}
+
+/** Ends every session before the extension host ends. Should that be killed, the end of the sidecar's standard input does the same. */
+export async function deactivate(): Promise<void> {
+  await manager?.stop();
+}
+
+/** Settings files that are open, or that a project brings, are looked at by a sidecar: that is a need, too. */
+function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void {
+  const start = () => {
+    if (sidecar.state.is === "idle") sidecar.get().catch(() => undefined); // the status bar tells
+  };
+  const isSettings = (document: vscode.TextDocument) => /[/](\.?zed|sandbox-sidecar)[/]settings\.json$/.test(document.uri.path);
+  if (vscode.workspace.textDocuments.some(isSettings)) start();
+  context.subscriptions.push(vscode.workspace.onDidOpenTextDocument((document) => (isSettings(document) ? start() : undefined)));
+  for (const folder of vscode.workspace.workspaceFolders ?? []) {
+    vscode.workspace.fs.stat(vscode.Uri.file(projectSettings(folder.uri.fsPath))).then(start, () => undefined);
+  }
+}
+
+async function showStatus(): Promise<void> {
+  const commands = [
+    ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
+    ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
+    ["explain", vscode.l10n.t("Explain Access…"), "question"],
+    ["doctor", vscode.l10n.t("Doctor"), "pulse"],
+    ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
+    ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],
+    ["trustProject", vscode.l10n.t("Trust Project Settings…"), "verified"],
+    ["restart", vscode.l10n.t("Restart Sidecar"), "debug-restart"],
+    ["showLog", vscode.l10n.t("Show Log"), "output"],
+  ] as const;
+  const items = commands.map(([command, label, icon]) => ({ label: `$(${icon}) ${label}`, command }));
+  const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("Sandbox") });
+  if (chosen !== undefined) await vscode.commands.executeCommand(`sandboxSidecar.${chosen.command}`);
+}
+
+async function showPolicy(sidecar: Manager, documents: Documents): Promise<void> {
+  const folder = await pickFolder();
+  if (folder === undefined) return;
+  const kinds: (vscode.QuickPickItem & { session: Kind })[] = [
+    { label: vscode.l10n.t("Terminals"), description: vscode.l10n.t("what you open yourself"), session: "terminal" },
+    { label: vscode.l10n.t("Tools"), description: vscode.l10n.t("what agents run"), session: "tool" },
+  ];
+  const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy of") });
+  if (chosen === undefined) return;
+  const projectDir = folder.uri.fsPath;
+  await documents.show(vscode.l10n.t("Sandbox Policy ({0}, {1})", folder.name, chosen.session), projectDir, async () => {
+    const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind: chosen.session });
+    return policyText(chosen.session, policyId, policy);
+  });
+}
+
+async function copySetting(setting: string, value: string): Promise<void> {
+  await vscode.env.clipboard.writeText(`"${setting}": ${value}`);
+}

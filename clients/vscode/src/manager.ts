@@ -1,0 +1,258 @@
+import * as path from "node:path";
+
+import * as vscode from "vscode";
+import type { MessageConnection, NotificationType, RequestHandler, RequestParam, RequestType } from "vscode-jsonrpc/node";
+
+import { Backoff } from "./backoff";
+import { findProgram, NotFound } from "./binary";
+import { configuration, section } from "./configuration";
+import { sidecarEnvironment } from "./environment";
+import { describe } from "./errors";
+import {
+  DidChangeWorkspaceFoldersNotification,
+  LogMessageNotification,
+  type DeniedParams,
+  type InitializeResult,
+  type WorkspaceFolder,
+} from "./protocol.gen";
+import { Sessions } from "./sessions";
+import { Sidecar } from "./sidecar";
+
+/** What there is of a sidecar. */
+export type State =
+  | { is: "idle" }
+  | { is: "starting" }
+  | { is: "running"; hello: InitializeResult; pid: number }
+  | { is: "waiting"; reason: string }
+  | { is: "failed"; reason: string };
+
+/** A sidecar that can be talked to. */
+export interface Running {
+  sidecar: Sidecar;
+  sessions: Sessions;
+}
+
+function wireFolder(folder: vscode.WorkspaceFolder): WorkspaceFolder {
+  return { path: folder.uri.fsPath, name: folder.name };
+}
+
+/**
+ * The window's sidecar: none until somebody needs it, then one process, then another where that has ended. It lives as long as the
+ * extension; Sidecar is one process of it.
+ */
+export class Manager {
+  private readonly changed = new vscode.EventEmitter<State>();
+  private readonly refused = new vscode.EventEmitter<DeniedParams>();
+  private readonly backoff = new Backoff();
+  private readonly attachments: ((connection: MessageConnection) => void)[] = [];
+  private readonly notifications = new Map<string, vscode.EventEmitter<unknown>>();
+  private current: State = { is: "idle" };
+  private starting: Promise<Running> | undefined;
+  private running: Running | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private stopping = false;
+
+  readonly onDidChange = this.changed.event;
+  /** Something was refused in some session. */
+  readonly onDidDeny = this.refused.event;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    context.subscriptions.push(
+      this.changed,
+      this.refused,
+      vscode.workspace.onDidChangeWorkspaceFolders(({ added, removed }) => {
+        void this.running?.sidecar.connection.sendNotification(DidChangeWorkspaceFoldersNotification, {
+          added: added.map(wireFolder),
+          removed: removed.map(wireFolder),
+        });
+      }),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        const needed = ["path", "settingsPath", "logLevel"].some((key) => event.affectsConfiguration(`${section}.${key}`));
+        if (needed && this.current.is !== "idle") void this.offerRestart();
+      }),
+    );
+  }
+
+  get state(): State {
+    return this.current;
+  }
+
+  /** The process, where one is running. */
+  get now(): Running | undefined {
+    return this.running;
+  }
+
+  /** Calls handle for a notification of every process to come. To be called before the first. */
+  onNotification<P>(type: NotificationType<P>, handle: (params: P) => void): void {
+    const known = this.notifications.get(type.method);
+    if (known !== undefined) {
+      known.event(handle as (params: unknown) => void);
+      return;
+    }
+    // A connection knows one handler for a method; here are several who want to hear.
+    const emitter = new vscode.EventEmitter<unknown>();
+    this.notifications.set(type.method, emitter);
+    this.context.subscriptions.push(emitter);
+    emitter.event(handle as (params: unknown) => void);
+    this.attachments.push((connection) => void connection.onNotification(type, (params: P) => emitter.fire(params)));
+  }
+
+  /** Calls handle for a request of every process to come. To be called before the first. */
+  onRequest<P, R, E>(type: RequestType<P, R, E>, handle: RequestHandler<P, R, E>): void {
+    this.attachments.push((connection) => void connection.onRequest(type, handle as NoInfer<RequestHandler<P, R, E>>));
+  }
+
+  /** Answers a sidecar that can be talked to, starting one if need be. */
+  async get(): Promise<Running> {
+    if (this.running !== undefined) return this.running;
+    return (this.starting ??= this.start().finally(() => (this.starting = undefined)));
+  }
+
+  /** Asks the sidecar, starting one if need be. */
+  async request<P, R, E>(type: RequestType<P, R, E>, params: RequestParam<P>): Promise<R> {
+    const { sidecar } = await this.get();
+    return sidecar.connection.sendRequest(type, params);
+  }
+
+  /** Answers the path of the program. */
+  async program(): Promise<string> {
+    const own = path.join(this.context.extensionPath, "bin");
+    // In a checkout of the whole project the extension is clients/vscode.
+    const checkout = path.join(this.context.extensionPath, "..", "..", "bin");
+    const released = this.context.extensionMode === vscode.ExtensionMode.Production;
+    return findProgram({
+      configured: configuration().path,
+      directories: released ? [own] : [own, checkout],
+      searchPath: process.env["PATH"] ?? "",
+    });
+  }
+
+  /** Ends the sidecar with every session, and starts a new one. */
+  async restart(): Promise<void> {
+    await this.stop();
+    this.backoff.reset();
+    await this.get();
+  }
+
+  /** Ends the sidecar with every session. */
+  async stop(): Promise<void> {
+    clearTimeout(this.timer);
+    await this.starting?.catch(() => undefined);
+    this.stopping = true;
+    try {
+      await this.running?.sidecar.shutdown();
+    } finally {
+      this.stopping = false;
+    }
+    this.set({ is: "idle" });
+  }
+
+  private set(state: State): void {
+    this.current = state;
+    this.changed.fire(state);
+  }
+
+  private async start(): Promise<Running> {
+    clearTimeout(this.timer);
+    this.set({ is: "starting" });
+    try {
+      const running = await this.launch();
+      this.running = running;
+      this.set({ is: "running", hello: running.sidecar.hello, pid: running.sidecar.pid });
+      void running.sidecar.ended.then((how) => this.onEnded(running, how));
+      return running;
+    } catch (error) {
+      const reason = describe(error);
+      this.log.error(reason);
+      this.set({ is: "failed", reason });
+      throw error;
+    }
+  }
+
+  private async launch(): Promise<Running> {
+    const program = await this.program();
+    const settings = configuration();
+    let sessions: Sessions | undefined;
+    const sidecar = await Sidecar.start({
+      program,
+      args: ["serve", "--log-level", settings.logLevel],
+      env: sidecarEnvironment(process.env),
+      initialize: {
+        processId: process.pid,
+        clientInfo: { name: "vscode", version: vscode.version },
+        workspaceFolders: (vscode.workspace.workspaceFolders ?? []).map(wireFolder),
+        capabilities: { flowControl: true },
+        initializationOptions: settings.settingsPath === "" ? {} : { userSettingsPath: settings.settingsPath },
+      },
+      attach: (connection) => {
+        sessions = new Sessions(connection, (what) => this.refused.fire(what));
+        connection.onNotification(LogMessageNotification, ({ type, message }) => {
+          if (type === 1) this.log.error(message);
+          else if (type === 2) this.log.warn(message);
+          else this.log.info(message);
+        });
+        for (const attach of this.attachments) attach(connection);
+      },
+      onLine: (line) => this.log.info(line),
+    });
+    if (sessions === undefined) throw new Error("start sidecar: the conversation was never opened");
+    this.log.info(`started ${program}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`);
+    return { sidecar, sessions };
+  }
+
+  private onEnded(ended: Running, how: string): void {
+    if (this.running !== ended) return;
+    this.running = undefined;
+    const count = ended.sessions.size;
+    ended.sessions.lose(how);
+    this.log.info(`the sidecar has ended (${how})`);
+    if (this.stopping) return;
+    const wait = this.backoff.ended(Date.now());
+    const lost =
+      count === 0
+        ? vscode.l10n.t("The sandbox's sidecar ended unexpectedly ({0}).", how)
+        : vscode.l10n.t("The sandbox's sidecar ended unexpectedly ({0}), and {1} running session(s) with it.", how, count);
+    if (wait === undefined) {
+      this.set({ is: "failed", reason: how });
+      void this.tell(`${lost} ${vscode.l10n.t("It keeps ending and is not started again.")}`);
+      return;
+    }
+    this.set({ is: "waiting", reason: how });
+    this.timer = setTimeout(() => void this.get().catch(() => undefined), wait);
+    void this.tell(`${lost} ${vscode.l10n.t("It is started again.")}`);
+  }
+
+  /** Shows an error with what can be done about it. */
+  private async tell(message: string): Promise<void> {
+    const [log, restart] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Restart")];
+    const choice = await vscode.window.showErrorMessage(message, log, restart);
+    if (choice === log) this.log.show();
+    if (choice === restart) await this.tryRestart();
+  }
+
+  /** Restarts on the user's wish, and tells what goes wrong. */
+  async tryRestart(): Promise<void> {
+    try {
+      await this.restart();
+    } catch (error) {
+      void this.explainFailure(error);
+    }
+  }
+
+  /** Tells the user why there is no sidecar. */
+  async explainFailure(error: unknown): Promise<void> {
+    const [log, settings] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Open Settings")];
+    const choice = await vscode.window.showErrorMessage(describe(error), ...(error instanceof NotFound ? [settings, log] : [log]));
+    if (choice === log) this.log.show();
+    if (choice === settings) await vscode.commands.executeCommand("workbench.action.openSettings", `${section}.path`);
+  }
+
+  private async offerRestart(): Promise<void> {
+    const restart = vscode.l10n.t("Restart");
+    const message = vscode.l10n.t("The new settings count when the sandbox's sidecar is started again. That ends every sandboxed terminal.");
+    if ((await vscode.window.showInformationMessage(message, restart)) === restart) await this.tryRestart();
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Makes text of what a terminal was sent: escape sequences are taken out, and where a program overwrote a line (progress bars) its last state
+ * stays.
+ */
+export function plain(text: string): string {
+  return (
+    text
+      // Strings: OSC up to BEL, and OSC, DCS, SOS, PM, APC up to ST.
+      .replace(/\u001b\][^\u0007\u001b]*\u0007/g, "")
+      .replace(/\u001b[\]PX^_][^\u001b]*\u001b\\/g, "")
+      // CSI, then every other sequence.
+      .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, "")
+      .replace(/\u001b[ -/]*[0-~]/g, "")
+      .replace(/\r+\n/g, "\n")
+      .replace(/[^\n]*\r(?!\n|$)/g, "")
+      // A character and a backspace, as manuals write bold.
+      .replace(/[^\n\b]\u0008/g, "")
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, "")
+  );
+}
+
+/** Keeps the beginning and the end of a stream of bytes, whatever its length. */
+export class Excerpt {
+  private head: Buffer[] = [];
+  private headSize = 0;
+  private tail: Buffer[] = [];
+  private tailSize = 0;
+  private total = 0;
+
+  /** most bytes are kept: a quarter from the beginning, the rest from the end, where results stand. */
+  constructor(private readonly most: number) {}
+
+  add(bytes: Buffer): void {
+    this.total += bytes.length;
+    const room = Math.floor(this.most / 4) - this.headSize;
+    if (room > 0) {
+      this.head.push(bytes.subarray(0, room));
+      this.headSize += Math.min(room, bytes.length);
+      bytes = bytes.subarray(room);
+    }
+    if (bytes.length === 0) return;
+    this.tail.push(bytes);
+    this.tailSize += bytes.length;
+    if (this.tailSize > 2 * this.most) this.trim();
+  }
+
+  private get tailMost(): number {
+    return this.most - Math.floor(this.most / 4);
+  }
+
+  private trim(): void {
+    if (this.tailSize <= this.tailMost) return;
+    const kept = Buffer.concat(this.tail).subarray(-this.tailMost);
+    this.tail = [kept];
+    this.tailSize = kept.length;
+  }
+
+  /** Answers the text, and how many bytes are missing in its middle. note stands where they are missing. */
+  text(note: (missing: number) => string): { text: string; missing: number } {
+    this.trim();
+    const missing = this.total - this.headSize - this.tailSize;
+    if (missing === 0) return { text: plain(Buffer.concat([...this.head, ...this.tail]).toString("utf8")), missing };
+    // A character that the cut goes through is left out on both sides.
+    const head = new TextDecoder().decode(Buffer.concat(this.head), { stream: true });
+    let tail = Buffer.concat(this.tail);
+    while (tail.length > 0 && ((tail[0] ?? 0) & 0xc0) === 0x80) tail = tail.subarray(1);
+    return { text: `${plain(head)}\n${note(missing)}\n${plain(tail.toString("utf8"))}`, missing };
+  }
+}

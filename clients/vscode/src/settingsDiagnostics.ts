@@ -1,0 +1,72 @@
+import { readFile, realpath } from "node:fs/promises";
+import * as path from "node:path";
+
+import * as vscode from "vscode";
+
+import type { Manager } from "./manager";
+import { SettingsDiagnosticsNotification, type Diagnostic, type Severity } from "./protocol.gen";
+import { rangeOf } from "./textRange";
+
+const severities: Record<Severity, vscode.DiagnosticSeverity> = {
+  error: vscode.DiagnosticSeverity.Error,
+  warning: vscode.DiagnosticSeverity.Warning,
+  info: vscode.DiagnosticSeverity.Information,
+};
+
+/** Shows what is wrong in settings files in the Problems view. */
+export class SettingsDiagnostics {
+  private readonly collection = vscode.languages.createDiagnosticCollection("sandbox-sidecar");
+  private readonly told = new Set<string>();
+  /** What came last for a file counts, whatever takes longer to prepare. */
+  private readonly rounds = new Map<string, number>();
+
+  constructor(context: vscode.ExtensionContext, manager: Manager) {
+    context.subscriptions.push(this.collection);
+    manager.onNotification(SettingsDiagnosticsNotification, ({ file, diagnostics }) => void this.show(file, diagnostics));
+    manager.onDidChange(({ is }) => {
+      if (is === "idle") this.collection.clear();
+    });
+  }
+
+  private async show(file: string, diagnostics: Diagnostic[]): Promise<void> {
+    const round = (this.rounds.get(file) ?? 0) + 1;
+    this.rounds.set(file, round);
+    const uri = await this.uriOf(file);
+    const lines = (await readFile(file, "utf8").catch(() => "")).split(/\r?\n/);
+    if (this.rounds.get(file) !== round) return;
+    this.collection.set(
+      uri,
+      diagnostics.map(({ line, column, severity, key, message }) => {
+        const [startLine, start, endLine, end] = rangeOf(lines, line, column);
+        const result = new vscode.Diagnostic(new vscode.Range(startLine, start, endLine, end), message, severities[severity]);
+        result.source = "sandbox-sidecar";
+        if (key !== undefined) result.code = key;
+        return result;
+      }),
+    );
+    const worst = diagnostics.find(({ severity }) => severity === "error");
+    if (worst !== undefined) void this.tell(uri, worst);
+  }
+
+  /** The sidecar speaks of real paths; an editor may have the file open under another. */
+  private async uriOf(file: string): Promise<vscode.Uri> {
+    for (const document of vscode.workspace.textDocuments) {
+      if (document.uri.scheme !== "file" || path.basename(document.uri.fsPath) !== path.basename(file)) continue;
+      if ((await realpath(document.uri.fsPath).catch(() => undefined)) === file) return document.uri;
+    }
+    return vscode.Uri.file(file);
+  }
+
+  /** Whoever has the file before them sees it there. Anybody else must hear, once, that a setting does not count. */
+  private async tell(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
+    const message = `${path.basename(path.dirname(uri.fsPath))}/${path.basename(uri.fsPath)}:${diagnostic.line}: ${diagnostic.message}`;
+    const visible = vscode.window.visibleTextEditors.some((editor) => editor.document.uri.toString() === uri.toString());
+    if (visible || this.told.has(message)) return;
+    this.told.add(message);
+    const open = vscode.l10n.t("Open File");
+    if ((await vscode.window.showErrorMessage(vscode.l10n.t("Sandbox settings: {0}", message), open)) === open) {
+      const selection = new vscode.Range(diagnostic.line - 1, 0, diagnostic.line - 1, 0);
+      await vscode.window.showTextDocument(uri, { selection });
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+
+import {
+  createMessageConnection,
+  StreamMessageReader,
+  StreamMessageWriter,
+  type MessageConnection,
+} from "vscode-jsonrpc/node";
+
+import {
+  ExitNotification,
+  InitializedNotification,
+  InitializeRequest,
+  protocolVersion,
+  ShutdownRequest,
+  type InitializeParams,
+  type InitializeResult,
+} from "./protocol.gen";
+
+/** How long, in milliseconds, the sidecar may take to end in order. It kills every session first, which takes milliseconds as a rule. */
+const patience = 4000;
+
+/** What a process of the sidecar is started with. */
+export interface Launch {
+  program: string;
+  args: string[];
+  env: Record<string, string>;
+  initialize: InitializeParams;
+  /** Registers handlers before the first message. */
+  attach(connection: MessageConnection): void;
+  /** Takes a line of the standard error. */
+  onLine(line: string): void;
+}
+
+/** How a process ended, in words. */
+export type Ending = string;
+
+/**
+ * One process of the sidecar, from its start to its end. What outlives a process (who listens, whether to start another) is the manager's.
+ * Should this process's owner be killed, the end of standard input ends the sidecar, and that every session.
+ */
+export class Sidecar {
+  private constructor(
+    private readonly child: ChildProcess,
+    readonly connection: MessageConnection,
+    readonly hello: InitializeResult,
+    /** Settles once the process is gone and everything that it has said was heard. */
+    readonly ended: Promise<Ending>,
+  ) {}
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** Starts a process and opens the conversation. Whatever fails on the way leaves no process behind. */
+  static async start(launch: Launch): Promise<Sidecar> {
+    const child = spawn(launch.program, launch.args, { stdio: "pipe", env: launch.env, cwd: "/" });
+    const failed = new Promise<never>((_, reject) => {
+      child.once("error", (error) => reject(new Error(`start sidecar: ${launch.program}: ${error.message}`)));
+    });
+    const ended = new Promise<Ending>((resolve) => {
+      child.once("exit", (code, signal) => {
+        const how = signal === null ? `exit status ${code ?? "unknown"}` : `killed by ${signal}`;
+        // What it wrote before comes first; something that holds the pipe open is not waited for.
+        const late = setTimeout(() => resolve(how), 1000);
+        child.once("close", () => {
+          clearTimeout(late);
+          setImmediate(() => resolve(how));
+        });
+      });
+    });
+    createInterface({ input: child.stderr }).on("line", (line) => launch.onLine(line));
+    const connection = createMessageConnection(new StreamMessageReader(child.stdout), new StreamMessageWriter(child.stdin));
+    // A pipe that breaks is told of by the process's end.
+    child.stdin.on("error", (error) => launch.onLine(`write to sidecar: ${error.message}`));
+    connection.onError(([error]) => launch.onLine(`conversation with sidecar: ${error.message}`));
+    launch.attach(connection);
+    connection.listen();
+    void ended.then(() => connection.dispose());
+    try {
+      const early = ended.then((how): never => {
+        throw new Error(`start sidecar: ${launch.program}: it ended at once (${how})`);
+      });
+      const hello = await Promise.race([connection.sendRequest(InitializeRequest, launch.initialize), failed, early]);
+      if (hello.protocolVersion !== protocolVersion) {
+        throw new Error(
+          `start sidecar: ${launch.program}: version ${hello.serverInfo.version ?? "unknown"} speaks protocol ${hello.protocolVersion}, ` +
+            `this extension ${protocolVersion}; use a sidecar and an extension of one version`,
+        );
+      }
+      await connection.sendNotification(InitializedNotification, {});
+      return new Sidecar(child, connection, hello, ended);
+    } catch (error) {
+      child.kill("SIGKILL");
+      connection.dispose();
+      throw error;
+    }
+  }
+
+  /** Ends the process and everything that it has started, and returns when it is gone. */
+  async shutdown(): Promise<void> {
+    const late = setTimeout(() => this.child.kill("SIGKILL"), patience); // its watchdog ends the sessions
+    try {
+      await this.connection.sendRequest(ShutdownRequest, {});
+      await this.connection.sendNotification(ExitNotification, {});
+      this.child.stdin?.end();
+    } catch {
+      this.child.kill("SIGKILL"); // it cannot be talked to
+    }
+    await this.ended;
+    clearTimeout(late);
+  }
+}

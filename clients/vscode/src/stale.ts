@@ -1,0 +1,49 @@
+import * as vscode from "vscode";
+
+import type { Manager } from "./manager";
+import { SettingsChangedNotification } from "./protocol.gen";
+import type { Terminals } from "./terminals";
+
+/** Marks the terminals that run under older settings, and offers to open them anew. */
+export class Stale {
+  constructor(
+    manager: Manager,
+    private readonly terminals: Terminals,
+  ) {
+    manager.onNotification(SettingsChangedNotification, ({ staleSessions }) => {
+      const news = terminals.markStale(new Set(staleSessions.map((session) => session.sessionId)));
+      if (news > 0) void this.offer(news);
+    });
+  }
+
+  private async offer(count: number): Promise<void> {
+    const reopen = vscode.l10n.t("Reopen…");
+    const message =
+      count === 1
+        ? vscode.l10n.t("The sandbox's settings have changed. One running terminal keeps what it started with.")
+        : vscode.l10n.t("The sandbox's settings have changed. {0} running terminals keep what they started with.", count);
+    if ((await vscode.window.showInformationMessage(message, reopen)) === reopen) await this.reopen();
+  }
+
+  /** Lets the user choose which stale terminals end, and opens new ones in their places. */
+  async reopen(): Promise<void> {
+    const open = vscode.window.terminals.flatMap((terminal) => {
+      const pty = this.terminals.of(terminal);
+      return pty?.stale === true ? [{ label: terminal.name, description: pty.spawned?.argv.join(" ") ?? "", picked: true, terminal, pty }] : [];
+    });
+    if (open.length === 0) {
+      void vscode.window.showInformationMessage(vscode.l10n.t("Every sandboxed terminal runs under the settings of now."));
+      return;
+    }
+    const chosen = await vscode.window.showQuickPick(open, {
+      canPickMany: true,
+      title: vscode.l10n.t("Reopen terminals"),
+      placeHolder: vscode.l10n.t("What runs in the chosen terminals is ended."),
+    });
+    for (const { terminal, pty } of chosen ?? []) {
+      const { cwd, projectDir } = await pty.options.params();
+      this.terminals.open(cwd, projectDir ?? cwd);
+      terminal.dispose();
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import * as vscode from "vscode";
+
+import { describe } from "./errors";
+import { currentFolder } from "./folders";
+import type { Manager, State } from "./manager";
+import { PolicyGetRequest, SettingsChangedNotification, type Protection, type Protections } from "./protocol.gen";
+import { escapeMarkdown, summarize, type Routing, type Summary } from "./summary";
+import type { Terminals } from "./terminals";
+
+const marks: Record<Protection["status"], string> = { enforced: "$(pass-filled)", degraded: "$(warning)", absent: "$(circle-slash)" };
+
+/** The item in the status bar, with what is enforced and why in its hover. */
+export class Status {
+  private readonly item = vscode.window.createStatusBarItem("sandboxSidecar.status", vscode.StatusBarAlignment.Left, 90);
+  private round = 0;
+
+  constructor(
+    context: vscode.ExtensionContext,
+    private readonly manager: Manager,
+    private readonly terminals: Terminals,
+  ) {
+    this.item.name = vscode.l10n.t("Sandbox");
+    this.item.command = "sandboxSidecar.showStatus";
+    this.item.show();
+    const refresh = () => void this.refresh();
+    manager.onNotification(SettingsChangedNotification, refresh);
+    context.subscriptions.push(
+      this.item,
+      manager.onDidChange(refresh),
+      terminals.onDidChange(refresh),
+      vscode.window.onDidChangeActiveTerminal(refresh),
+      vscode.window.onDidChangeActiveTextEditor(refresh),
+      vscode.workspace.onDidChangeWorkspaceFolders(refresh),
+    );
+    refresh();
+  }
+
+  private async refresh(): Promise<void> {
+    const round = ++this.round;
+    const { state } = this.manager;
+    if (state.is !== "running") {
+      this.showNotRunning(state);
+      return;
+    }
+    const folder = currentFolder();
+    if (folder === undefined) {
+      this.show("shield", vscode.l10n.t("Sandbox: no folder"), undefined, this.protections(state.hello.capabilities.enforcement));
+      return;
+    }
+    const projectDir = folder.uri.fsPath;
+    try {
+      const [terminal, tool] = await Promise.all([
+        this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" }),
+        this.manager.request(PolicyGetRequest, { projectDir, kind: "tool" }),
+      ]);
+      if (round !== this.round) return; // a newer look is on its way
+      const routing: Routing = { terminal: terminal.policy, tool: tool.policy };
+      this.showSummary(summarize(state.hello, routing), routing, folder, state.hello.capabilities.enforcement);
+    } catch (error) {
+      if (round === this.round) this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(describe(error)));
+    }
+  }
+
+  private showNotRunning(state: Exclude<State, { is: "running" }>): void {
+    switch (state.is) {
+      case "idle":
+        return this.show("shield", vscode.l10n.t("Sandbox"), undefined, vscode.l10n.t("The sandbox starts with the first terminal or tool."));
+      case "starting":
+        return this.show("loading~spin", vscode.l10n.t("Sandbox: starting"), undefined, vscode.l10n.t("The sandbox's sidecar is starting."));
+      case "waiting":
+        return this.show("error", vscode.l10n.t("Sandbox: restarting"), "error", escapeMarkdown(state.reason));
+      case "failed":
+        return this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(state.reason));
+    }
+  }
+
+  private showSummary(summary: Summary, routing: Routing, folder: vscode.WorkspaceFolder, enforcement: Protections): void {
+    const both = routing.terminal.restricted && routing.tool.restricted;
+    const who = both
+      ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(folder.name))
+      : routing.terminal.restricted
+        ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(folder.name))
+        : routing.tool.restricted
+          ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(folder.name))
+          : vscode.l10n.t("Nothing in **{0}** is sandboxed: the settings do not switch it on.", escapeMarkdown(folder.name));
+    const hover = `${who}\n\n${this.terminal()}${this.protections(enforcement)}`;
+    switch (summary) {
+      case "full":
+        return this.show("shield", vscode.l10n.t("Sandbox: full"), undefined, hover);
+      case "degraded":
+        return this.show("warning", vscode.l10n.t("Sandbox: degraded"), "warning", hover);
+      case "none":
+        return this.show("error", vscode.l10n.t("Sandbox: not enforced"), "error", hover);
+      case "off":
+        return this.show("circle-slash", vscode.l10n.t("Sandbox: off"), undefined, hover);
+    }
+  }
+
+  /** What is to say of the terminal in front. */
+  private terminal(): string {
+    const pty = this.terminals.of(vscode.window.activeTerminal);
+    const report = pty?.spawned?.sandbox;
+    if (pty === undefined || report === undefined) return "";
+    const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
+    const warnings = report.warnings.map((warning) => `\n\n$(warning) ${escapeMarkdown(warning)}`).join("");
+    return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${warnings}\n\n`;
+  }
+
+  private protections(protections: Protections): string {
+    const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
+      const mend = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
+      const by = mechanism === "" ? "" : ` (${escapeMarkdown(mechanism)})`;
+      return `| ${marks[status]} | ${escapeMarkdown(name.replaceAll("_", " "))} | ${escapeMarkdown(detail)}${by}${mend} |`;
+    });
+    return [`| | ${vscode.l10n.t("Protection")} | ${vscode.l10n.t("What this machine enforces")} |`, "|---|---|---|", ...rows].join("\n");
+  }
+
+  private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
+    const links = [
+      `[${vscode.l10n.t("Show Policy")}](command:sandboxSidecar.showPolicy)`,
+      `[${vscode.l10n.t("Settings")}](command:sandboxSidecar.openUserSettings)`,
+      `[${vscode.l10n.t("Doctor")}](command:sandboxSidecar.doctor)`,
+      `[${vscode.l10n.t("Log")}](command:sandboxSidecar.showLog)`,
+    ].join(" · ");
+    const markdown = new vscode.MarkdownString(`${hover}\n\n${links}`, true);
+    markdown.isTrusted = {
+      enabledCommands: ["sandboxSidecar.showPolicy", "sandboxSidecar.openUserSettings", "sandboxSidecar.doctor", "sandboxSidecar.showLog"],
+    };
+    this.item.text = `$(${icon}) ${text}`;
+    this.item.tooltip = markdown;
+    this.item.backgroundColor =
+      severity === undefined ? undefined : new vscode.ThemeColor(`statusBarItem.${severity}Background`);
+    this.item.accessibilityInformation = { label: text, role: "button" };
+  }
+}

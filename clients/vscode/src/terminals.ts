@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto";
+import * as path from "node:path";
+
+import * as vscode from "vscode";
+
+import { ClipboardFilter } from "./clipboard";
+import { configuration } from "./configuration";
+import { pickFolder } from "./folders";
+import type { Manager } from "./manager";
+import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
+import { Renderer } from "./renderer";
+import { chooseShell, integrate } from "./shell";
+import { SandboxTerminal } from "./terminal";
+
+/** VS Code's own name for the profile. */
+export const profile = "sandboxSidecar.terminal";
+
+/** The window's sandboxed terminals. */
+export class Terminals implements vscode.TerminalProfileProvider {
+  private readonly all = new Map<string, SandboxTerminal>();
+  private readonly warned = new Set<string>();
+  private readonly changed = new vscode.EventEmitter<void>();
+  // "noop" is a command of the window's: it does nothing there, and its answer comes back.
+  private readonly renderer = new Renderer(() => vscode.commands.executeCommand("noop"));
+
+  /** A terminal has started or ended. */
+  readonly onDidChange = this.changed.event;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly manager: Manager,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    context.subscriptions.push(this.changed, vscode.window.registerTerminalProfileProvider(profile, this));
+  }
+
+  /** Answers the terminals that run, by the session's id. */
+  get running(): ReadonlyMap<string, SandboxTerminal> {
+    return new Map([...this.all].filter(([, terminal]) => terminal.alive));
+  }
+
+  /** Answers the session of one of VS Code's terminals, if it is one of ours. */
+  of(terminal: vscode.Terminal | undefined): SandboxTerminal | undefined {
+    const options = terminal?.creationOptions;
+    if (options === undefined || !("pty" in options)) return undefined;
+    return [...this.all.values()].find((ours) => ours === options.pty);
+  }
+
+  async provideTerminalProfile(): Promise<vscode.TerminalProfile | undefined> {
+    const folder = await pickFolder();
+    return folder === undefined ? undefined : new vscode.TerminalProfile(this.options(folder.uri.fsPath, folder.uri.fsPath));
+  }
+
+  /** Opens a terminal where the user can see it. */
+  async create(): Promise<vscode.Terminal | undefined> {
+    const folder = await pickFolder();
+    return folder === undefined ? undefined : this.open(folder.uri.fsPath, folder.uri.fsPath);
+  }
+
+  /** Opens a terminal in a directory of a project. */
+  open(cwd: string, projectDir: string): vscode.Terminal {
+    const terminal = vscode.window.createTerminal(this.options(cwd, projectDir));
+    terminal.show();
+    return terminal;
+  }
+
+  private options(cwd: string, projectDir: string): vscode.ExtensionTerminalOptions {
+    const settings = configuration();
+    const shell = chooseShell(settings.shell, vscode.env.shell, process.platform);
+    const title = path.basename(shell.program);
+    const sessionId = randomUUID();
+    const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {
+      sessionId,
+      params: async () => ({
+        kind: "terminal",
+        cwd,
+        projectDir,
+        shell: await this.shell(shell, projectDir, settings.shellIntegration),
+        // What the emulator is, not what the editor itself was started in.
+        env: {
+          TERM: "xterm-256color",
+          COLORTERM: "truecolor",
+          TERM_PROGRAM: "vscode",
+          TERM_PROGRAM_VERSION: vscode.version,
+          ...settings.env,
+        },
+      }),
+      accept: (spawned) => {
+        if (vscode.workspace.isTrusted || spawned.sandbox.applied) return;
+        throw new Error(vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."));
+      },
+      name: (spawned, stale) => nameOf(title, spawned, stale),
+      filter: settings.clipboard ? undefined : new ClipboardFilter(),
+      onStarted: (spawned) => {
+        this.warn(spawned.sandbox.warnings);
+        this.changed.fire();
+      },
+      onEnded: () => {
+        if (this.all.delete(sessionId)) this.changed.fire();
+      },
+    });
+    this.all.set(sessionId, pty);
+    return { name: nameOf(title, undefined, false), pty, iconPath: new vscode.ThemeIcon("shield") };
+  }
+
+  private async shell(shell: { program: string; args: string[] }, projectDir: string, integration: boolean): Promise<Shell> {
+    if (!integration) return shell;
+    const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
+    const canRead = async (target: string) => {
+      if (!policy.restricted) return true;
+      const { allowed } = await this.manager.request(PolicyExplainRequest, { projectDir, kind: "terminal", access: "read", target });
+      if (!allowed) this.log.info(`no shell integration: ${target} cannot be read from inside`);
+      return allowed;
+    };
+    const scripts = path.join(vscode.env.appRoot, "out", "vs", "workbench", "contrib", "terminal", "common", "scripts");
+    return (await integrate(shell, scripts, this.context.globalStorageUri.fsPath, canRead)) ?? shell;
+  }
+
+  /** Shows each warning once in a window's life. */
+  private warn(warnings: string[]): void {
+    for (const warning of warnings) {
+      if (this.warned.has(warning)) continue;
+      this.warned.add(warning);
+      void vscode.window.showWarningMessage(vscode.l10n.t("Sandbox: {0}", warning));
+    }
+  }
+
+  /** Marks the terminals that a new one would get another policy than, and answers how many marks are new. */
+  markStale(stale: ReadonlySet<string>): number {
+    let news = 0;
+    for (const [id, terminal] of this.all) {
+      if (stale.has(id) && !terminal.stale) news += 1;
+      terminal.stale = stale.has(id);
+    }
+    return news;
+  }
+
+}
+
+/** Answers what a terminal is called: what runs, and what confines it, so that it is heard as well as seen. */
+export function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
+  const status = spawned?.sandbox.status;
+  if (status === "off" || status === "none") return vscode.l10n.t("{0} (not sandboxed)", title);
+  return stale ? vscode.l10n.t("{0} (sandbox, old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
+}

@@ -1,0 +1,12 @@
+/**
+ * Answers what to underline for a place in a file: from it to the end of the word, string or line there, as [line, column, line, column], all
+ * counted from 0. line and column are counted from 1, the column in bytes of UTF-8; the editor counts in units of UTF-16.
+ */
+export function rangeOf(lines: readonly string[], line: number, column: number): [number, number, number, number] {
+  const row = Math.max(0, Math.min(line, lines.length) - 1);
+  const text = lines[row] ?? "";
+  const start = Buffer.from(text, "utf8").subarray(0, Math.max(0, column - 1)).toString("utf8").length;
+  const rest = text.slice(start);
+  const token = /^("(?:[^"\\]|\\.)*"?|[\w.+-]+|\S)/.exec(rest)?.[0] ?? "";
+  return [row, start, row, start + token.length];
+}

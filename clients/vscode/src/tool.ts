@@ -1,0 +1,142 @@
+import { randomUUID } from "node:crypto";
+
+import * as vscode from "vscode";
+
+import { configuration } from "./configuration";
+import { describe } from "./errors";
+import { placeOf } from "./folders";
+import type { Manager } from "./manager";
+import { Excerpt } from "./plain";
+import { PolicyGetRequest, type DeniedParams, type ExitStatus, type Policy, type SpawnResult } from "./protocol.gen";
+import { report, type Outcome } from "./toolReport";
+
+/** What an agent gives. */
+export interface ToolInput {
+  command: string;
+  cwd?: string;
+  timeout?: number;
+}
+
+const standardTimeout = 120;
+const longestTimeout = 3600;
+
+/** Wide enough for compilers' messages; some programs wrap at 80. */
+const size = { cols: 160, rows: 50 };
+
+/**
+ * Output goes to a terminal, so programs would start a pager and wait for a key that nobody presses. A shell sets these because the filter of
+ * variables lets them not in.
+ */
+const script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec /bin/sh -c "$1"';
+
+function folders(): string[] {
+  return (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+}
+
+/** The language model tool "sandbox_run": a command in a session of the kind "tool". */
+export class RunTool implements vscode.LanguageModelTool<ToolInput> {
+  static readonly id = "sandbox_run";
+
+  constructor(private readonly manager: Manager) {}
+
+  async prepareInvocation(options: vscode.LanguageModelToolInvocationPrepareOptions<ToolInput>): Promise<vscode.PreparedToolInvocation> {
+    const { command, cwd } = check(options.input);
+    const message = new vscode.MarkdownString();
+    message.appendCodeblock(command, "sh");
+    let title = vscode.l10n.t("Run in the sandbox?");
+    try {
+      const place = await placeOf(cwd, folders());
+      const { policy } = await this.manager.request(PolicyGetRequest, { projectDir: place.folder, kind: "tool" });
+      message.appendText(vscode.l10n.t("In {0}.", place.cwd) + "\n\n");
+      for (const line of allowance(policy)) message.appendText(`${line}\n\n`);
+      if (!policy.restricted) title = vscode.l10n.t("Run without a sandbox?");
+    } catch (error) {
+      message.appendText(vscode.l10n.t("It will not run: {0}", describe(error)));
+    }
+    return { invocationMessage: vscode.l10n.t("Running a command in the sandbox"), confirmationMessages: { title, message } };
+  }
+
+  async invoke(
+    options: vscode.LanguageModelToolInvocationOptions<ToolInput>,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.LanguageModelToolResult> {
+    const { command, cwd, timeout } = check(options.input);
+    const place = await placeOf(cwd, folders());
+    const outcome = await this.run(command, place, timeout ?? standardTimeout, token);
+    return new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(report(outcome))]);
+  }
+
+  private async run(
+    command: string,
+    place: { cwd: string; folder: string },
+    timeout: number,
+    token: vscode.CancellationToken,
+  ): Promise<Outcome> {
+    if (token.isCancellationRequested) throw new vscode.CancellationError();
+    const { sessions } = await this.manager.get();
+    const sessionId = randomUUID();
+    const output = new Excerpt(configuration().toolMaxOutput);
+    const denied: DeniedParams[] = [];
+    let spawned: SpawnResult | undefined;
+    let ending: "timeout" | "cancelled" | undefined;
+    const end = (why: "timeout" | "cancelled") => {
+      ending ??= why;
+      // A session that is just starting is closed as soon as it has started.
+      if (spawned !== undefined) void sessions.close(sessionId, 0);
+    };
+    const timer = setTimeout(() => end("timeout"), timeout * 1000);
+    const cancelled = token.onCancellationRequested(() => end("cancelled"));
+    try {
+      const status = await new Promise<ExitStatus>((resolve, reject) => {
+        const listener = {
+          output: (bytes: Buffer) => (output.add(bytes), undefined),
+          exited: resolve,
+          lost: (reason: string) => reject(new Error(`the sidecar ended (${reason}), and the command with it`)),
+          denied: (what: DeniedParams) => void denied.push(what),
+        };
+        const params = {
+          sessionId,
+          kind: "tool" as const,
+          cwd: place.cwd,
+          projectDir: place.folder,
+          command: "/bin/sh",
+          args: ["-c", script, "sh", command],
+          ...size,
+          // Nobody draws what it sends.
+          env: { ...configuration().env, TERM: "dumb" },
+        };
+        sessions.spawn(params, listener).then((result) => {
+          spawned = result;
+          if (ending !== undefined) void sessions.close(sessionId, 0);
+        }, reject);
+      });
+      if (ending === "cancelled") throw new vscode.CancellationError();
+      return { status, output, denied, sandbox: spawned?.sandbox, timedOut: ending === "timeout" ? timeout : undefined };
+    } finally {
+      clearTimeout(timer);
+      cancelled.dispose();
+    }
+  }
+}
+
+/** The editor checks what a model gives against the schema only in part. */
+function check(input: ToolInput): ToolInput {
+  const { command, cwd, timeout } = input as { command: unknown; cwd?: unknown; timeout?: unknown };
+  if (typeof command !== "string" || command === "") throw new Error("command: expected a command line");
+  if (cwd !== undefined && typeof cwd !== "string") throw new Error("cwd: expected a directory");
+  if (timeout !== undefined && !(typeof timeout === "number" && timeout > 0 && timeout <= longestTimeout)) {
+    throw new Error(`timeout: expected seconds, at most ${longestTimeout}`);
+  }
+  return { command, ...(cwd === undefined ? {} : { cwd }), ...(timeout === undefined ? {} : { timeout }) };
+}
+
+/** Says what a command may do, for the person who is to decide whether it runs. */
+export function allowance(policy: Policy): string[] {
+  if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
+  const own = policy.rules.filter((rule) => rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"));
+  const writes = own.map((rule) => rule.path).join(", ");
+  return [
+    vscode.l10n.t("It may write {0} and temporary directories, and read the system.", writes === "" ? vscode.l10n.t("nothing of the project") : writes),
+    policy.allowNetwork ? vscode.l10n.t("It may use the network.") : vscode.l10n.t("It has no network."),
+  ];
+}

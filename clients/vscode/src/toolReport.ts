@@ -1,0 +1,48 @@
+import type { Excerpt } from "./plain";
+import type { DeniedParams, ExitStatus, SandboxReport } from "./protocol.gen";
+
+/** How a tool's command has ended. */
+export interface Outcome {
+  status: ExitStatus;
+  output: Excerpt;
+  denied: DeniedParams[];
+  sandbox: SandboxReport | undefined;
+  /** Seconds after which it was killed; undefined where it was not. */
+  timedOut: number | undefined;
+}
+
+/** Writes what a model is told: the output first, then how it ended, what confined it, and what was refused. */
+export function report(outcome: Outcome): string {
+  const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);
+  const lines = [text.trimEnd(), ""];
+  const { exitCode, signal } = outcome.status;
+  if (outcome.timedOut !== undefined) lines.push(`Killed, with everything that it had started: it took longer than ${outcome.timedOut} s.`);
+  else if (signal !== null) lines.push(`Ended by ${signal}.`);
+  else lines.push(`Exit code: ${exitCode ?? "unknown"}`);
+  const sandbox = outcome.sandbox;
+  if (sandbox !== undefined) {
+    lines.push(`Sandbox: ${sandbox.status}`);
+    for (const warning of sandbox.warnings) lines.push(`Warning: ${warning}`);
+  }
+  for (const line of refusals(outcome.denied)) lines.push(line);
+  return lines.join("\n").trimStart();
+}
+
+/** Writes a line for each thing that was refused, however often. */
+function refusals(denied: DeniedParams[]): string[] {
+  const folded = new Map<string, { what: DeniedParams; count: number }>();
+  for (const what of denied) {
+    const key = `${what.access} ${what.target}`;
+    const before = folded.get(key);
+    folded.set(key, { what, count: (before?.count ?? 0) + what.count });
+  }
+  return [...folded.values()].map(({ what, count }) => {
+    const who = what.process === undefined ? "" : ` (${what.process.name})`;
+    const times = count > 1 ? `, ${count} times` : "";
+    return `Refused by the sandbox: ${what.access} ${what.target}${who}${times}${advice(what)}`;
+  });
+}
+
+function advice(_what: DeniedParams): string {
+  return "";
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import * as path from "node:path";
+
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+
+import type { World } from "./world";
+
+/** A browser of a test's own. */
+export class Browser {
+  /** Addresses outside of this machine that a page has asked for: there must be none. */
+  readonly foreign = new Set<string>();
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+    private readonly profile: string,
+  ) {
+    page.on("request", (request) => {
+      const { protocol, hostname, origin } = new URL(request.url());
+      if (/^(https?|wss?):$/.test(protocol) && hostname !== "127.0.0.1") this.foreign.add(origin);
+    });
+  }
+
+  static async open(world: World, scheme: "dark" | "light" = "dark"): Promise<Browser> {
+    const profile = mkdtempSync(path.join(world.root, "chromium-"));
+    const context = await chromium.launchPersistentContext(profile, {
+      executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+      headless: true,
+      viewport: { width: 1280, height: 800 },
+      colorScheme: scheme,
+      permissions: ["clipboard-read", "clipboard-write"],
+      // It visits nothing but the server of the tests; its own sandbox does not start as root.
+      args: [
+        ...["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"],
+        ...["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+      ],
+      env: { ...process.env, HOME: profile },
+    });
+    const page = context.pages()[0] ?? (await context.newPage());
+    page.setDefaultTimeout(60_000);
+    return new Browser(context, page, profile);
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+    rmSync(this.profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
+  }
+}

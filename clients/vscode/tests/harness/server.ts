@@ -1,0 +1,130 @@
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { get } from "node:http";
+import * as path from "node:path";
+
+import { below, alive } from "./processes";
+import { until } from "./until";
+import { given, type World } from "./world";
+
+/** What VS Code starts with: nothing that asks, nothing that goes into the network. */
+const quiet = {
+  "terminal.integrated.gpuAcceleration": "off",
+  "terminal.integrated.enablePersistentSessions": false,
+  "terminal.integrated.showLinkHover": false,
+  "terminal.integrated.fontSize": 14,
+  "terminal.integrated.initialHint": false,
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.enableExperiments": false,
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "update.showReleaseNotes": false,
+  "extensions.autoCheckUpdates": false,
+  "extensions.autoUpdate": "off",
+  "extensions.ignoreRecommendations": true,
+  "chat.disableAIFeatures": true,
+  "git.enabled": false,
+  "editor.accessibilitySupport": "off",
+  "files.autoSave": "off",
+  "window.restoreWindows": "none",
+};
+
+/** How a server is started. */
+export interface ServerOptions {
+  /** For tests inside of the extension host; notifications and dialogs are not shown then. */
+  driver?: boolean;
+  /** A package to install, as users do. */
+  vsix?: string;
+  /** More of VS Code's settings. */
+  settings?: Record<string, unknown>;
+  env?: Record<string, string>;
+}
+
+/** VS Code's server: the real workbench, and a real extension host. */
+export class Server {
+  private constructor(
+    private readonly child: ChildProcess,
+    readonly port: number,
+  ) {}
+
+  static async start(world: World, options: ServerOptions = {}): Promise<Server> {
+    const vscode = given("VSCODE_DIR");
+    const bin = path.join(vscode, "bin");
+    const data = world.directory("data");
+    const settings = { ...quiet, "security.workspace.trust.enabled": false, "sandboxSidecar.path": given("SIDECAR_BINARY"), ...options.settings };
+    world.write(path.join(data, "User", "settings.json"), JSON.stringify(settings));
+    const env = {
+      PATH: `${bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`,
+      HOME: world.home,
+      SHELL: "/bin/bash",
+      LANG: "C.UTF-8",
+      TMPDIR: world.directory("tmp"),
+      EXTENSIONS_GALLERY: '{"serviceUrl":""}',
+      ...options.env,
+    };
+    const common = [
+      path.join(vscode, "server/node_modules/code-server/out/node/entry.js"),
+      ...["--config", path.join(world.root, "server.yaml"), "--user-data-dir", data, "--extensions-dir", world.directory("extensions")],
+    ];
+    const node = path.join(bin, "node");
+    if (options.vsix !== undefined) execFileSync(node, [...common, "--install-extension", options.vsix, "--force"], { env, stdio: "pipe" });
+    const args = [
+      ...common,
+      ...["--auth", "none", "--bind-addr", "127.0.0.1:0", "--reconnection-grace-time", "3"],
+      ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
+      ...(options.driver === true ? ["--vscode-option", "enable-smoke-test-driver"] : []),
+    ];
+    const child = spawn(node, args, { env, cwd: world.root, stdio: ["ignore", "pipe", "pipe"] });
+    const log = createWriteStream(path.join(world.root, "server.log"));
+    let heard = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (chunk: Buffer) => {
+        heard += chunk.toString("utf8");
+        log.write(chunk);
+      });
+    }
+    try {
+      const port = await until("the server listens", () => {
+        if (child.exitCode !== null) throw new Error(`the server has ended: ${heard}`);
+        return /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(heard)?.[1];
+      });
+      const server = new Server(child, Number(port));
+      await until("the server answers", () => server.healthy());
+      return server;
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
+    }
+  }
+
+  private healthy(): Promise<boolean> {
+    return new Promise((resolve) => {
+      get(`http://127.0.0.1:${this.port}/healthz`, (response) => {
+        response.resume();
+        resolve(response.statusCode === 200);
+      }).on("error", () => resolve(false));
+    });
+  }
+
+  /** The process of the extension host of a window; undefined where there is none. */
+  extensionHost(): number | undefined {
+    const hosts = below(this.child.pid ?? 0).filter(({ command }) => command.includes("--type=extensionHost"));
+    return hosts.at(-1)?.pid;
+  }
+
+  /** Ends it with everything below it. */
+  async stop(): Promise<void> {
+    const all = below(this.child.pid ?? 0).map(({ pid }) => pid);
+    this.child.kill("SIGTERM");
+    await until("the server has ended", () => this.child.exitCode !== null || this.child.signalCode !== null, 20).catch(() => this.child.kill("SIGKILL"));
+    for (const pid of all) {
+      try {
+        if (alive(pid)) process.kill(pid, "SIGKILL"); // watchers of files linger for a while
+      } catch {
+        // gone meanwhile
+      }
+    }
+  }
+}

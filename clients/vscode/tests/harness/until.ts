@@ -1,0 +1,16 @@
+/** Waits until look answers something that is true, and answers that. what says what is missing otherwise. */
+export async function until<T>(what: string, look: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
+  const end = Date.now() + seconds * 1000;
+  let last: unknown;
+  for (;;) {
+    try {
+      const found = await look();
+      if (found !== undefined && found !== null && found !== false) return found;
+      last = found;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain: ${what} (last: ${String(last)})`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

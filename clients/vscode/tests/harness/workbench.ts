@@ -1,0 +1,119 @@
+import type { Locator, Page } from "playwright-core";
+
+import type { Server } from "./server";
+import { until } from "./until";
+
+interface TerminalElement {
+  xterm: {
+    cols: number;
+    rows: number;
+    buffer: { active: { length: number; getLine(i: number): { translateToString(trim: boolean): string } | undefined } };
+  };
+}
+
+/** VS Code's window, as its user sees and types. */
+export class Workbench {
+  constructor(
+    readonly page: Page,
+    private readonly server: Server,
+  ) {}
+
+  /** Opens a folder or, with a name that ends so, a .code-workspace. */
+  async open(folder: string): Promise<void> {
+    const what = folder.endsWith(".code-workspace") ? "workspace" : "folder";
+    await this.page.goto(`http://127.0.0.1:${this.server.port}/?${what}=${folder}`, { waitUntil: "domcontentloaded" });
+    await this.loaded();
+  }
+
+  /** Waits until the extension has shown itself. */
+  async loaded(): Promise<void> {
+    await this.page.locator(".monaco-workbench").waitFor();
+    await this.status.waitFor({ timeout: 120_000 });
+  }
+
+  get status(): Locator {
+    return this.page.locator('[id="sandbox-sidecar.sandbox-sidecar.sandboxSidecar.status"]');
+  }
+
+  /** Waits until the status bar says something. */
+  async statusSays(text: string | RegExp): Promise<void> {
+    await this.status.filter({ hasText: text }).waitFor();
+  }
+
+  /** Runs a command by the palette. */
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget:visible input.input");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().waitFor();
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Chooses an entry of the list that is open. */
+  async choose(label: string): Promise<void> {
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: label }).first().click();
+  }
+
+  notification(text: string | RegExp): Locator {
+    return this.page.locator(".notification-toast", { hasText: text });
+  }
+
+  /** Opens a sandboxed terminal, and waits for its prompt. */
+  async newTerminal(prompt = /ready\$ $/): Promise<void> {
+    const before = await this.tabs();
+    await this.command("Sandbox: New Terminal");
+    await until("a new terminal", async () => (await this.tabs()) > before);
+    await until("a prompt", async () => prompt.test(`${(await this.terminal()).trimEnd()} `));
+    await this.focusTerminal();
+  }
+
+  /** How many terminals there are. */
+  async tabs(): Promise<number> {
+    return this.page.locator(".terminal-wrapper").count();
+  }
+
+  /** Answers all that stands in the terminal in front, whether it is scrolled away or not. */
+  async terminal(): Promise<string> {
+    return this.page.locator(".terminal-wrapper.active").evaluate((element) => {
+      const { active } = (element as unknown as TerminalElement).xterm.buffer;
+      const lines: string[] = [];
+      for (let i = 0; i < active.length; i++) lines.push(active.getLine(i)?.translateToString(true) ?? "");
+      return lines.join("\n").trimEnd();
+    });
+  }
+
+  async terminalSize(): Promise<{ cols: number; rows: number }> {
+    return this.page.locator(".terminal-wrapper.active").evaluate((element) => {
+      const { cols, rows } = (element as unknown as TerminalElement).xterm;
+      return { cols, rows };
+    });
+  }
+
+  async focusTerminal(): Promise<void> {
+    await this.page.locator(".terminal-wrapper.active textarea.xterm-helper-textarea").focus();
+  }
+
+  /** Types a line into the terminal in front. */
+  async type(line: string): Promise<void> {
+    await this.focusTerminal();
+    await this.page.keyboard.type(line);
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Types a line, and waits for something in the terminal. */
+  async run(line: string, expect: RegExp): Promise<string> {
+    await this.type(line);
+    return until(`${String(expect)} after ${line}`, async () => {
+      const text = await this.terminal();
+      if (!expect.test(text)) throw new Error(text.slice(-2000));
+      return text;
+    });
+  }
+
+  /** Answers the whole text of the editor in front. */
+  async editorText(): Promise<string> {
+    const lines = await this.page.locator(".editor-instance .view-line").allInnerTexts();
+    return lines.map((line) => line.replaceAll("\u00a0", " ")).join("\n");
+  }
+}

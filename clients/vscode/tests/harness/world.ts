@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import * as path from "node:path";
+
+/** What a settings file says of the sandbox. */
+export type SandboxSettings = Record<string, unknown>;
+
+/** Directories of a test's own: a home, projects, and what VS Code keeps. */
+export class World {
+  /** Not below a temporary directory: sessions may write those, and the home is to be closed to them. */
+  readonly root = mkdtempSync(path.join(process.getuid?.() === 0 ? "/var/lib" : homedir(), "sidecar-vscode."));
+  readonly home = this.directory("home");
+  readonly project = this.directory("home/project");
+  readonly other = this.directory("home/other");
+  /** A file that the standard settings close. */
+  readonly secret = path.join(this.home, ".ssh", "id_test");
+  /** What stands in it. */
+  readonly secretText = "a-private-key-of-the-tests";
+
+  constructor() {
+    this.write(this.secret, `${this.secretText}\n`);
+    this.write(path.join(this.home, ".bashrc"), "PS1='ready$ '\n");
+    this.settings({ enabled: true });
+  }
+
+  directory(name: string): string {
+    const dir = path.join(this.root, name);
+    mkdirSync(dir, { recursive: true });
+    return dir;
+  }
+
+  write(file: string, text: string): void {
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+
+  /** The user's own settings file. */
+  get settingsFile(): string {
+    return path.join(this.home, ".config", "sandbox-sidecar", "settings.json");
+  }
+
+  /** Writes the user's settings. VS Code's scripts can be read from inside with them, so that shells can run them. */
+  settings(sandbox: SandboxSettings): void {
+    const block = { additional_read_only_paths: [scripts], ...sandbox };
+    this.write(this.settingsFile, `${JSON.stringify({ terminal: { sandbox: block } }, undefined, 2)}\n`);
+  }
+
+  dispose(): void {
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
+  }
+}
+
+/** Answers a variable that the script that runs the tests sets. */
+export function given(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "") throw new Error(`${name} is not set: run the tests by clients/vscode/tests/run`);
+  return value;
+}
+
+const scripts = path.join(
+  given("VSCODE_DIR"),
+  "server/node_modules/code-server/lib/vscode/out/vs/workbench/contrib/terminal/common/scripts",
+);

@@ -1,0 +1,65 @@
+import * as assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import * as path from "node:path";
+
+import { Browser } from "../harness/browser";
+import { Server } from "../harness/server";
+import { given, World } from "../harness/world";
+
+/** HOST_ONLY=PATTERN picks tests while one is at work on them. */
+const only: Record<string, string> = process.env["HOST_ONLY"] === undefined ? {} : { HOST_ONLY: process.env["HOST_ONLY"] };
+
+interface Report {
+  tests: { fullTitle: string; duration?: number; err: { message?: string; stack?: string } }[];
+}
+
+/** Runs the tests of tests/host in an extension host, and shows each of them as one of its own. */
+describe("in the extension host", function () {
+  this.timeout(600_000);
+  let report: Report;
+
+  before(async () => {
+    const world = new World();
+    const file = path.join(world.root, "report.json");
+    const folders = [world.project, world.other].map((folder) => ({ path: folder }));
+    const workspace = path.join(world.root, "both.code-workspace");
+    world.write(workspace, JSON.stringify({ folders }));
+    const server = await Server.start(world, { driver: true, env: { HOST_REPORT: file, ...only } });
+    const browser = await Browser.open(world);
+    const said: string[] = [];
+    try {
+      const ended = new Promise<number>((resolve) => void browser.page.exposeFunction("codeAutomationExit", resolve));
+      await browser.page.exposeFunction("codeAutomationLog", (_: string, args: unknown[]) => void said.push(args.map(String).join(" ")));
+      const remote = (name: string) => `vscode-remote://127.0.0.1:${server.port}${name}`;
+      const extension = given("EXTENSION_DIR");
+      const payload = [
+        ["extensionDevelopmentPath", remote(extension)],
+        ["extensionTestsPath", remote(path.join(extension, "dist-test", "host", "index"))],
+        ["skipWelcome", "true"],
+      ];
+      await browser.page.goto(`http://127.0.0.1:${server.port}/?workspace=${workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`the extension host's tests do not end:\n${said.slice(-40).join("\n")}`)), 540_000);
+      });
+      await Promise.race([ended, late]);
+      clearTimeout(timer);
+      if (process.env["SHOTS"] !== undefined) await browser.page.screenshot({ path: path.join(process.env["SHOTS"], "host.png") });
+      assert.ok(existsSync(file), `the extension host's tests did not run:\n${said.slice(-40).join("\n")}`);
+      report = JSON.parse(readFileSync(file, "utf8")) as Report;
+    } finally {
+      await browser.close();
+      await server.stop();
+      world.dispose();
+    }
+  });
+
+  it("runs tests", () => assert.ok(report.tests.length > 15 || "HOST_ONLY" in only, `only ${report.tests.length}`));
+
+  it("passes them", () => {
+    const failed = report.tests.filter(({ err }) => err.message !== undefined);
+    const passed = report.tests.filter(({ err }) => err.message === undefined);
+    process.stdout.write(passed.map(({ fullTitle, duration }) => `      ✔ ${fullTitle} (${duration ?? 0} ms)\n`).join(""));
+    assert.deepEqual(failed.map(({ fullTitle, err }) => `${fullTitle}: ${err.stack ?? err.message ?? ""}`), []);
+  });
+});
