@@ -28,10 +28,41 @@ func (c *Call) Read(address uint64, into []byte) error {
 	return nil
 }
 
+// Text copies a string of the caller's that a NUL ends, as Read does. The error is ENAMETOOLONG where it is longer than any path may be.
+func (c *Call) Text(address uint64) (string, error) {
+	// In pieces that do not reach over the end of a page: what lies behind may not be the caller's.
+	const page, first = 4096, 256
+	var text []byte
+	for size := uint64(first); len(text) < unix.PathMax; size = page {
+		piece := make([]byte, min(size, page-address%page))
+		if err := c.Read(address, piece); err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(piece, 0); end >= 0 {
+			return string(append(text, piece[:end]...)), nil
+		}
+		text = append(text, piece...)
+		address += uint64(len(piece))
+	}
+	return "", fmt.Errorf("read memory of thread %d: %w", c.TID, unix.ENAMETOOLONG)
+}
+
+// Process names the caller's process: its number, and what it calls itself, which may hold anything.
+func (c *Call) Process() (pid int, name string, err error) {
+	status, err := c.status("Tgid", "Name")
+	if err != nil {
+		return 0, "", err
+	}
+	if pid, err = strconv.Atoi(status["Tgid"]); err != nil {
+		return 0, "", fmt.Errorf("read process of thread %d: %w", c.TID, err)
+	}
+	return pid, status["Name"], nil
+}
+
 // Descriptor duplicates one of the caller's. The duplicate is the same open file, close-on-exec, and is to be closed with unix.Close. The
 // error is EBADF where the caller has no such descriptor, and EPERM as for Read.
 func (c *Call) Descriptor(number int) (int, error) {
-	process, err := c.process()
+	process, err := c.handle()
 	if err != nil {
 		return -1, err
 	}
@@ -43,9 +74,9 @@ func (c *Call) Descriptor(number int) (int, error) {
 	return fd, nil
 }
 
-// process returns a handle of the calling thread. Before PIDFD_THREAD (Linux 6.9) it is one of its process, whose descriptors are the
+// handle returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it is one of its process, whose descriptors are the
 // thread's too unless that has taken a table of its own by unshare(2): what is then done is done to another file of the same process.
-func (c *Call) process() (int, error) {
+func (c *Call) handle() (int, error) {
 	fd, err := unix.PidfdOpen(c.TID, unix.PIDFD_THREAD)
 	if !errors.Is(err, unix.EINVAL) {
 		return fd, err
