@@ -27,6 +27,9 @@ type Explanation struct {
 	Key, Value string
 	// Hint is a second sentence, on what to do or to look out for; "" where there is nothing to say.
 	Hint string
+	// Holds says what else the setting would lay open that gives whoever reads it power elsewhere: keys, passwords; "" where nothing is
+	// known.
+	Holds string
 }
 
 // DecidingRule is the rule that an explanation rests on.
@@ -227,7 +230,7 @@ func (x *explainer) notGranted(a attemptKind) {
 	case !x.end.exists:
 		// A grant of what does not exist opens nothing, so the nearest directory that does has to be granted.
 		x.Value = x.nearestDir()
-		if x.sensitive.hold(x.Value) != "" || x.Value == "/" || x.undoes(x.Value) != "" {
+		if x.Holds = x.sensitive.hold(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
 		}
@@ -236,7 +239,11 @@ func (x *explainer) notGranted(a attemptKind) {
 	case x.policy.PrivateTerminals && policy.Contains("/dev/pts", x.end.path):
 		x.Hint = "a session has terminals of its own, and this one is another's; a grant opens all of yours"
 	case what != "":
-		x.Hint = "think twice: that is " + what
+		x.Hint, x.Holds = "think twice: that is "+what, what
+	default:
+		if name := x.toolchainOf(a.access); name != "" {
+			x.Key, x.Value = toolchainsKey, name
+		}
 	}
 }
 
