@@ -49,6 +49,10 @@ type Needs struct {
 	// Mark, where it is not nil, is the group that the session's processes are to be recognised in. Its fingerprint goes into the sandbox, and
 	// it is asked to prove that, before anything of the session runs.
 	Mark lifecycle.Marked
+	// Denied, where it is not nil, is told what the session is refused, as far as Policy.OnDenied asks for it and this machine can tell; what
+	// it cannot stands in the report of Denials. It is called from several goroutines, must not block, and may still be called a moment
+	// after Supervision.Close.
+	Denied func(Denial)
 }
 
 // Supervision is what the sidecar does for a confined session as long as that lives.

@@ -58,10 +58,11 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Full reports whether every protection that the policy asks for is enforced.
+// Full reports whether every protection that the policy asks for is enforced. Denials do not count: what is refused stays refused whether
+// anybody is told or not.
 func (e Enforcement) Full() bool {
-	for _, p := range e.Protections {
-		if !p.NotAsked && p.Status != Enforced {
+	for name, p := range e.Protections {
+		if name != Denials && !p.NotAsked && p.Status != Enforced {
 			return false
 		}
 	}

@@ -77,10 +77,6 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 		}
 		return confirm(confined)
 	}
-	program, err := lookUp(order.Program, order.Env)
-	if err != nil {
-		return failure(StepProgram, order.Program, err)
-	}
 	if err := resetSignals(); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
@@ -89,6 +85,11 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 	}
 	if failed := confirm(confined); failed != nil {
 		return failed
+	}
+	// After the hand-over: where openings of files are supervised, nobody would have answered before.
+	program, err := lookUp(order.Program, order.Env)
+	if err != nil {
+		return failure(StepProgram, order.Program, err)
 	}
 	// syscall.Exec gives back the soft limit of open files that the Go runtime raised.
 	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))

@@ -51,7 +51,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.begin(session)
 	first := firstLine(outcome)
-	return result, func() { session.Begin(&sink{server: s, id: e.id}, first) }, nil
+	return result, func() { session.Begin(&sink{server: s, entry: e}, first) }, nil
 }
 
 // startSession compiles the policy and starts the process under it.
@@ -175,18 +175,18 @@ func absolute(field, path string) error {
 // sink sends a session's output to the editor.
 type sink struct {
 	server *Server
-	id     string
+	entry  *entry
 }
 
-func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.id, data) }
+func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.entry.id, data) }
 
 func (k *sink) Alarm(alarm spawn.Alarm) {
-	k.server.log.Warn("protected path", "session", k.id, "what", alarm.Kind, "path", alarm.Path)
-	notify(k.server, protocol.Denied, protocol.DeniedParams{SessionID: k.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1})
+	k.server.log.Warn("protected path", "session", k.entry.id, "what", alarm.Kind, "path", alarm.Path)
+	notify(k.server, protocol.Denied, protocol.DeniedParams{SessionID: k.entry.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1})
 }
 
 func (k *sink) Exited(exit spawn.Exit) {
-	k.server.sessions.markEnded(k.id)
+	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
-	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.id, ExitCode: status.ExitCode, Signal: status.Signal})
+	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal})
 }

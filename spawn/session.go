@@ -22,6 +22,8 @@ type Sink interface {
 	Output(data []byte)
 	// Alarm tells what happens to protected paths. It may be called while Output is.
 	Alarm(alarm Alarm)
+	// Denied tells what the session was refused. It may be called while the others are.
+	Denied(denial Denial)
 	// Exited tells how the leader ended. It is the last call, after all output.
 	Exited(exit Exit)
 }
@@ -100,14 +102,21 @@ func (s *Session) Begin(sink Sink, first []byte) {
 				sink.Alarm(alarm)
 			}
 		}()
+		denialsDone := make(chan struct{})
+		go func() {
+			defer close(denialsDone)
+			for denial, ok := s.running.denials.next(); ok; denial, ok = s.running.denials.next() {
+				sink.Denied(denial)
+			}
+		}()
 		go s.typeInputs()
-		go s.awaitEnd(sink, outputDone, alarmsDone)
+		go s.awaitEnd(sink, outputDone, alarmsDone, denialsDone)
 	})
 }
 
 // awaitEnd owns the end of the session: the leader is reaped, what it left behind is killed, the rest of the output is delivered, and
 // only then the end is told.
-func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone <-chan struct{}) {
+func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan struct{}) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
 	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
@@ -118,12 +127,14 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone <-chan struct{}) {
 	for _, f := range s.running.vigil.end() {
 		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why", f.Why)
 	}
+	s.running.denials.end()
 	s.inputs.close()
 	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	<-outputDone
 	<-alarmsDone
+	<-denialsDone
 	s.master.Close()
 	s.releaseGroup()
 	sink.Exited(s.exit)

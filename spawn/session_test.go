@@ -29,6 +29,7 @@ const patience = 30 * time.Second
 // recorder is a sink that keeps everything.
 type recorder struct {
 	alarms  []Alarm
+	denials []Denial
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
 	output  bytes.Buffer
@@ -48,9 +49,10 @@ func (r *recorder) update(change func()) {
 	r.changed = make(chan struct{})
 }
 
-func (r *recorder) Output(data []byte) { r.update(func() { r.output.Write(data); r.pieces++ }) }
-func (r *recorder) Alarm(alarm Alarm)  { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
-func (r *recorder) Exited(exit Exit)   { r.update(func() { r.exit = &exit }) }
+func (r *recorder) Output(data []byte)   { r.update(func() { r.output.Write(data); r.pieces++ }) }
+func (r *recorder) Alarm(alarm Alarm)    { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
+func (r *recorder) Denied(denial Denial) { r.update(func() { r.denials = append(r.denials, denial) }) }
+func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 
 func (r *recorder) until(t *testing.T, what string, condition func() bool) {
 	t.Helper()

@@ -144,6 +144,7 @@ type running struct {
 	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
 	vigil     *vigil               // nil where nothing is restricted
+	denials   *ledger              // nil where nobody wants to hear of any
 	outcome   Outcome
 	startedAt time.Time
 	tracker   Tracker
@@ -162,6 +163,7 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 // cannot be given back is logged: it is no reason to tell anybody that a session has not ended.
 func (r *running) release(killErr error) {
 	r.vigil.end()
+	r.denials.end()
 	if r.watched != nil {
 		if err := r.watched.Close(); err != nil {
 			r.log.Warn("supervision of a session not ended", "error", err)
@@ -272,6 +274,10 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 	needs := platform.Needs{ForkGate: run.outcome.Tracking.WantsForkGate()}
 	if mark, ok := run.group.(lifecycle.Marked); ok {
 		needs.Mark = mark
+	}
+	if p.Restricted && p.OnDenied != policy.Ignore {
+		run.denials = newLedger()
+		needs.Denied = run.denials.put
 	}
 	if target.Confinement, err = s.Backend.Confine(asked, needs); err != nil {
 		target.Confinement = platform.Confinement{}

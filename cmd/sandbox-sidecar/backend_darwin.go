@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,12 +23,6 @@ func newBackend(logger *slog.Logger) platform.Backend {
 			dir = filepath.Dir(dir) // which projects are trusted stands beside
 		}
 		backend.Closed = []string{dir}
-	}
-	if logger.Enabled(context.Background(), slog.LevelDebug) {
-		backend.Denied = func(d darwin.Denial) {
-			logger.Debug("refused by the sandbox", "session", d.Tag, "process", d.Process, "pid", d.PID, "operation", d.Operation, "target", d.Target,
-				"count", d.Count)
-		}
 	}
 	return backend
 }

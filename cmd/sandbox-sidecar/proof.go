@@ -211,6 +211,9 @@ func (l *listener) Output(data []byte) { l.output.Write(data) }
 // Alarm is for editors: whether the path was written the attempt itself says.
 func (l *listener) Alarm(spawn.Alarm) {}
 
+// Denied has nobody to tell: that attacks are refused is what is wanted.
+func (l *listener) Denied(spawn.Denial) {}
+
 func (l *listener) Exited(spawn.Exit) { close(l.ended) }
 
 func (s *scenery) path(parts ...string) string {

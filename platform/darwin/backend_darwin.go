@@ -23,8 +23,6 @@ type Backend struct {
 	Fixed []string
 	// Logger takes what keeps a session from being tracked; nil discards it.
 	Logger *slog.Logger
-	// Denied, where it is not nil, is called with what the kernel refuses sessions, as far as the system's log tells. It must not block.
-	Denied func(Denial)
 
 	denials denialStream
 }
@@ -63,10 +61,14 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 			if doubt := needs.Mark.Recognise(); doubt != nil {
 				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
 			}
-			if b.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
+			if needs.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
 				return supervision{func() {}}, nil
 			}
-			return supervision{b.denials.watch(b.logger(), plan.Tag, b.Denied)}, nil
+			return supervision{b.denials.watch(b.logger(), plan.Tag, func(d Denial) {
+				if told, known := d.Told(); known {
+					needs.Denied(told)
+				}
+			})}, nil
 		}
 	}
 	return confinement, nil

@@ -201,9 +201,9 @@ func TestProgramsOfEveryDay(t *testing.T) {
 // The log is best effort, but on a machine at rest it must deliver one refusal in half a minute of trying.
 func TestDenials_AreReadFromTheLog(t *testing.T) {
 	t.Parallel()
-	denied := make(chan Denial, 64)
+	denied := make(chan platform.Denial, 64)
 	b := backend(t)
-	b.Denied = func(d Denial) {
+	tell := func(d platform.Denial) {
 		select {
 		case denied <- d:
 		default:
@@ -215,7 +215,7 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 	}
 	p := platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute})
 	p.OnDenied = policy.Report
-	confinement, err := b.Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
+	confinement, err := b.Confine(p, platform.Needs{Denied: tell, Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 	for {
 		select {
 		case d := <-denied:
-			if d.Process == "cat" && d.Operation == "file-read-data" && d.Target == "/private/etc/hosts" {
+			if d.Process == "cat" && d.Access == platform.RefusedRead && d.Target == "/private/etc/hosts" {
 				return
 			}
 			t.Logf("%+v", d)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
 // Denial is something that the kernel has refused a session.
@@ -53,4 +55,30 @@ func ParseDenial(line []byte) (Denial, bool) {
 		}
 	}
 	return d, true
+}
+
+// accesses are what Seatbelt's names mean to users, by their beginnings; the longest that fits counts. What is missing is looked up by many
+// programs without anybody's notice (services, preferences, metadata), and no setting is about it.
+var accesses = map[string]platform.Refused{
+	"file-read-data": platform.RefusedRead, "file-write-data": platform.RefusedWrite, "file-write-create": platform.RefusedCreate,
+	"file-write-unlink": platform.RefusedRemove, "process-exec": platform.RefusedExecute, "network-outbound": platform.RefusedConnect,
+	"network-bind": platform.RefusedBind, "signal": platform.RefusedSignal,
+}
+
+// Told is the denial in the words of all systems; false where it is none that anybody is told of.
+func (d Denial) Told() (platform.Denial, bool) {
+	longest := ""
+	for name := range accesses {
+		if strings.HasPrefix(d.Operation, name) && len(name) > len(longest) {
+			longest = name
+		}
+	}
+	if longest == "" || d.Target == "" {
+		return platform.Denial{}, false
+	}
+	told := platform.Denial{Access: accesses[longest], Target: d.Target, PID: d.PID, Process: d.Process, Count: d.Count}
+	if told.Access == platform.RefusedConnect && strings.HasPrefix(d.Target, "/") {
+		told.Access = platform.RefusedConnectUnix
+	}
+	return told, true
 }

@@ -3,6 +3,8 @@ package darwin
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
 // recorded is a line as the log prints it, with a message.
@@ -76,4 +78,32 @@ func FuzzParseDenial(f *testing.F) {
 			t.Errorf("%q: %+v", line, d)
 		}
 	})
+}
+
+func TestDenial_Told(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		operation, target string
+		want              platform.Refused
+	}{
+		{"file-read-data", "/x", platform.RefusedRead},
+		{"file-write-data", "/x", platform.RefusedWrite},
+		{"file-write-create", "/x", platform.RefusedCreate},
+		{"file-write-unlink", "/x", platform.RefusedRemove},
+		{"process-exec*", "/x", platform.RefusedExecute},
+		{"process-exec-interpreter", "/x", platform.RefusedExecute},
+		{"network-outbound", "1.1.1.1:443", platform.RefusedConnect},
+		{"network-outbound", "/private/var/run/mDNSResponder", platform.RefusedConnectUnix},
+		{"network-bind", "*:80", platform.RefusedBind},
+		{"signal", "launchd", platform.RefusedSignal},
+		{"file-read-metadata", "/x", ""},
+		{"mach-lookup", "com.apple.FontServer", ""},
+		{"file-read-data", "", ""},
+	} {
+		told, ok := Denial{Operation: test.operation, Target: test.target, Process: "p", PID: 7, Count: 3}.Told()
+		want := platform.Denial{Access: test.want, Target: test.target, Process: "p", PID: 7, Count: 3}
+		if ok != (test.want != "") || ok && told != want {
+			t.Errorf("%s %q: %+v, %t", test.operation, test.target, told, ok)
+		}
+	}
 }

@@ -26,9 +26,13 @@ func report(p Scene) map[string]platform.Protection {
 		platform.Syscalls: enforced("what leads out of the session is refused operation by operation: services that start programs, other processes' " +
 			"memory, typing into terminals, mounting, devices of the kernel; a second sandbox cannot be put on"),
 		platform.Denials: {
-			Status: platform.Absent, NotAsked: !p.Asked.Denials,
-			Detail: "denials are not reported; they stand in the system's log, marked " + p.Tag + ", and with --log-level debug in the sidecar's",
+			Status: platform.Degraded, Mechanism: "system log",
+			Detail: "what the system's log delivers is told, which drops some under load; services that cannot be looked up are not told, " +
+				"and stand in the log, marked " + p.Tag,
 		},
+	}
+	if !p.Asked.Denials {
+		protections[platform.Denials] = platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "on_denied is \"ignore\": what is refused only fails"}
 	}
 	if !p.Asked.Network {
 		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}

@@ -19,10 +19,10 @@ func TestReport(t *testing.T) {
 		notAsked                                bool
 		unkept                                  []string
 	}{
-		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Absent, false, nil},
+		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Degraded, false, nil},
 		"open":   {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil},
 		"no repository yet": {
-			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Absent, false, []string{"/Users/u/p/.git/config"},
+			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Degraded, false, []string{"/Users/u/p/.git/config"},
 		},
 	} {
 		got := report(Scene{Plan: test.plan, Unkept: test.unkept})

@@ -52,4 +52,6 @@ const (
 	fsExecute = FSAccess(landlock.AccessFSExecute)
 	fsDevice  = FSAccess(landlock.AccessFSIoctlDev)
 	fsConnect = FSAccess(landlock.AccessFSResolveUnix)
+
+	scopeSignal = Scope(landlock.ScopeSignal)
 )

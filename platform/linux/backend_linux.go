@@ -61,7 +61,7 @@ func (b Backend) available() namespaces {
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
 // inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
-	confinement, err := b.Confine(strictestPolicy(), platform.Needs{})
+	confinement, err := b.Confine(strictestPolicy(), platform.Needs{Denied: func(platform.Denial) {}})
 	if err != nil {
 		return absent(err)
 	}

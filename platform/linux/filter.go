@@ -10,11 +10,27 @@ type Filtering struct {
 	Sockets bool `json:"sockets"`
 	// Gate sends every start of a process or thread to a supervisor.
 	Gate bool `json:"gate"`
+	// Observed are the calls that a supervisor looks at before the kernel refuses them, or not.
+	Observed Observed `json:"observed,omitempty"`
+	// Isolated says of observed calls that the session's network has nobody to reach.
+	Isolated bool `json:"isolated,omitempty"`
 }
+
+// Observed are sets of calls, each of which holds the one before it.
+type Observed string
+
+const (
+	// ObservedNot: none.
+	ObservedNot Observed = ""
+	// ObservedChanges: those that change files, run programs, send signals and use the network.
+	ObservedChanges Observed = "changes"
+	// ObservedAll: those that read files, too.
+	ObservedAll Observed = "all"
+)
 
 // rulesFor are all rules of a filter, in the order in which those of a call are asked.
 func rulesFor(f Filtering) []syscallRule {
-	var rules []syscallRule
+	rules := f.observationRules()
 	if f.Sockets {
 		rules = append(rules, mediationRules...)
 	}
@@ -22,7 +38,10 @@ func rulesFor(f Filtering) []syscallRule {
 	if f.Gate {
 		rules = append(rules, gateRules...)
 	}
-	if f.Offline {
+	switch {
+	case f.Offline && f.Observed != ObservedNot:
+		return append(rules, observedOfflineRules...)
+	case f.Offline:
 		return append(rules, offlineRules...)
 	}
 	return append(rules, socketRules...)

@@ -21,7 +21,16 @@ var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files
 var kinds = func() (all []kind) {
 	for _, goarch := range []string{"amd64", "arm64"} {
 		// The parts have nothing to do with each other; all of them together show that.
-		for _, filtering := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Gate: true}, {Offline: true, Sockets: true, Gate: true}} {
+		for _, filtering := range []Filtering{
+			{},
+			{Offline: true},
+			{Sockets: true},
+			{Gate: true},
+			{Offline: true, Sockets: true, Gate: true},
+			{Observed: ObservedChanges},
+			{Observed: ObservedAll, Isolated: true},
+			{Observed: ObservedAll, Offline: true, Sockets: true},
+		} {
 			all = append(all, kind{goarch, filtering})
 		}
 	}
@@ -39,7 +48,7 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Gate, "-gate"}} {
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Gate, "-gate"}, {k.Observed == ObservedChanges, "-changes"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
 		if part.is {
 			name += part.name
 		}

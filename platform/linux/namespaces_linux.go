@@ -71,8 +71,7 @@ func try(n namespaces) error {
 
 // prepare makes the confinement for a ruleset.
 func prepare(r Ruleset) (platform.Confinement, error) {
-	// In a network of its own, where nothing is to be reached, a session may make sockets.
-	r.Filtering.Offline = r.Asked.Network && (r.Own == nil || !r.Own.Network)
+	r.Filtering.Offline = r.offline()
 	if r.Own != nil {
 		var err error
 		if r.Own.OutsideIPC, err = ipcNamespace(); err != nil {
@@ -90,6 +89,10 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	}
 	return confinement, nil
 }
+
+// offline reports whether the filter keeps the network away. In a network of its own, where nothing is to be reached, a session may make
+// sockets.
+func (r Ruleset) offline() bool { return r.Asked.Network && (r.Own == nil || !r.Own.Network) }
 
 // attach lets a process be started in the namespaces.
 func (o *Own) attach(attr *syscall.SysProcAttr) {

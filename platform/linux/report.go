@@ -31,10 +31,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
 				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own),
 		},
-		platform.Denials: {
-			Status: platform.Absent, NotAsked: !r.Asked.Denials,
-			Detail: "denials are not reported; this version only lets them fail",
-		},
+		platform.Denials: denied(r),
 	}
 	if r.Asked.WholeFilesystem {
 		protections[platform.Filesystem] = platform.Protection{
@@ -50,6 +47,34 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 	protections[platform.Filesystem] = withTerminals(protections[platform.Filesystem], r, own)
 	return protections
 }
+
+// denied says who tells what is refused.
+func denied(r Ruleset) platform.Protection {
+	const seen = "refused changes of files, programs, signals and connections are told, with the setting that would allow each"
+	p := platform.Protection{Status: platform.Degraded, Mechanism: "seccomp (the sidecar looks at calls before the kernel does)"}
+	switch {
+	case !r.Asked.Denials:
+		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "on_denied is \"ignore\": what is refused only fails"}
+	case r.Unobserved != "":
+		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved, Fix: fixObservation}
+	case r.Filtering.Observed == ObservedNot:
+		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
+	case r.Filtering.Observed == ObservedChanges:
+		p.Detail = seen + "; files that are refused for reading are not told, because a look at each opening would slow every program down"
+		p.Fix = `set on_denied to "ask": then every opening is looked at`
+	default:
+		p.Status, p.Detail = platform.Enforced, "refused openings of files, "+strings.TrimPrefix(seen, "refused ")
+	}
+	if r.FS&fsConnect != 0 {
+		p.Detail += "; Unix sockets that are refused are not told"
+	}
+	if r.Scoped&scopeSignal == 0 {
+		p.Detail += "; signals are not refused on this kernel"
+	}
+	return p
+}
+
+const fixObservation = "use Linux 5.19 or newer, outside of a container that supervises system calls itself"
 
 // withTerminals adds what became of other terminals, which are files of the same user.
 func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.Protection {

@@ -30,6 +30,8 @@ type Ruleset struct {
 	Unmediated string `json:"unmediated,omitempty"`
 	// Errata say what faults of this kernel's Landlock let a session do; see unmended.
 	Errata []string `json:"errata,omitempty"`
+	// Unobserved says why Filtering.Observed is not what Asked.Denials wants; empty where it is.
+	Unobserved string `json:"unobserved,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.

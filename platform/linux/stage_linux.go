@@ -111,6 +111,16 @@ func (r Ruleset) confirm() error {
 			return err
 		}
 	}
+	if r.Filtering.Observed != ObservedNot {
+		if r.Filtering.Offline {
+			if err := proveOffline(); err != nil {
+				return err
+			}
+		}
+		if err := proveObserved(); err != nil {
+			return err
+		}
+	}
 	if r.Own != nil && r.Own.Network {
 		return proveIsolated()
 	}

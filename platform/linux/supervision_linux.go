@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -30,7 +31,11 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 			r.Filtering.Sockets, r.Network = true, networkNamespace()
 		}
 	}
+	r.Filtering.Offline = r.offline()
 	r.Filtering.Gate = needs.ForkGate && notifyAvailable() == nil
+	if r.Asked.Denials && needs.Denied != nil {
+		r.observe(p)
+	}
 	granted := r.grantSockets(p)
 	confinement, err := prepare(r)
 	if err != nil {
@@ -38,15 +43,31 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	}
 	if r.Filtering.supervised() {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return supervise(r.Filtering, granted, handover)
+			return r.supervise(p, granted, handover, needs.Denied)
 		}
 	}
 	return confinement, nil
 }
 
-// supervise takes over a session whose filter is of this kind.
-func supervise(filtering Filtering, grants sockets.Grants, handover platform.Handover) (platform.Supervision, error) {
+// observe lets the filter send what can be refused to an observer, where there can be one.
+func (r *Ruleset) observe(p *policy.Policy) {
+	if err := observationAvailable(); err != nil {
+		r.Unobserved = err.Error()
+		return
+	}
+	r.Filtering.Observed = ObservedChanges
+	if p.OnDenied == policy.Ask {
+		r.Filtering.Observed = ObservedAll
+	}
+	r.Filtering.Isolated = r.Own != nil && r.Own.Network
+}
+
+// supervise takes over a session under this ruleset.
+func (r Ruleset) supervise(
+	p *policy.Policy, grants sockets.Grants, handover platform.Handover, denied func(platform.Denial),
+) (platform.Supervision, error) {
 	s := &supervision{}
+	filtering := r.Filtering
 	handlers := map[string]notify.Handler{}
 	if filtering.Gate {
 		s.gate = &notify.Gate{}
@@ -62,6 +83,13 @@ func supervise(filtering Filtering, grants sockets.Grants, handover platform.Han
 		}
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
+	}
+	if filtering.Observed != ObservedNot {
+		o := denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: denied})
+		if s.mediator != nil {
+			s.mediator.OnRefused = o.ConnectUnix
+		}
+		look(o, filtering, handlers)
 	}
 	table, err := byNumber(handlers)
 	if err == nil {
@@ -116,14 +144,7 @@ var notifyAvailable = sync.OnceValue(func() error { return tryListener(unix.SECC
 
 // mediationAvailable says why Unix sockets cannot be watched over here, in words a user can act on, or nil.
 var mediationAvailable = sync.OnceValue(func() error {
-	err := tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-	if errors.Is(err, unix.EINVAL) {
-		return errors.New("the kernel is older than 5.19, so that signals would repeat calls that were carried out")
-	}
-	if err != nil {
-		return err
-	}
-	if err := notify.Reach(); err != nil {
+	if err := observationAvailable(); err != nil {
 		return err
 	}
 	mediator, err := sockets.New(sockets.Grants{}, nil)
@@ -166,4 +187,4 @@ func networkNamespace() uint64 {
 }
 
 // supervised reports whether the filter needs a supervisor.
-func (f Filtering) supervised() bool { return f.Sockets || f.Gate }
+func (f Filtering) supervised() bool { return f.Sockets || f.Gate || f.Observed != ObservedNot }

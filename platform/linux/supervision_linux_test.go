@@ -149,7 +149,8 @@ func TestSupervision_IsProved(t *testing.T) {
 	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
-			return supervise(Filtering{Gate: true}, sockets.Grants{}, h)
+			another := Ruleset{Filtering: Filtering{Gate: true}}
+			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, nil)
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")

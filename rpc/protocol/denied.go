@@ -6,17 +6,36 @@ var Denied = Notification[DeniedParams]{"sandbox/denied", ToEditor}
 // DeniedParams is what was refused or has happened.
 type DeniedParams struct {
 	SessionID string `json:"sessionId"`
-	// Access is "protected_created" where a protected path that did not exist has come to be, which nothing can prevent;
+	// Access is "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both), "execute",
+	// "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a protected path that did not exist has come to be, which nothing can prevent;
 	// "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may
 	// write what stands there now; "protected_written" where one was written on a machine that cannot prevent it; "protected_write"
 	// where a change was tried and refused.
 	Access string `json:"access"`
-	// Target is the path.
+	// Target is what it was about: the real path; "abstract:" and a name; an address and port, or, where not even a socket could be made, the
+	// socket's family, such as "inet"; the number of a process.
 	Target string `json:"target"`
 	// Process is who it was; absent where nobody can tell, as for protected paths.
 	Process *Process `json:"process,omitempty"`
-	// Count is how often it has happened since it was told of last.
+	// Count is how often it has happened since it was told of last. The same is told again after a second, then after two, and so on up to
+	// a minute, and once more in the end.
 	Count int `json:"count"`
+	// Suggestion is the setting that would allow exactly this, for sessions that start from then on; absent where none would, and where
+	// what it would open holds credentials.
+	Suggestion *Suggestion `json:"suggestion,omitempty"`
+	// Hint is a sentence for the user.
+	Hint string `json:"hint,omitempty"`
+	// Missed counts others that are not told: of one session 20 are told at once, and then 20 a second.
+	Missed int `json:"missed,omitempty"`
+}
+
+// Suggestion is a setting that would allow something.
+type Suggestion struct {
+	// Setting is a key of "terminal.sandbox".
+	Setting string `json:"setting"`
+	// Value is an entry to be added where the key is a list, else the key's whole value; for protected_paths it is the whole list. It is
+	// JSON in any case.
+	Value RawJSON `json:"value"`
 }
 
 // Process names a process of a session.

@@ -35,6 +35,7 @@ func main() {
 	register(chainActs)
 	register(privilegeActs)
 	register(socketActs)
+	register(addressActs)
 	register(selfActs)
 	register(terminalActs)
 	register(ipcActs)

@@ -359,18 +359,46 @@ export interface CloseResult {
 export interface DeniedParams {
   sessionId: string;
   /**
-   * "protected_created" where a protected path that did not exist has come to be, which nothing can prevent;
-   * "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the
-   * sandbox, so that the session may write what stands there now; "protected_written" where one was written on a
-   * machine that cannot prevent it; "protected_write" where a change was tried and refused.
+   * "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both),
+   * "execute", "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a
+   * protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one
+   * was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may
+   * write what stands there now; "protected_written" where one was written on a machine that cannot prevent it;
+   * "protected_write" where a change was tried and refused.
    */
   access: string;
-  /** The path. */
+  /**
+   * What it was about: the real path; "abstract:" and a name; an address and port, or, where not even a socket
+   * could be made, the socket's family, such as "inet"; the number of a process.
+   */
   target: string;
   /** Who it was; absent where nobody can tell, as for protected paths. */
   process?: Process;
-  /** How often it has happened since it was told of last. */
+  /**
+   * How often it has happened since it was told of last. The same is told again after a second, then after two,
+   * and so on up to a minute, and once more in the end.
+   */
   count: number;
+  /**
+   * The setting that would allow exactly this, for sessions that start from then on; absent where none would,
+   * and where what it would open holds credentials.
+   */
+  suggestion?: Suggestion;
+  /** A sentence for the user. */
+  hint?: string;
+  /** `missed` counts others that are not told: of one session 20 are told at once, and then 20 a second. */
+  missed?: number;
+}
+
+/** `Suggestion` is a setting that would allow something. */
+export interface Suggestion {
+  /** A key of "terminal.sandbox". */
+  setting: string;
+  /**
+   * An entry to be added where the key is a list, else the key's whole value; for protected_paths it is the
+   * whole list. It is JSON in any case.
+   */
+  value: unknown;
 }
 
 /** `Process` names a process of a session. */

@@ -79,16 +79,28 @@ func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
 	}
 	defer there.close()
 	if refusal := m.mayReach(there, a.call.TID); refusal != 0 {
+		if path, err := there.path(); err == nil && refusal == refusedPath {
+			m.tell(a.call, path)
+		}
 		return refusal, true
 	}
 	a.raw = address{path: there.link()}.encode()
 	return a.carryOut()
 }
 
+func (m *Mediator) tell(call *notify.Call, target string) {
+	if m.OnRefused != nil {
+		m.OnRefused(call, target)
+	}
+}
+
 // connectAbstract has no inode to hold on to: between the decision and the connection the name may have got another owner. It is looked at
 // again afterwards, and a connection that may have gone elsewhere is broken before anybody is told of it.
 func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
 	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
+		if refusal == refusedAbstract {
+			m.tell(a.call, "abstract:"+to.abstract)
+		}
 		return refusal, true
 	}
 	a.raw = to.encode()

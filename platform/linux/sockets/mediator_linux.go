@@ -13,6 +13,10 @@ import (
 
 // Mediator decides for one session. Its handlers may be called from several goroutines.
 type Mediator struct {
+	// OnRefused, where it is not nil, is told of each connection that is refused to a socket of somebody else: its real path, or
+	// "abstract:" and its name. It is set before the first call and must not answer the call.
+	OnRefused func(call *notify.Call, target string)
+
 	grants Grants
 	pinned []*place
 	// session lists the sockets of the session's network namespace, and host those of ours, where that is another; nil where not.

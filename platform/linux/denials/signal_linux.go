@@ -1,0 +1,76 @@
+package denials
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+)
+
+// Kill looks at kill(2) of one process. A signal to a group, or to everybody, is only refused where it reaches nobody.
+func (o *Observer) Kill(call *notify.Call) {
+	o.signal(call, int(int32(call.Args[0])), int(int32(call.Args[1])))
+}
+
+// KillHandle looks at pidfd_send_signal(2).
+func (o *Observer) KillHandle(call *notify.Call) {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", call.TID, int32(call.Args[0])))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(info)) {
+		if text, ok := strings.CutPrefix(line, "Pid:"); ok {
+			if pid, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
+				o.signal(call, pid, int(int32(call.Args[1])))
+			}
+		}
+	}
+}
+
+// signal reports a signal to a process that is certainly outside of the session. Who belongs to the caller's Landlock domain the kernel tells
+// nobody: another mount namespace, or another cgroup, says that a process does not, as no session can leave its own. Signal 0 is a
+// question, not an attempt.
+func (o *Observer) signal(call *notify.Call, pid, signal int) {
+	if !o.options.Signals || pid <= 0 || signal == 0 || !o.outside(call.TID, pid) || !mayKill(call, pid) {
+		return
+	}
+	o.tell(call, refusal{access: platform.RefusedSignal, target: strconv.Itoa(pid)})
+}
+
+func (o *Observer) outside(caller, target int) bool {
+	for _, what := range []struct {
+		name string
+		read func(string) (string, error)
+	}{{"ns/mnt", os.Readlink}, {"cgroup", readText}} {
+		ours, err := what.read(fmt.Sprintf("/proc/%d/%s", caller, what.name))
+		if err != nil {
+			continue
+		}
+		theirs, err := what.read(fmt.Sprintf("/proc/%d/%s", target, what.name))
+		if err == nil && ours != theirs {
+			return true
+		}
+	}
+	return false
+}
+
+func readText(name string) (string, error) {
+	data, err := os.ReadFile(name)
+	return string(data), err
+}
+
+// mayKill reports whether the kernel would let the caller without a sandbox: root may, and who acts as the target's user.
+func mayKill(call *notify.Call, pid int) bool {
+	caller, err := call.Identity()
+	if err != nil {
+		return false
+	}
+	var answer error
+	err = caller.As(func() { answer = unix.Kill(pid, 0) })
+	return err == nil && answer == nil
+}

@@ -1,0 +1,63 @@
+package linux
+
+// Flags of an opening that changes files: O_WRONLY, O_RDWR, O_CREAT and O_TRUNC, the same numbers on every architecture here.
+const openChanges = 0x1 | 0x2 | 0x40 | 0x200
+
+// changingRules send the calls that Landlock may refuse, and that change files, to who looks at them; see package denials. They come first:
+// every opening of a file asks them, and the fewer questions stand before them the less it costs.
+var changingRules = []syscallRule{
+	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
+	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
+}
+
+// readingRules send every opening.
+var readingRules = []syscallRule{
+	{call: "openat", do: actionNotify, why: "reads files too"},
+	{call: "open", do: actionNotify, why: "see openat"},
+}
+
+// observedCalls are looked at whatever their arguments are. Those of openat2 lie in memory, where a filter cannot look; few programs use it.
+var observedCalls = []string{
+	"creat", "execve", "execveat", "kill", "link", "linkat", "mkdir", "mkdirat", "mknod", "mknodat", "openat2", "pidfd_send_signal", "rename",
+	"renameat", "renameat2", "rmdir", "symlink", "symlinkat", "truncate", "truncate64", "unlink", "unlinkat",
+}
+
+var bindRule = syscallRule{call: "bind", do: actionNotify, why: "makes a file of a Unix socket"}
+
+// Those of a network with a loopback interface alone. A message without an address goes where its socket was connected to.
+var (
+	connectRule = syscallRule{call: "connect", do: actionNotify, why: "elsewhere nobody is reached"}
+	sendRule    = syscallRule{call: "sendto", when: []condition{argHas(4, ^uint64(0))}, do: actionNotify, why: "see connect"}
+)
+
+// observedOfflineRules are offlineRules, of which a supervisor refuses the sockets, and tells.
+var observedOfflineRules = []syscallRule{
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
+	{call: "socket", do: actionNotify, why: "allow_network is false; the answer is EACCES in any case"},
+}
+
+// observationRules are those of the calls that are only looked at. Whatever another rule, or another filter, has to say of them still counts:
+// a refusal outweighs a look, and of two rules of one call the first that holds decides, which for all others is the one that asks too.
+func (f Filtering) observationRules() []syscallRule {
+	if f.Observed == ObservedNot {
+		return nil
+	}
+	rules := changingRules
+	if f.Observed == ObservedAll {
+		rules = readingRules
+	}
+	rules = append([]syscallRule{}, rules...)
+	for _, call := range observedCalls {
+		rules = append(rules, syscallRule{call: call, do: actionNotify, why: "Landlock may refuse it"})
+	}
+	if !f.Sockets { // else both come anyway
+		rules = append(rules, bindRule)
+		if f.Isolated {
+			rules = append(rules, connectRule)
+		}
+	}
+	if f.Isolated {
+		rules = append(rules, sendRule)
+	}
+	return rules
+}

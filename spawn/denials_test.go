@@ -1,0 +1,135 @@
+package spawn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+func refused(target string) platform.Denial {
+	return platform.Denial{Access: platform.RefusedWrite, Target: target, PID: 7, Process: "p", Count: 1}
+}
+
+// hear takes what a ledger tells, with the seconds since the beginning, until its end.
+func hear(l *ledger) (stop func() []string) {
+	begun := time.Now()
+	heard := make(chan []string)
+	go func() {
+		var list []string
+		for d, ok := l.next(); ok; d, ok = l.next() {
+			list = append(list, fmt.Sprintf("%gs %s %d+%d", time.Since(begun).Seconds(), d.Target, d.Count, d.Missed))
+		}
+		heard <- list
+	}()
+	return func() []string {
+		l.end()
+		return <-heard
+	}
+}
+
+func TestLedger_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		stop := hear(l)
+		l.put(refused("a"))
+		time.Sleep(30 * time.Millisecond) // at no moment two things happen
+		for range 79 {                    // eight seconds
+			l.put(refused("a"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got, want := stop(), []string{"0s a 1+0", "1s a 10+0", "3s a 20+0", "7s a 40+0", "7.93s a 9+0"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if all := l.all(); len(all) != 1 || all[0].Count != 80 {
+			t.Errorf("in all %+v", all)
+		}
+		l.put(refused("late"))
+		if d, ok := l.next(); ok {
+			t.Errorf("told after the end: %+v", d)
+		}
+	})
+}
+
+func TestLedger_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		stop := hear(l)
+		for i := range 60 {
+			l.put(refused(fmt.Sprint(i)))
+		}
+		time.Sleep(1020 * time.Millisecond)
+		got := stop()
+		want := []string{}
+		for i := range 40 {
+			at := time.Duration(max(0, i-denialBurst+1)) * denialPace
+			want = append(want, fmt.Sprintf("%gs %d 1+0", at.Seconds(), i))
+		}
+		for i := 40; i < 60; i++ { // in the end
+			want = append(want, fmt.Sprintf("1.02s %d 1+0", i))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	})
+}
+
+func TestLedger_CountsWhatItDoesNotTell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		const all = 10 * maxDenials
+		for i := range all {
+			l.put(refused(fmt.Sprint(i)))
+		}
+		told, sum := 0, 0
+		l.end()
+		for d, ok := l.next(); ok; d, ok = l.next() {
+			told++
+			sum += d.Count + d.Missed
+		}
+		if told != denialBurst || sum != all {
+			t.Errorf("told %d times of %d", told, sum)
+		}
+		if len(l.entries) > maxDenials {
+			t.Errorf("%d are remembered", len(l.entries))
+		}
+	})
+}
+
+// Who was quiet for long makes room; what waits to be told does not.
+func TestLedger_MakesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		stop := hear(l)
+		for i := range maxDenials {
+			l.put(refused(fmt.Sprint(i)))
+			time.Sleep(denialPace)
+		}
+		time.Sleep(time.Minute)
+		l.put(refused("another"))
+		synctest.Wait()
+		if _, there := l.entries[denialKey{platform.RefusedWrite, "0", "p"}]; there {
+			t.Error("the oldest is still remembered")
+		}
+		got := stop()
+		if last := got[len(got)-1]; len(got) != maxDenials+1 || last[len(last)-len("another 1+0"):] != "another 1+0" {
+			t.Errorf("%d are told, the last %q", len(got), last)
+		}
+	})
+}
+
+func TestLedger_NoneTellsNothing(t *testing.T) {
+	t.Parallel()
+	var none *ledger
+	if _, ok := none.next(); ok || none.all() != nil {
+		t.Error("no ledger tells something")
+	}
+	none.end()
+}

@@ -1,0 +1,323 @@
+//go:build linux
+
+package denials
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// kind is one kind of access: how it is tried, and what is to be told.
+type kind struct {
+	access, target string
+	argv           []string
+	// process is the name of who tries; "": the victim.
+	process string
+	// block holds settings beside those of every test.
+	block harness.Sandbox
+	// setting and value are what is to be suggested; "": nothing.
+	setting, value string
+	// opens are the targets, by access, that the suggestion is to open beside the target itself.
+	opens map[string][]string
+	// again makes ready what a first success would have used up.
+	again func()
+	// needs is a protection without which nothing is refused.
+	needs string
+}
+
+func kinds(s *scene) map[string]kind {
+	t := s.t
+	harness.Write(t, s.outside("file"), "content\n")
+	harness.Write(t, s.outside("cut"), "content\n")
+	harness.Write(t, s.outside("full/old"), "content\n")
+	harness.Write(t, s.outside("from/old"), "content\n")
+	harness.Victim(t, "tests/victim", s.outside("program"))
+	if err := os.Mkdir(s.outside("empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	short := shortDir(t)
+	listen(t, filepath.Join(short, "s"))
+	address := ownAddress(t)
+	offline := harness.Sandbox{"allow_network": false}
+	const rw = "additional_read_write_paths"
+	writes := func(list ...string) map[string][]string {
+		return map[string][]string{"read": list, "write": list, "execute": list}
+	}
+	return map[string]kind{
+		"read": {
+			access: "read", target: s.outside("file"), argv: []string{"cat", s.outside("file")}, process: "cat",
+			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.outside("file"),
+		},
+		"list": {
+			access: "read", target: s.outside("full"), argv: []string{"ls", s.outside("full")}, process: "ls",
+			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.outside("full"),
+			opens: map[string][]string{"read": {s.outside("full/old")}},
+		},
+		"write": {
+			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", s.outside("file"), "1"},
+			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")}, "execute": {s.outside("file")}},
+		},
+		"cut off": {
+			access: "write", target: s.outside("cut"), argv: []string{"truncate", "-s", "1", s.outside("cut")}, process: "truncate",
+			setting: rw, value: s.outside("cut"), opens: map[string][]string{"read": {s.outside("cut")}, "execute": {s.outside("cut")}},
+		},
+		"create": {
+			access: "create", target: s.outside("empty/new"), argv: []string{"touch", s.outside("empty/new")}, process: "touch",
+			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/new")),
+			again: func() { os.Remove(s.outside("empty/new")) },
+		},
+		"make a directory": {
+			access: "create", target: s.outside("empty/dir"), argv: []string{"mkdir", s.outside("empty/dir")}, process: "mkdir",
+			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/dir"), s.outside("empty/new")),
+			again: func() { os.Remove(s.outside("empty/dir")) },
+		},
+		"remove": {
+			access: "remove", target: s.outside("full/old"), argv: []string{"rm", s.outside("full/old")}, process: "rm",
+			setting: rw, value: s.outside("full"), opens: writes(s.outside("full"), s.outside("full/old")),
+			again: func() { harness.Write(t, s.outside("full/old"), "content\n") },
+		},
+		"rename away": {
+			access: "remove", target: s.outside("from/old"), argv: []string{"mv", s.outside("from/old"), s.outside("from/new")}, process: "mv",
+			setting: rw, value: s.outside("from"), opens: writes(s.outside("from"), s.outside("from/old"), s.outside("from/new")),
+			again: func() { os.Rename(s.outside("from/new"), s.outside("from/old")) },
+		},
+		"execute": {
+			access: "execute", target: s.outside("program"), argv: []string{"sh", "-c", s.outside("program") + " privileges"}, process: "sh",
+			setting: "additional_executable_paths", value: s.outside("program"), opens: map[string][]string{"read": {s.outside("program")}},
+			needs: "execute",
+		},
+		"connect to a socket": {
+			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.victim, "connect", filepath.Join(short, "s")},
+			setting: "allowed_unix_sockets", value: filepath.Join(short, "s"), needs: "unix_sockets",
+		},
+		"connect": {
+			access: "connect", target: address + ":9", argv: []string{s.victim, "connect-to", address + ":9"},
+			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
+		},
+		"send": {
+			access: "connect", target: address + ":9", argv: []string{s.victim, "send-to", address + ":9"},
+			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
+		},
+		"bind": {
+			access: "bind", target: address + ":0", argv: []string{s.victim, "bind-to", address + ":0"},
+			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"connect": {address + ":9"}},
+		},
+	}
+}
+
+// For each kind of access: it works without a sandbox, is refused in one, and told; with the setting that is suggested it works, and nothing
+// is open that was not, but what the setting names.
+func TestEachKindIsToldAndItsSuggestionAllowsIt(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	namespaces := harness.Namespaces(t)
+	for name := range kinds(newScene(t)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			k := kinds(s)[name]
+			if k.needs != "" {
+				harness.Require(t, k.needs)
+			}
+			if k.setting == "allow_network" && !namespaces {
+				harness.Lack(t, "namespaces", "the address is not known: no socket is made, which another test is about")
+			}
+			if _, status, _ := s.start(harness.Off(), nil).tool(k.argv...); status != 0 {
+				t.Fatalf("control: it fails without a sandbox: %d", status)
+			}
+			if k.again != nil {
+				k.again()
+			}
+			before := s.start(harness.Settings(k.block), nil)
+			observed(t, before)
+			session, status, told := before.tool(k.argv...)
+			if status == 0 {
+				t.Fatalf("it is not refused: %s", session.Output())
+			}
+			denial, times := find(told, k.access, k.target)
+			if times != 1 || denial.Count < 1 {
+				t.Fatalf("told %d times: %+v\n%s", times, told, session.Output())
+			}
+			process := k.process
+			if process == "" {
+				process = "victim"
+			}
+			if denial.Process == nil || denial.Process.Name != process || denial.Process.PID <= 1 {
+				t.Errorf("process is %+v, want %s", denial.Process, process)
+			}
+			if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting || plain(denial.Suggestion.Value) != k.value {
+				t.Fatalf("suggestion is %+v, want %s = %s", denial.Suggestion, k.setting, k.value)
+			}
+			probes := probes(s, k)
+			open := before.opened(s, probes)
+			after := s.start(harness.Settings(paste(t, k.block, denial.Suggestion)), nil)
+			if session, status, told := after.tool(k.argv...); status != 0 || len(told) > 0 {
+				t.Errorf("with the suggestion: status %d, told %+v\n%s", status, told, session.Output())
+			}
+			if k.again != nil {
+				k.again()
+			}
+			want := maps.Clone(open)
+			for access, list := range k.allowed() {
+				for _, target := range list {
+					want[access+" "+target] = true
+				}
+			}
+			if got := after.opened(s, probes); !maps.Equal(got, want) {
+				t.Errorf("open after: %v\nwant: %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+			}
+		})
+	}
+}
+
+// allowed is what the suggestion opens, as policy/explain has it.
+func (k kind) allowed() map[string][]string {
+	list := map[string][]string{}
+	for access, targets := range k.opens {
+		list[access] = append(list[access], targets...)
+	}
+	switch k.access {
+	case "create", "remove":
+	default:
+		list[k.access] = append(list[k.access], k.target)
+	}
+	return list
+}
+
+// probes are the things that are asked about before and after.
+func probes(s *scene, k kind) map[string][]string {
+	files := []string{
+		s.Outside, s.outside("file"), s.outside("cut"), s.outside("program"), s.outside("full"), s.outside("full/old"), s.outside("empty"),
+		s.outside("from"), s.outside("from/old"), s.Home, filepath.Join(s.Home, ".bashrc"), "/etc/passwd", "/var/tmp", "/run",
+	}
+	list := map[string][]string{"read": files, "write": files, "execute": files, "connect_unix": {"/run/docker.sock"}}
+	for access, targets := range k.allowed() {
+		list[access] = append(list[access], targets...)
+	}
+	return list
+}
+
+// plain is a value as it is written, without the quotes of a string.
+func plain(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+// A session without network and without namespaces gets no socket: who asks for one is told, once, and what would allow it.
+func TestARefusedSocketIsTold(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	offline := harness.Settings(harness.Sandbox{"allow_network": false})
+	if _, status, _ := s.start(harness.Settings(nil), nil).tool(s.victim, "socket", "2", "1", "0"); status != 0 {
+		t.Fatalf("control: status %d", status)
+	}
+	e := s.start(offline, harness.WithoutNamespaces(t))
+	observed(t, e)
+	session, status, told := e.tool(s.victim, "socket", "2", "1", "0")
+	denial, times := find(told, "connect", "inet")
+	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "allow_network" {
+		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
+	}
+}
+
+// What no setting allows has no suggestion, and what holds credentials has words alone.
+func TestSomeDenialsHaveWordsAlone(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "signals")
+	s := newScene(t)
+	key := filepath.Join(s.Home, ".ssh", "id_ed25519")
+	harness.Write(t, key, "key")
+	prey := exec.Command(s.victim, "prey", "secret")
+	stdin, err := prey.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := prey.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = prey.Process.Kill()
+		_ = prey.Wait()
+	}()
+	pid := strconv.Itoa(prey.Process.Pid)
+	e := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
+	observed(t, e)
+	for _, test := range []struct {
+		access, target, hint string
+		argv                 []string
+	}{
+		{"read", key, "SSH keys", []string{"cat", key}},
+		{"write", key, "SSH keys", []string{s.victim, "open-often", key, "1"}},
+		{"create", filepath.Join(s.Home, ".ssh", "new"), "SSH keys", []string{"touch", filepath.Join(s.Home, ".ssh", "new")}},
+		{"signal", pid, "no setting", []string{s.victim, "terminate", pid}},
+		{"signal", pid, "no setting", []string{s.victim, "kill-pidfd", pid}},
+	} {
+		session, status, told := e.tool(test.argv...)
+		denial, times := find(told, test.access, test.target)
+		if status == 0 || times != 1 || denial.Suggestion != nil || !strings.Contains(denial.Hint, test.hint) {
+			t.Errorf("%s %s: status %d, told %+v\n%s", test.access, test.target, status, told, session.Output())
+		}
+	}
+}
+
+// A toolchain's name is suggested for what belongs to it.
+func TestAToolchainIsSuggestedByItsName(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	program := filepath.Join(s.Home, ".cargo", "bin", "tool")
+	harness.Victim(t, "tests/victim", makeDirs(t, program))
+	e := s.start(harness.Settings(nil), nil)
+	observed(t, e)
+	_, status, told := e.tool("sh", "-c", program+" privileges")
+	denial, times := find(told, "execute", program)
+	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "toolchains" || plain(denial.Suggestion.Value) != "rust" {
+		t.Fatalf("status %d, told %+v", status, told)
+	}
+	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)
+	if session, status, _ := after.tool("sh", "-c", program+" privileges"); status != 0 {
+		t.Errorf("with the suggestion: status %d\n%s", status, session.Output())
+	}
+}
+
+func makeDirs(t *testing.T, path string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A protected path's suggestion is the list without it.
+func TestAProtectedPathIsSuggestedToBeLeftOut(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	hook := filepath.Join(s.Project, ".git", "hooks", "pre-commit")
+	harness.Write(t, hook, "#!/bin/sh\n")
+	e := s.start(harness.Settings(nil), nil)
+	observed(t, e)
+	_, status, told := e.tool(s.victim, "open-often", hook, "1")
+	denial, times := find(told, "write", hook)
+	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "protected_paths" {
+		t.Fatalf("status %d, told %+v", status, told)
+	}
+	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)
+	if session, status, _ := after.tool(s.victim, "open-often", hook, "1"); status != 0 {
+		t.Errorf("with the suggestion: status %d\n%s", status, session.Output())
+	}
+}

@@ -1,0 +1,63 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// addressActs use addresses of the internet, written ADDRESS:PORT.
+var addressActs = map[string]act{
+	"connect-to": one(func(to string) error { return withUDP(to, unix.Connect) }),
+	"bind-to":    one(func(to string) error { return withUDP(to, unix.Bind) }),
+	"send-to": one(func(to string) error {
+		return withUDP(to, func(fd int, to unix.Sockaddr) error { return unix.Sendto(fd, []byte("x"), 0, to) })
+	}),
+	// a path, and how often it is opened for writing
+	"open-often": two(func(path, times string) error {
+		return often(times, func(int) error { return openWrite(path) })
+	}),
+	// a directory, and how many different ones are made in it
+	"make-many": two(func(dir, times string) error {
+		return often(times, func(i int) error { return unix.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700) })
+	}),
+}
+
+// withUDP does something with a datagram socket, for which the kernel looks for the way at once.
+func withUDP(to string, do func(int, unix.Sockaddr) error) error {
+	address, err := netip.ParseAddrPort(to)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMisuse, err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd, &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()})
+}
+
+func openWrite(path string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// often tries again and again, and says how the last time went.
+func often(times string, do func(int) error) error {
+	n, err := strconv.Atoi(times)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%w: %q times", errMisuse, times)
+	}
+	for i := range n {
+		err = do(i)
+	}
+	return err
+}
