@@ -78,6 +78,9 @@ func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.H
 	}
 	for _, call := range denials.Calls() {
 		after(call, denials.Look(o, call), (*notify.Call).Continue)
+		handler := handlers[call]
+		handler.First = denials.First(o, call)
+		handlers[call] = handler
 	}
 	after("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
 	after("kill", o.Kill, func(c *notify.Call) {

@@ -20,6 +20,7 @@ type supervision struct {
 	session  *notify.Session
 	gate     *notify.Gate      // nil where the session has none
 	mediator *sockets.Mediator // nil where Landlock decides about sockets
+	observer *denials.Observer // nil where nobody wants to hear of denials
 }
 
 // confine completes a ruleset by what has to be found out here, and prepares the supervision.
@@ -85,11 +86,11 @@ func (r Ruleset) supervise(
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
 	if filtering.Observed != ObservedNot {
-		o := denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: denied})
+		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: denied})
 		if s.mediator != nil {
-			s.mediator.OnRefused = o.ConnectUnix
+			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
-		look(o, filtering, handlers)
+		look(s.observer, filtering, handlers)
 	}
 	table, err := byNumber(handlers)
 	if err == nil {
@@ -98,9 +99,7 @@ func (r Ruleset) supervise(
 		handover.Listener.Close()
 	}
 	if err != nil {
-		if s.mediator != nil {
-			s.mediator.Close()
-		}
+		s.close()
 		return nil, err
 	}
 	return s, nil
@@ -133,10 +132,18 @@ func (s *supervision) Seal() {
 // Close implements platform.Supervision.
 func (s *supervision) Close() error {
 	err := s.session.Close()
+	s.close()
+	return err
+}
+
+// close gives back what belongs to nobody else.
+func (s *supervision) close() {
 	if s.mediator != nil {
 		s.mediator.Close()
 	}
-	return err
+	if s.observer != nil {
+		s.observer.Close()
+	}
 }
 
 // notifyAvailable says why a filter cannot ask a supervisor here, or nil.

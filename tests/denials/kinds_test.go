@@ -44,6 +44,9 @@ func kinds(s *scene) map[string]kind {
 	if err := os.Mkdir(s.outside("empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(s.outside("file"), filepath.Join(s.Project, "link")); err != nil {
+		t.Fatal(err)
+	}
 	short := shortDir(t)
 	listen(t, filepath.Join(short, "s"))
 	address := ownAddress(t)
@@ -64,6 +67,10 @@ func kinds(s *scene) map[string]kind {
 		},
 		"write": {
 			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", s.outside("file"), "1"},
+			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")}, "execute": {s.outside("file")}},
+		},
+		"write through a symlink": {
+			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", filepath.Join(s.Project, "link"), "1"},
 			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")}, "execute": {s.outside("file")}},
 		},
 		"cut off": {

@@ -37,15 +37,10 @@ func (p *place) close() {
 	}
 }
 
-// locate finds what a path leads the caller of a call to, from its own root, as the kernel will a moment later. dir is a descriptor of the
+// locate finds what a path leads the caller of a call to, from its root, as the kernel will a moment later. dir is a descriptor of the
 // caller's, or AT_FDCWD. The error is that of the kernel; ELOOP also stands for a magic link (/proc/PID/fd/N), which in a path of the caller's
 // would lead from us, and for which what it leads to was opened before.
-func locate(call *notify.Call, dir int, name string, follow bool) (*place, error) {
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", call.TID), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(root)
+func locate(call *notify.Call, root, dir int, name string, follow bool) (*place, error) {
 	if !strings.HasPrefix(name, "/") {
 		from, err := directory(call.TID, root, dir)
 		if err != nil {
@@ -54,6 +49,11 @@ func locate(call *notify.Call, dir int, name string, follow bool) (*place, error
 		name = from + "/" + name // not cleaned: "link/.." is where the link leads
 	}
 	return walk(root, name, follow)
+}
+
+// rootOf opens the root of a thread, which is to be closed.
+func rootOf(tid int) (int, error) {
+	return unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
 // directory is the path, from the caller's root, of where relative paths start.

@@ -37,13 +37,18 @@ func (o *Observer) BindUnix(call *notify.Call) {
 		return
 	}
 	name := unix.ByteSliceToString(raw[pathAt:])
-	there, err := locate(call, unix.AT_FDCWD, name, false)
+	root, err := rootOf(call.TID)
+	if err != nil {
+		return
+	}
+	defer unix.Close(root)
+	there, err := locate(call, root, unix.AT_FDCWD, name, false)
 	if err != nil {
 		return
 	}
 	defer there.close()
 	w := want(making, 0)
-	if access, refused := o.decide(w, there); refused && o.permitted(call, w, there, access) {
+	if access, refused := o.decide(w, there); refused && o.permitted(call, root, w, there, access) {
 		o.tell(call, refusal{access: access, target: display(there.path)})
 	}
 }

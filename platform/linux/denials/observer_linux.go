@@ -31,10 +31,13 @@ type Observer struct {
 	options Options
 	// begun is true from when the stage executes its target: what it does before, it does to prove itself.
 	begun atomic.Bool
+	views
 }
 
-// New makes an observer.
-func New(options Options) *Observer { return &Observer{options: options} }
+// New makes an observer, which is to be closed.
+func New(options Options) *Observer {
+	return &Observer{options: options, views: views{looks: make(chan struct{}, mostLater), plain: map[string]bool{}, rootFD: -1}}
+}
 
 // Calls lists the calls on paths that Look knows.
 func Calls() []string {
@@ -85,13 +88,18 @@ func (o *Observer) look(call *notify.Call, name string, u use) (refusal, bool) {
 	if u.dir != workDir {
 		dir = int(int32(call.Args[u.dir]))
 	}
-	there, err := locate(call, dir, text, w.follow)
+	root, err := rootOf(call.TID)
+	if err != nil {
+		return refusal{}, false
+	}
+	defer unix.Close(root)
+	there, err := locate(call, root, dir, text, w.follow)
 	if err != nil {
 		return refusal{}, false // the caller gets this very error
 	}
 	defer there.close()
 	access, refused := o.decide(w, there)
-	if !refused || !o.permitted(call, w, there, access) {
+	if !refused || !o.permitted(call, root, w, there, access) {
 		return refusal{}, false
 	}
 	return refusal{access: access, target: display(there.path)}, true
@@ -196,7 +204,7 @@ func display(name string) string {
 // permitted reports whether the file's own permissions allow what the policy does not. access(2) is a poor question about a sandbox, as
 // Landlock does not hear it; here it is the right one, because it is all that is to be left out: a refusal that would have come without a
 // sandbox too is not the sandbox's. We ask from outside, as the caller.
-func (o *Observer) permitted(call *notify.Call, w wish, there *place, access platform.Refused) bool {
+func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, access platform.Refused) bool {
 	mode, fd := uint32(unix.R_OK), there.fd
 	switch access {
 	case platform.RefusedCreate, platform.RefusedRemove:
@@ -204,11 +212,6 @@ func (o *Observer) permitted(call *notify.Call, w wish, there *place, access pla
 		if w.flags.has(unix.O_TMPFILE) {
 			break
 		}
-		root, err := unix.Open(fmt.Sprintf("/proc/%d/root", call.TID), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return false
-		}
-		defer unix.Close(root)
 		if there.holdParent(root) != nil {
 			return false
 		}
@@ -231,13 +234,13 @@ func (o *Observer) permitted(call *notify.Call, w wish, there *place, access pla
 	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && kept)
 }
 
-// tell reports a refusal. A caller that is gone by now may have left its number to another.
+// tell reports a refusal. A caller that is gone by now, after a call that went on, may have left its number to another; that is rare.
 func (o *Observer) tell(call *notify.Call, r refusal) {
 	if !o.begun.Load() {
 		return
 	}
 	denial := platform.Denial{Access: r.access, Target: r.target, Count: 1}
-	if pid, name, err := call.Process(); err == nil && call.Valid() {
+	if pid, name, err := call.Process(); err == nil {
 		denial.PID, denial.Process = pid, name
 	}
 	o.options.Report(denial)

@@ -23,6 +23,9 @@ type Handler struct {
 	// Quick handlers never wait, neither for another process nor for a file system. They are called by the goroutine that reads the
 	// listener, one at a time.
 	Quick bool
+	// First, where it is not nil, may answer a call before Handle does, and reports whether it has. It is called as a quick handler is, and
+	// never waits.
+	First func(*Call) bool
 }
 
 // mostHandled bounds the calls of one session that are handled at a time, each of which may hold a thread while a file system does not
@@ -68,6 +71,7 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 		s.listener.Close()
 		return nil, fmt.Errorf("wait for listener: %w", err)
 	}
+	wakeHere(fd)
 	s.loop.Go(s.run)
 	return s, nil
 }
@@ -124,6 +128,7 @@ func (s *Session) dispatch(call *Call) {
 		call.Fail(unix.ENOSYS)
 	case handler.Quick:
 		handler.Handle(call)
+	case handler.First != nil && handler.First(call):
 	default:
 		select {
 		case s.slots <- struct{}{}:
