@@ -1,0 +1,13 @@
+//go:build !linux
+
+package denials
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestDenials_NeedLinux(t *testing.T) {
+	harness.Lack(t, "seccomp", "what is refused is told by Linux here; on macOS the system's log does, and platform/darwin reads it")
+}
