@@ -28,19 +28,6 @@ type Tracking struct {
 	Enclosable bool
 }
 
-// WantsForkGate reports whether the guarantee can be had by keeping the session from starting processes while it is killed.
-func (t Tracking) WantsForkGate() bool {
-	return !t.Guarantee && t.Mechanism == MechanismSubreaper && !t.Enclosable
-}
-
-// WithForkGate is the tracking of a session that can be kept from starting processes, and that cannot signal its keeper. It must want
-// that.
-func (t Tracking) WithForkGate() Tracking {
-	t.Guarantee, t.Fix = true, ""
-	t.Detail = "a keeper adopts every process of the session that loses its parent; at the end they can start no more, and all are killed"
-	return t
-}
-
 // WithEnclosure is the tracking of a session that is enclosed, and that cannot signal its keeper. It must be enclosable.
 func (t Tracking) WithEnclosure() Tracking {
 	t.Guarantee, t.Fix = true, ""

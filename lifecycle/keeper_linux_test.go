@@ -411,12 +411,7 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee || !strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
-	got.Enclosable = false
-	if gated := got.WithForkGate(); !got.WantsForkGate() || gated.WantsForkGate() || !gated.Guarantee || gated.Fix != "" || gated.Mechanism != MechanismSubreaper {
-		t.Errorf("with a gate: %+v", gated)
-	}
-	got.Enclosable = true
-	if enclosed := got.WithEnclosure(); got.WantsForkGate() || !enclosed.Guarantee || enclosed.Fix != "" || enclosed.Mechanism != MechanismSubreaper {
+	if enclosed := got.WithEnclosure(); !enclosed.Guarantee || enclosed.Fix != "" || enclosed.Mechanism != MechanismSubreaper {
 		t.Errorf("in an enclosure: %+v", enclosed)
 	}
 	pids := startIn(t, group, helper("daemon"))

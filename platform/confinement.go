@@ -43,9 +43,6 @@ func (h Handover) Close() {
 
 // Needs are what the sidecar wants of a confinement for its own ends, beside what the policy says. The zero value wants nothing.
 type Needs struct {
-	// ForkGate lets Supervision.Seal work, which costs each start of a process or thread in the session some microseconds. Whether it
-	// does stands in Enforcement.ForkGate.
-	ForkGate bool
 	// Mark, where it is not nil, is the group that the session's processes are to be recognised in. Its fingerprint goes into the sandbox, and
 	// it is asked to prove that, before anything of the session runs.
 	Mark lifecycle.Marked
@@ -57,10 +54,6 @@ type Needs struct {
 
 // Supervision is what the sidecar does for a confined session as long as that lives.
 type Supervision interface {
-	// Seal keeps every process of the session from starting another, or a thread, for good: they are told that there are no resources
-	// for it (EAGAIN). When it returns, every start is refused that had not been let through before. It does nothing where
-	// Enforcement.ForkGate is false. Sealing twice is harmless.
-	Seal()
 	// Close ends it. What the session would need it for fails from then on. Closing twice is harmless.
 	Close() error
 }

@@ -46,8 +46,6 @@ type Enforcement struct {
 	Protections map[string]Protection `json:"protections"`
 	// Missing lists the granted paths that could not be granted because they do not exist or cannot be reached.
 	Missing []Missing `json:"missing,omitempty"`
-	// ForkGate is true where Supervision.Seal keeps the session from starting processes.
-	ForkGate bool `json:"forkGate,omitempty"`
 	// Warnings are for the user's eyes.
 	Warnings []string `json:"warnings,omitempty"`
 }

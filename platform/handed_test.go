@@ -31,8 +31,6 @@ func (s *supervision) Close() error {
 	return nil
 }
 
-func (s *supervision) Seal() {}
-
 // start launches a job with the null device as its streams.
 func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platform.Launched, error) {
 	t.Helper()

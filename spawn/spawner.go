@@ -153,9 +153,6 @@ type running struct {
 
 // kill ends every process of the group; see lifecycle.Group.
 func (r *running) kill(ctx context.Context) (killed int, err error) {
-	if r.watched != nil {
-		r.watched.Seal()
-	}
 	return r.group.Kill(ctx)
 }
 
@@ -245,16 +242,12 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	return run, nil
 }
 
-// held is the group's tracking by what the sandbox adds to it: where the session can never signal its keeper, as was reported from inside,
-// an enclosure holds it, and so does a gate that keeps it from starting processes.
+// held is the group's tracking by what the sandbox adds to it: an enclosure holds a session that can never signal its keeper, as was
+// reported from inside.
 func (r *running) held() lifecycle.Tracking {
-	tracking, enforcement := r.outcome.Tracking, r.outcome.Enforcement
-	switch {
-	case !r.outcome.Confined || enforcement.Protections[platform.Signals].Status != platform.Enforced:
-	case tracking.Enclosable:
+	tracking := r.outcome.Tracking
+	if r.outcome.Confined && tracking.Enclosable && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
 		return tracking.WithEnclosure()
-	case tracking.WantsForkGate() && r.watched != nil && enforcement.ForkGate:
-		return tracking.WithForkGate()
 	}
 	return tracking
 }
@@ -271,7 +264,7 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 		}
 		asked = withRuntimeDir(asked, runtimeDir)
 	}
-	needs := platform.Needs{ForkGate: run.outcome.Tracking.WantsForkGate()}
+	needs := platform.Needs{}
 	if mark, ok := run.group.(lifecycle.Marked); ok {
 		needs.Mark = mark
 	}

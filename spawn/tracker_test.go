@@ -52,7 +52,6 @@ func (d *diary) supervise(handover platform.Handover) (platform.Supervision, err
 
 type notedSupervision struct{ *diary }
 
-func (s *notedSupervision) Seal()        { s.note("seal") }
 func (s *notedSupervision) Close() error { s.note("close supervision"); return nil }
 
 type notedGroup struct {
@@ -80,26 +79,31 @@ func (g *notedGroup) Kill(context.Context) (int, error) {
 func (g *notedGroup) MakeDir() (string, error) { return "", errors.New("no directory") }
 func (g *notedGroup) Close() error             { g.note("close group"); return nil }
 
-var subreaper = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
+func (g *notedGroup) Enclose() { g.note("enclose") }
 
-// A group that wants a fork gate has a guarantee where the session can be sealed and cannot signal, and is sealed before it is killed.
-func TestTracking_HasAGuaranteeWhereTheSessionCanBeSealed(t *testing.T) {
+var (
+	subreaper  = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
+	enclosable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", Enclosable: true}
+)
+
+// A group that can be enclosed is, before its leader starts, and has a guarantee where the session cannot signal.
+func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 	t.Parallel()
 	signals := func(status platform.Status) platform.Enforcement {
-		return platform.Enforcement{ForkGate: true, Protections: map[string]platform.Protection{platform.Signals: {Status: status}}}
+		return platform.Enforcement{Protections: map[string]platform.Protection{platform.Signals: {Status: status}}}
 	}
 	for name, test := range map[string]struct {
 		tracking    lifecycle.Tracking
 		enforcement platform.Enforcement
 		unconfined  bool
-		wanted      bool
+		enclosed    bool
 		guarantee   bool
 	}{
-		"sealable":             {subreaper, signals(platform.Enforced), false, true, true},
-		"no gate":              {subreaper, platform.Enforcement{}, false, true, false},
-		"signals degraded":     {subreaper, signals(platform.Degraded), false, true, false},
-		"signals absent":       {subreaper, signals(platform.Absent), false, true, false},
-		"not confined":         {subreaper, signals(platform.Enforced), true, false, false},
+		"enclosable":           {enclosable, signals(platform.Enforced), false, true, true},
+		"not enclosable":       {subreaper, signals(platform.Enforced), false, false, false},
+		"signals degraded":     {enclosable, signals(platform.Degraded), false, true, false},
+		"signals absent":       {enclosable, signals(platform.Absent), false, true, false},
+		"not confined":         {enclosable, signals(platform.Enforced), true, false, false},
 		"cgroup":               {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, false, false, true},
 		"process group":        {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced), false, false, false},
 		"cgroup, not confined": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, true, false, true},
@@ -121,15 +125,15 @@ func TestTracking_HasAGuaranteeWhereTheSessionCanBeSealed(t *testing.T) {
 			if got.Guarantee != test.guarantee || got.Mechanism != test.tracking.Mechanism || got.Guarantee && got.Fix != "" {
 				t.Errorf("tracking is %+v", got)
 			}
-			if needed := fake.Needed(); len(needed) > 0 != !test.unconfined || len(needed) > 0 && needed[0].ForkGate != test.wanted {
-				t.Errorf("asked for %+v", needed)
-			}
 			if closed, err := session.Close(t.Context(), 0); err != nil || closed.Killed != 1 || closed.Remaining != 0 {
 				t.Errorf("%+v, %v", closed, err)
 			}
-			want := []string{"seal", "kill", "seal", "kill", "close supervision", "close group"}
+			want := []string{"kill", "kill", "close supervision", "close group"}
 			if test.unconfined {
 				want = []string{"kill", "kill", "close group"}
+			}
+			if test.enclosed {
+				want = slices.Insert(want, 0, "enclose")
 			}
 			if got := d.read(); !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)

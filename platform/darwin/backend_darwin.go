@@ -84,9 +84,6 @@ func (b *Backend) logger() *slog.Logger {
 // supervision is of a session that the kernel alone confines; all there is to do is to read what it refuses.
 type supervision struct{ end func() }
 
-// Seal does nothing: no process of this system can be kept from forking after it was started.
-func (supervision) Seal() {}
-
 func (s supervision) Close() error {
 	s.end()
 	return nil

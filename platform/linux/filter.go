@@ -8,8 +8,6 @@ type Filtering struct {
 	Offline bool `json:"offline"`
 	// Sockets sends connect(2) and bind(2) to a supervisor, and lets no Unix socket be made that sends datagrams.
 	Sockets bool `json:"sockets"`
-	// Gate sends every start of a process or thread to a supervisor.
-	Gate bool `json:"gate"`
 	// Observed are the calls that a supervisor looks at before the kernel refuses them, or not.
 	Observed Observed `json:"observed,omitempty"`
 	// Isolated says of observed calls that the session's network has nobody to reach.
@@ -35,9 +33,6 @@ func rulesFor(f Filtering) []syscallRule {
 		rules = append(rules, mediationRules...)
 	}
 	rules = append(rules, syscallRules...)
-	if f.Gate {
-		rules = append(rules, gateRules...)
-	}
 	switch {
 	case f.Offline && f.Observed != ObservedNot:
 		return append(rules, observedOfflineRules...)

@@ -25,8 +25,7 @@ var kinds = func() (all []kind) {
 			{},
 			{Offline: true},
 			{Sockets: true},
-			{Gate: true},
-			{Offline: true, Sockets: true, Gate: true},
+			{Offline: true, Sockets: true},
 			{Observed: ObservedChanges},
 			{Observed: ObservedAll, Isolated: true},
 			{Observed: ObservedAll, Offline: true, Sockets: true},
@@ -48,7 +47,7 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Gate, "-gate"}, {k.Observed == ObservedChanges, "-changes"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedChanges, "-changes"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
 		if part.is {
 			name += part.name
 		}
@@ -198,8 +197,6 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0x40000003, 54, [6]uint64{0, 0x541c}, "EPERM", "EPERM", "TIOCLINUX by int 0x80"},
 		{"arm64", 0xc00000b7, 29, [6]uint64{0, 0x5412}, "EPERM", "EPERM", "TIOCSTI"},
 		{"amd64", 0xc000003e, 16, [6]uint64{0, 0x5401}, "allow", "allow", "TCGETS"},
-		{"amd64", 0xc000003e, 56, [6]uint64{0x1200011}, "allow", "allow", "fork as the C library does it"},
-		{"amd64", 0xc000003e, 56, [6]uint64{0x3d0f00}, "allow", "allow", "a thread as the C library makes it"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
 		{"amd64", 0x40000003, 120, [6]uint64{0x40000011}, "EPERM", "EPERM", "clone with CLONE_NEWNET by int 0x80"},
 		{"amd64", 0xc000003e, 272, [6]uint64{0x10000000}, "EPERM", "EPERM", "unshare with CLONE_NEWUSER"},
@@ -254,7 +251,7 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 func TestFilter_AsksTheSupervisor(t *testing.T) {
 	t.Parallel()
 	const ask = "ask supervisor"
-	both := Filtering{Sockets: true, Gate: true}
+	supervised := Filtering{Sockets: true}
 	for _, test := range []struct {
 		goarch   string
 		arch     uint32
@@ -281,18 +278,10 @@ func TestFilter_AsksTheSupervisor(t *testing.T) {
 		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "pair of streams"},
 		{"amd64", 0xc000003e, 53, [6]uint64{1, 2}, "EACCES", "allow", "pair for datagrams"},
 		{"arm64", 0xc00000b7, 199, [6]uint64{1, 3}, "EACCES", "allow", "pair of raw sockets"},
-		{"amd64", 0xc000003e, 56, [6]uint64{0x1200011}, ask, "allow", "fork as the C library does it"},
-		{"amd64", 0xc000003e, 56, [6]uint64{0x3d0f00}, ask, "allow", "a thread as the C library makes it"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
-		{"amd64", 0xc000003e, 57, [6]uint64{}, ask, "allow", "fork"},
-		{"amd64", 0xc000003e, 58, [6]uint64{}, ask, "allow", "vfork"},
-		{"amd64", 0x40000003, 2, [6]uint64{}, ask, "allow", "fork by int 0x80"},
-		{"amd64", 0x40000003, 190, [6]uint64{}, ask, "allow", "vfork by int 0x80"},
-		{"arm64", 0xc00000b7, 220, [6]uint64{17}, ask, "allow", "clone"},
-		{"arm64", 0x40000028, 2, [6]uint64{}, ask, "allow", "fork of 32 bits"},
 		{"amd64", 0xc000003e, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
 	} {
-		for filtering, want := range map[Filtering]string{both: test.with, {}: test.without} {
+		for filtering, want := range map[Filtering]string{supervised: test.with, {}: test.without} {
 			got := run(t, filter(t, test.goarch, filtering), seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if got.String() != want {
 				t.Errorf("%s, %+v: %s: got %s, want %s", test.goarch, filtering, test.whatItIs, got, want)

@@ -12,7 +12,7 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true, Gate: true}} {
+		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
 			for _, level := range []Observed{ObservedChanges, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline

@@ -173,14 +173,6 @@ var mediationRules = []syscallRule{
 	{call: "bind", do: actionNotify, why: "the session's own sockets are those that were bound in it"},
 }
 
-// gateRules are those of a session that is to be kept from starting processes at its end. Threads count too: nothing tells a filter what a
-// flag of clone will mean to a newer kernel.
-var gateRules = []syscallRule{
-	{call: "clone", do: actionNotify, why: "the gate; clone3 is refused to everybody"},
-	{call: "fork", do: actionNotify, why: "the gate"},
-	{call: "vfork", do: actionNotify, why: "the gate"},
-}
-
 // offlineRules are those of a session without network. EACCES is what a firewall answers, and says "permission denied" to the user whose
 // setting it is.
 var offlineRules = []syscallRule{

@@ -37,12 +37,9 @@ func installFilter(filtering Filtering) (listener int, err error) {
 	// session is protected from.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
 	if filtering.supervised() {
-		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	}
-	if filtering.Sockets || filtering.Observed != ObservedNot {
 		// A call that was carried out must not begin anew because a signal came before its answer, and one that is only looked at must not
-		// fail with EINTR where it never does. The gate does without: nothing is carried out for a caller.
-		flags |= unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+		// fail with EINTR where it never does.
+		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	return load(program, flags)
 }

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
 
@@ -72,7 +71,6 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	return platform.Confined{
 		Enforcement: platform.Enforcement{
 			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
-			ForkGate: ruleset.Filtering.Gate,
 		},
 		Handed: append(own.handed, handed...), Confirm: ruleset.confirm,
 	}, nil
@@ -103,11 +101,6 @@ func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
 func (r Ruleset) confirm() error {
 	if r.Filtering.Sockets {
 		if err := sockets.Prove(); err != nil {
-			return err
-		}
-	}
-	if r.Filtering.Gate {
-		if err := notify.ProveGate(); err != nil {
 			return err
 		}
 	}

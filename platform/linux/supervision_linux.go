@@ -18,7 +18,6 @@ import (
 // supervision is what the sidecar does for one session; see platform.Supervision.
 type supervision struct {
 	session  *notify.Session
-	gate     *notify.Gate      // nil where the session has none
 	mediator *sockets.Mediator // nil where Landlock decides about sockets
 	observer *denials.Observer // nil where nobody wants to hear of denials
 }
@@ -33,7 +32,6 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 		}
 	}
 	r.Filtering.Offline = r.offline()
-	r.Filtering.Gate = needs.ForkGate && notifyAvailable() == nil
 	if r.Asked.Denials && needs.Denied != nil {
 		r.observe(p)
 	}
@@ -70,12 +68,6 @@ func (r Ruleset) supervise(
 	s := &supervision{}
 	filtering := r.Filtering
 	handlers := map[string]notify.Handler{}
-	if filtering.Gate {
-		s.gate = &notify.Gate{}
-		for _, call := range []string{"clone", "fork", "vfork"} {
-			handlers[call] = s.gate.Handler()
-		}
-	}
 	if filtering.Sockets {
 		var err error
 		if s.mediator, err = sockets.New(grants, handover.Diag); err != nil {
@@ -122,13 +114,6 @@ func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler
 	return table, nil
 }
 
-// Seal implements platform.Supervision.
-func (s *supervision) Seal() {
-	if s.gate != nil {
-		s.gate.Seal()
-	}
-}
-
 // Close implements platform.Supervision.
 func (s *supervision) Close() error {
 	err := s.session.Close()
@@ -145,9 +130,6 @@ func (s *supervision) close() {
 		s.observer.Close()
 	}
 }
-
-// notifyAvailable says why a filter cannot ask a supervisor here, or nil.
-var notifyAvailable = sync.OnceValue(func() error { return tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER) })
 
 // mediationAvailable says why Unix sockets cannot be watched over here, in words a user can act on, or nil.
 var mediationAvailable = sync.OnceValue(func() error {
@@ -194,4 +176,4 @@ func networkNamespace() uint64 {
 }
 
 // supervised reports whether the filter needs a supervisor.
-func (f Filtering) supervised() bool { return f.Sockets || f.Gate || f.Observed != ObservedNot }
+func (f Filtering) supervised() bool { return f.Sockets || f.Observed != ObservedNot }

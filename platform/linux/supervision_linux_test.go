@@ -115,33 +115,6 @@ func (d *dialogue) say(line string) string {
 	return ""
 }
 
-func TestForkGate(t *testing.T) {
-	t.Parallel()
-	const start = "/bin/echo a process"
-	d := converse(t, platform.Needs{ForkGate: true}, nil)
-	if !d.Enforcement.ForkGate {
-		t.Error("the report does not speak of the gate")
-	}
-	if got := d.say(start); got != "a process" {
-		t.Errorf("before the gate is sealed: %q", got)
-	}
-	d.Supervision.Seal()
-	if _, err := d.in.WriteString(start + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if !d.lines.Scan() || !strings.Contains(d.lines.Text(), "annot fork") {
-		t.Errorf("after the gate was sealed: %q", d.lines.Text())
-	}
-	without := converse(t, platform.Needs{}, nil)
-	if without.Enforcement.ForkGate {
-		t.Error("the report speaks of a gate that nobody has asked for")
-	}
-	without.Supervision.Seal()
-	if got := without.say(start); got != "a process" {
-		t.Errorf("control: without a gate: %q", got)
-	}
-}
-
 // Somebody who takes the listener and answers nothing, or wrongly, is no supervisor: then nothing is executed.
 func TestSupervision_IsProved(t *testing.T) {
 	t.Parallel()
@@ -149,7 +122,7 @@ func TestSupervision_IsProved(t *testing.T) {
 	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
-			another := Ruleset{Filtering: Filtering{Gate: true}}
+			another := Ruleset{Filtering: Filtering{}}
 			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, nil)
 		},
 	} {
@@ -174,7 +147,6 @@ func TestSupervision_IsProved(t *testing.T) {
 
 type nobody struct{}
 
-func (nobody) Seal()        {}
 func (nobody) Close() error { return nil }
 
 // A stage in a network namespace of its own hands over what lists the sockets there.

@@ -66,14 +66,14 @@ func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
 	}
 	order := platformtest.Order(t)
 	var err error
-	if order.Confinement, err = fake.Confine(&policy.Policy{}, platform.Needs{ForkGate: true}); err != nil {
+	if order.Confinement, err = fake.Confine(&policy.Policy{}, platform.Needs{Denied: func(platform.Denial) {}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := platformtest.Output(fake, order); !errors.Is(err, refused) {
 		t.Errorf("error is %v", err)
 	}
-	if needed := fake.Needed(); len(needed) != 1 || !needed[0].ForkGate {
-		t.Errorf("needs seen: %v", needed)
+	if needed := fake.Needed(); len(needed) != 1 || needed[0].Denied == nil {
+		t.Errorf("%d needs seen", len(needed))
 	}
 }
 

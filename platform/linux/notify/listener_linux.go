@@ -42,6 +42,13 @@ func kernelSizes() (sizes, error) {
 	return s, nil
 }
 
+// wakeAtOnce lets the kernel hand the processor over to whoever waits for the listener, where it can (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP,
+// Linux 6.6). Every call is answered sooner, and what is more: a caller is protected from being interrupted, with calls that never are
+// otherwise, from the moment on when its notification is received.
+func wakeAtOnce(fd int) {
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+}
+
 // arrival is what a look at a listener has found.
 type arrival int
 

@@ -160,34 +160,6 @@ func TestSession_TellsWhenItIsEmpty(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	t.Parallel()
-	c := newCaller(t, unix.SYS_CLONE)
-	var gate notify.Gate
-	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_CLONE): gate.Handler()})
-	const invalid = unix.CLONE_SIGHAND // without CLONE_VM; the kernel itself answers EINVAL
-	clone := func() (errno unix.Errno) {
-		c.Do(func() { _, _, errno = unix.Syscall6(unix.SYS_CLONE, invalid, 0, 0, 0, 0, 0) })
-		return errno
-	}
-	c.Do(func() {
-		if err := notify.ProveGate(); err != nil {
-			t.Error(err)
-		}
-	})
-	if got := clone(); got != unix.EINVAL {
-		t.Errorf("an open gate answers %v", got)
-	}
-	gate.Seal()
-	gate.Seal()
-	if got := clone(); got != unix.EAGAIN {
-		t.Errorf("a sealed gate answers %v", got)
-	}
-	if err := notify.ProveGate(); err == nil {
-		t.Error("a gate is proved that is not there")
-	}
-}
-
 // Calls that wait hold no slot: many more than are handled at a time wait together.
 func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
 	t.Parallel()

@@ -66,6 +66,7 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
+	wakeAtOnce(fd)
 	s.listener = os.NewFile(uintptr(fd), "seccomp listener")
 	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // an error where it does not wait for it after all
 		s.listener.Close()
