@@ -3,6 +3,7 @@
 package sockets
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -107,6 +108,10 @@ for i in $(seq 200); do [ -s in ] && break; sleep 0.05; done; tmux -S TEMP/t kil
 	"go": {"true", `VICTIM flip TEMP/in TEMP/nowhere | grep -q 'inside [1-9]' && echo fine`},
 }
 
+// private are those whose server lets nobody of its own user look into it (PR_SET_DUMPABLE, prctl(2)). Only root can then tell that a socket is
+// the session's own, and whoever has made its user namespace.
+var private = map[string]bool{"gpg": true, "ssh-agent": true}
+
 func TestWhatRunsInsideTalksToItself(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -121,8 +126,13 @@ func TestWhatRunsInsideTalksToItself(t *testing.T) {
 				for _, settings := range []harness.Sandbox{nil, defaults(), offline()} {
 					s := newScene(t, machine)
 					harness.Write(t, s.Project+"/script", "set -e\nexport HOME=$PWD\n"+fill(thing.script, "TEMP", s.temp, "VICTIM", quote(s.victim)))
-					if output, status := s.start(settings).Tool("bash script"); status != 0 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
-						t.Errorf("sandbox %v: status %d\n%s", settings, status, output)
+					e := s.start(settings)
+					output, status := e.Tool("bash script")
+					fine := status == 0 && strings.HasSuffix(strings.TrimSpace(output), "fine")
+					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism, "seccomp") && settings != nil
+					hidden := mediated && private[name] && !machine.Namespaces && os.Geteuid() != 0
+					if fine == hidden {
+						t.Errorf("sandbox %v: status %d, expected to work: %t\n%s", settings, status, !hidden, output)
 					}
 				}
 			})
