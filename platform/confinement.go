@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"syscall"
@@ -50,6 +51,10 @@ type Needs struct {
 	// it cannot stands in the report of Denials. It is called from several goroutines, must not block, and may still be called a moment
 	// after Supervision.Close.
 	Denied func(Denial)
+	// Ask, where it is not nil, is asked before a file that the policy does not grant is refused, as far as that can be: what is opened is
+	// opened outside of the session then, and handed in. The caller waits, for a minute at most. It is called from goroutines of their own, a
+	// few at a time; ctx ends when the answer is of no use any more. What is refused after all goes to Denied.
+	Ask func(ctx context.Context, denial Denial) Answer
 }
 
 // Supervision is what the sidecar does for a confined session as long as that lives.

@@ -12,6 +12,18 @@ type Denial struct {
 	Count int
 }
 
+// Answer is what is said about an access that somebody was asked about.
+type Answer int
+
+const (
+	// AnswerDeny refuses it.
+	AnswerDeny Answer = iota
+	// AnswerOnce allows it this time.
+	AnswerOnce
+	// AnswerSession allows it as long as the session lives.
+	AnswerSession
+)
+
 // Refused is a kind of access, as notifications name it.
 type Refused string
 

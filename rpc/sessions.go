@@ -30,6 +30,7 @@ type entry struct {
 	policyID            string // set before started is closed
 	cancel              context.CancelFunc
 	started             chan struct{} // closed when the start has succeeded or failed
+	told                chan struct{} // closed when the answer to the spawn request was sent
 
 	mu      sync.Mutex // guards the fields below
 	session *spawn.Session

@@ -27,7 +27,9 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	defer cancel()
 	e := &entry{
 		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(chan struct{}),
+		told: make(chan struct{}),
 	}
+	request.Ask = s.asker(e)
 	switch err := s.sessions.add(e); {
 	case errors.Is(err, errTaken):
 		return fail(invalidParams("sessionId", "%s is taken", e.id))
@@ -51,7 +53,10 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.begin(session)
 	first := firstLine(outcome)
-	return result, func() { session.Begin(&sink{server: s, entry: e}, first) }, nil
+	return result, func() {
+		close(e.told)
+		session.Begin(&sink{server: s, entry: e}, first)
+	}, nil
 }
 
 // startSession compiles the policy and starts the process under it.

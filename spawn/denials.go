@@ -16,6 +16,16 @@ type Denial struct {
 	Missed int
 }
 
+// Answer is what is said about an access that somebody was asked about; see platform.Answer.
+type Answer = platform.Answer
+
+// The answers there are.
+const (
+	AnswerDeny    = platform.AnswerDeny
+	AnswerOnce    = platform.AnswerOnce
+	AnswerSession = platform.AnswerSession
+)
+
 const (
 	// maxDenials bounds the different denials of one session that are remembered. The one that was quiet for longest makes room.
 	maxDenials = 256

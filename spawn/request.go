@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ type Request struct {
 	NoInput bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
+	// Ask, where it is not nil, is asked before a file is refused, where the policy says so; see platform.Needs.
+	Ask func(ctx context.Context, denial Denial) Answer
 }
 
 // Size of a terminal in character cells.

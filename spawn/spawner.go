@@ -211,7 +211,7 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 	runtimeDir := ""
 	var unwatched []string
 	if request.Policy.Restricted || request.Policy.TrackBySandbox {
-		if runtimeDir, err = s.confine(run, &target, request.Policy); err != nil {
+		if runtimeDir, err = s.confine(run, &target, request); err != nil {
 			return nil, err
 		}
 	}
@@ -253,7 +253,8 @@ func (r *running) held() lifecycle.Tracking {
 }
 
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
-func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy) (runtimeDir string, err error) {
+func (s *Spawner) confine(run *running, target *platform.Target, request Request) (runtimeDir string, err error) {
+	p := request.Policy
 	asked := &p
 	if p.Restricted && p.PrivateRuntimeDir {
 		if runtimeDir, err = run.group.MakeDir(); err != nil {
@@ -271,6 +272,9 @@ func (s *Spawner) confine(run *running, target *platform.Target, p policy.Policy
 	if p.Restricted && p.OnDenied != policy.Ignore {
 		run.denials = newLedger()
 		needs.Denied = run.denials.put
+		if request.Ask != nil && p.OnDenied == policy.Ask {
+			needs.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
+		}
 	}
 	if target.Confinement, err = s.Backend.Confine(asked, needs); err != nil {
 		target.Confinement = platform.Confinement{}

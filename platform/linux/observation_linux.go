@@ -77,10 +77,7 @@ func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.H
 		return (*notify.Call).Continue
 	}
 	for _, call := range denials.Calls() {
-		after(call, denials.Look(o, call), (*notify.Call).Continue)
-		handler := handlers[call]
-		handler.First = denials.First(o, call)
-		handlers[call] = handler
+		handlers[call] = notify.Handler{First: denials.First(o, call), Handle: denials.Answer(o, call)}
 	}
 	after("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
 	after("kill", o.Kill, func(c *notify.Call) {

@@ -42,7 +42,7 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	}
 	if r.Filtering.supervised() {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return r.supervise(p, granted, handover, needs.Denied)
+			return r.supervise(p, granted, handover, needs)
 		}
 	}
 	return confinement, nil
@@ -63,7 +63,7 @@ func (r *Ruleset) observe(p *policy.Policy) {
 
 // supervise takes over a session under this ruleset.
 func (r Ruleset) supervise(
-	p *policy.Policy, grants sockets.Grants, handover platform.Handover, denied func(platform.Denial),
+	p *policy.Policy, grants sockets.Grants, handover platform.Handover, needs platform.Needs,
 ) (platform.Supervision, error) {
 	s := &supervision{}
 	filtering := r.Filtering
@@ -78,7 +78,7 @@ func (r Ruleset) supervise(
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
 	if filtering.Observed != ObservedNot {
-		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: denied})
+		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: needs.Denied, Ask: needs.Ask})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}

@@ -123,7 +123,7 @@ func TestSupervision_IsProved(t *testing.T) {
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := Ruleset{Filtering: Filtering{}}
-			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, nil)
+			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Needs{})
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")

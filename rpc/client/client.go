@@ -19,8 +19,9 @@ type Client struct {
 	conn    *jsonrpc2.Conn
 	process *exec.Cmd // nil where the connection was made by New
 
-	mu       sync.Mutex // guards handlers
+	mu       sync.Mutex // guards the fields below
 	handlers map[string]func(json.RawMessage)
+	answers  map[string]func(json.RawMessage) any
 }
 
 // Error is what a sidecar answers instead of a result.
@@ -58,12 +59,16 @@ func Start(command *exec.Cmd) (*Client, error) {
 
 // New connects over existing pipes: in carries what the sidecar writes.
 func New(in io.ReadCloser, out io.WriteCloser) *Client {
-	c := &Client{handlers: map[string]func(json.RawMessage){}}
+	c := &Client{handlers: map[string]func(json.RawMessage){}, answers: map[string]func(json.RawMessage) any{}}
 	ready := make(chan struct{})
 	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, jsonrpc2.VSCodeObjectCodec{})
-	c.conn = jsonrpc2.NewConn(context.Background(), stream, handler(func(req *jsonrpc2.Request) {
+	c.conn = jsonrpc2.NewConn(context.Background(), stream, handler(func(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 		<-ready
-		c.take(req)
+		if req.Notif {
+			c.take(req)
+			return
+		}
+		go c.answer(conn, req) // a person may have to think
 	}), jsonrpc2.SetLogger(silent{}))
 	close(ready)
 	return c
@@ -81,14 +86,19 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-type handler func(*jsonrpc2.Request)
+type handler func(*jsonrpc2.Conn, *jsonrpc2.Request)
 
-func (h handler) Handle(_ context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
-	if !req.Notif {
+func (h handler) Handle(_ context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) { h(conn, req) }
+
+func (c *Client) answer(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
+	c.mu.Lock()
+	answer := c.answers[req.Method]
+	c.mu.Unlock()
+	if answer == nil || req.Params == nil {
 		_ = conn.ReplyWithError(context.Background(), req.ID, &jsonrpc2.Error{Code: int64(protocol.CodeMethodNotFound), Message: "not a method of this client"})
 		return
 	}
-	h(req)
+	_ = conn.Reply(context.Background(), req.ID, answer(*req.Params))
 }
 
 func (c *Client) take(req *jsonrpc2.Request) {
@@ -109,6 +119,19 @@ func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 		if json.Unmarshal(raw, &params) == nil {
 			handle(params)
 		}
+	}
+}
+
+// OnRequest sets what answers a request of the sidecar's. It is called on a goroutine of its own.
+func OnRequest[P, R any](c *Client, method protocol.Request[P, R], answer func(P) R) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers[method.Method] = func(raw json.RawMessage) any {
+		var params P
+		if err := json.Unmarshal(raw, &params); err != nil {
+			return nil
+		}
+		return answer(params)
 	}
 }
 

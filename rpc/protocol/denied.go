@@ -44,6 +44,51 @@ type Process struct {
 	Name string `json:"name"`
 }
 
+// RequestAccess asks the user about an access that is about to be refused, where on_denied is "ask" and the editor announced approvals. Only
+// openings of files are asked about, and only those that a setting would allow: never what holds credentials, never protected paths. The
+// program waits for a minute; without an answer the access is refused. After "deny" and "session" the same is not asked again in the
+// session.
+var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
+
+// RequestAccessParams is what a program wants.
+type RequestAccessParams struct {
+	SessionID string `json:"sessionId"`
+	// Access is "read", "write" or "create".
+	Access string `json:"access"`
+	// Target is the real path. Whatever becomes of its names, what is opened is what lies there when the question is put.
+	Target string `json:"target"`
+	// Process is who it is; absent where nobody can tell.
+	Process *Process `json:"process,omitempty"`
+	// Choices are the decisions that can be carried out.
+	Choices []Decision `json:"choices"`
+	// Suggestion is what "project" and "user" would write.
+	Suggestion *Suggestion `json:"suggestion,omitempty"`
+	// Hint is a sentence for the user.
+	Hint string `json:"hint,omitempty"`
+}
+
+// RequestAccessResult is what the user says.
+type RequestAccessResult struct {
+	// Decision is one of the choices; anything else is "deny".
+	Decision Decision `json:"decision"`
+}
+
+// Decision is an answer to sandbox/requestAccess.
+type Decision string
+
+const (
+	// DecisionDeny refuses it.
+	DecisionDeny Decision = "deny"
+	// DecisionOnce allows it this time.
+	DecisionOnce Decision = "once"
+	// DecisionSession allows it until the session ends.
+	DecisionSession Decision = "session"
+	// DecisionProject allows it until the session ends, and writes the suggestion into the project's settings, for sessions that start later.
+	DecisionProject Decision = "project"
+	// DecisionUser likewise writes it into the user's own settings.
+	DecisionUser Decision = "user"
+)
+
 // Finding is a file that changed while a session ran and that programs outside of the sandbox act upon without asking.
 type Finding struct {
 	// Path is absolute.

@@ -46,12 +46,16 @@ type editor struct {
 func (s *scene) start(settings string, wrap func(*exec.Cmd)) *editor {
 	s.t.Helper()
 	e := &editor{Editor: harness.Start(s.t, s.World, harness.Options{Settings: settings, Wrap: wrap})}
+	e.listen()
+	return e
+}
+
+func (e *editor) listen() {
 	client.On(e.Client, protocol.Denied, func(p protocol.DeniedParams) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.denied = append(e.denied, p)
 	})
-	return e
 }
 
 // tool runs a command to its end, after which everything of it has been told.

@@ -62,6 +62,18 @@ export type Kind = "terminal" | "tool";
 export type SandboxStatus = "full" | "degraded" | "none" | "off";
 
 /**
+ * `Decision` is an answer to sandbox/requestAccess.
+ *
+ * - `"deny"`: Refuses it.
+ * - `"once"`: Allows it this time.
+ * - `"session"`: Allows it until the session ends.
+ * - `"project"`: Allows it until the session ends, and writes the suggestion into the project's settings, for
+ * sessions that start later.
+ * - `"user"`: Likewise writes it into the user's own settings.
+ */
+export type Decision = "deny" | "once" | "session" | "project" | "user";
+
+/**
  * `Access` is something a session may try.
  *
  * - `"read"`: Opens a file for reading, or lists a directory.
@@ -407,6 +419,29 @@ export interface Process {
   name: string;
 }
 
+/** `RequestAccessParams` is what a program wants. */
+export interface RequestAccessParams {
+  sessionId: string;
+  /** "read", "write" or "create". */
+  access: string;
+  /** The real path. Whatever becomes of its names, what is opened is what lies there when the question is put. */
+  target: string;
+  /** Who it is; absent where nobody can tell. */
+  process?: Process;
+  /** The decisions that can be carried out. */
+  choices: Decision[];
+  /** What "project" and "user" would write. */
+  suggestion?: Suggestion;
+  /** A sentence for the user. */
+  hint?: string;
+}
+
+/** `RequestAccessResult` is what the user says. */
+export interface RequestAccessResult {
+  /** One of the choices; anything else is "deny". */
+  decision: Decision;
+}
+
 /**
  * `Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
  * asking.
@@ -675,6 +710,7 @@ export const Methods = {
   output: "terminal/output",
   exited: "terminal/exited",
   denied: "sandbox/denied",
+  requestAccess: "sandbox/requestAccess",
   settingsGet: "settings/get",
   policyGet: "policy/get",
   settingsDiagnostics: "settings/diagnostics",
@@ -694,6 +730,7 @@ export interface Requests {
   "terminal/wait": { direction: "toSidecar"; params: SessionParams; result: ExitStatus };
   "terminal/list": { direction: "toSidecar"; params: Empty; result: ListResult };
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
+  "sandbox/requestAccess": { direction: "toEditor"; params: RequestAccessParams; result: RequestAccessResult };
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
   "policy/explain": { direction: "toSidecar"; params: PolicyExplainParams; result: PolicyExplainResult };
@@ -781,6 +818,14 @@ export const ExitedNotification = new NotificationType<ExitedParams>("terminal/e
  * path, which may have succeeded.
  */
 export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/denied");
+
+/**
+ * `sandbox/requestAccess` asks the user about an access that is about to be refused, where on_denied is "ask"
+ * and the editor announced approvals. Only openings of files are asked about, and only those that a setting
+ * would allow: never what holds credentials, never protected paths. The program waits for a minute; without an
+ * answer the access is refused. After "deny" and "session" the same is not asked again in the session.
+ */
+export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 
 /** `settings/get` answers the merged settings of a project. */
 export const SettingsGetRequest = new RequestType<SettingsGetParams, SettingsGetResult, ErrorData>("settings/get");

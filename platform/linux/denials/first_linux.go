@@ -36,6 +36,10 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 				paths = append(paths, w)
 			}
 		}
+		paths = o.doubtful(paths)
+		if len(paths) > 0 && o.options.Ask != nil {
+			return false // whether to ask has to be known before
+		}
 		call.Continue()
 		o.later(call, paths)
 		return true
@@ -54,7 +58,7 @@ func (o *Observer) written(call *notify.Call, name string, u use) (written, bool
 	if err != nil {
 		return written{}, true // nobody will find out more
 	}
-	flags, err := flagsOf(call, name, u)
+	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
 		return written{}, true
 	}
@@ -119,7 +123,6 @@ const mostLater = 4
 
 // later looks whether symlinks lead a call that went on to where it is refused. It forgets the call itself, which is over.
 func (o *Observer) later(call *notify.Call, list []written) {
-	list = o.doubtful(list)
 	if len(list) == 0 {
 		return
 	}
@@ -128,7 +131,7 @@ func (o *Observer) later(call *notify.Call, list []written) {
 	default:
 		return
 	}
-	root, err := o.root(call.TID)
+	root, err := o.heldRoot(call.TID)
 	if err != nil {
 		<-o.looks
 		return
@@ -147,12 +150,12 @@ func (o *Observer) later(call *notify.Call, list []written) {
 // doubtful are the paths that may lead elsewhere. A directory that was no symlink a moment ago is not looked at again. Its last name only
 // matters to who follows it, and where the file system is this machine's own it is quicker to look than to have it looked at.
 func (o *Observer) doubtful(list []written) []written {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
 	kept := list[:0]
 	for _, w := range list {
 		local, known := o.plain[path.Dir(w.name)]
-		if !known || w.follow && !(local && o.isPlain(w.name)) {
+		if !known || w.follow && (!local || !o.isPlain(w.name)) {
 			kept = append(kept, w)
 		}
 	}
@@ -187,11 +190,7 @@ func (o *Observer) reallyRefused(call *notify.Call, root int, w written) bool {
 	}
 	defer there.close()
 	if there.path == w.name {
-		fd := there.fd
-		if fd < 0 {
-			fd = there.parent
-		}
-		o.remember(path.Dir(w.name), isLocal(fd))
+		o.remember(there)
 		return false
 	}
 	access, refused := o.decide(w.wish, there)
@@ -205,19 +204,25 @@ func (o *Observer) reallyRefused(call *notify.Call, root int, w written) bool {
 // mostPlain bounds the directories that are remembered.
 const mostPlain = 1024
 
-func (o *Observer) remember(dir string, local bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// remember notes that no symlink leads to the directory of a place.
+func (o *Observer) remember(there *place) {
+	fd := there.fd
+	if fd < 0 {
+		fd = there.parent
+	}
+	local := isLocal(fd)
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
 	if len(o.plain) >= mostPlain {
 		clear(o.plain)
 	}
-	o.plain[dir] = local
+	o.plain[there.parentPath] = local
 }
 
-// root opens that of the session's mounts, which its first caller has told: a caller that went on may be gone.
-func (o *Observer) root(tid int) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// heldRoot opens the root of the session's mounts, which its first caller has told: a caller that went on may be gone.
+func (o *Observer) heldRoot(tid int) (int, error) {
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
 	if o.closed {
 		return -1, os.ErrClosed
 	}
@@ -231,10 +236,21 @@ func (o *Observer) root(tid int) (int, error) {
 	return unix.FcntlInt(uintptr(o.rootFD), unix.F_DUPFD_CLOEXEC, 0)
 }
 
+// hold keeps the root of the session's mounts, which a caller has told.
+func (o *Observer) hold(root int) {
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
+	if o.rootFD < 0 && !o.closed {
+		if fd, err := unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			o.rootFD = fd
+		}
+	}
+}
+
 // Close gives back what the observer holds. It does not wait for who still looks, as a file system may not answer.
 func (o *Observer) Close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
 	o.closed = true
 	if o.rootFD >= 0 {
 		unix.Close(o.rootFD)

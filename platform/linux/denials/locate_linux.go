@@ -15,6 +15,8 @@ import (
 
 // place is what a path leads a caller to. The descriptors hold it: whatever becomes of the names, it stays this one.
 type place struct {
+	// name is the path as it was written, made absolute; empty where that is not known.
+	name string
 	// path is the real one, from the root of the caller's mounts.
 	path string
 	// fd is what is there, without any right to it; -1 where nothing is.
@@ -48,7 +50,11 @@ func locate(call *notify.Call, root, dir int, name string, follow bool) (*place,
 		}
 		name = from + "/" + name // not cleaned: "link/.." is where the link leads
 	}
-	return walk(root, name, follow)
+	there, err := walk(root, name, follow)
+	if err == nil {
+		there.name = name
+	}
+	return there, err
 }
 
 // rootOf opens the root of a thread, which is to be closed.

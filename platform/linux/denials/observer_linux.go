@@ -1,6 +1,7 @@
 package denials
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Options struct {
 	Signals bool
 	// Report is told of each denial. It must not block.
 	Report func(platform.Denial)
+	// Ask, where it is not nil, is asked before a file is refused; see platform.Needs.
+	Ask func(context.Context, platform.Denial) platform.Answer
 }
 
 // Observer looks at the calls of one session. Its methods may be called from several goroutines; those that take a call answer none.
@@ -32,11 +35,15 @@ type Observer struct {
 	// begun is true from when the stage executes its target: what it does before, it does to prove itself.
 	begun atomic.Bool
 	views
+	questions
 }
 
 // New makes an observer, which is to be closed.
 func New(options Options) *Observer {
-	return &Observer{options: options, views: views{looks: make(chan struct{}, mostLater), plain: map[string]bool{}, rootFD: -1}}
+	return &Observer{
+		options: options, views: views{looks: make(chan struct{}, mostLater), plain: map[string]bool{}, rootFD: -1},
+		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
+	}
 }
 
 // Calls lists the calls on paths that Look knows.
@@ -48,20 +55,44 @@ func Calls() []string {
 	return names
 }
 
-// Look returns what looks at a call of that name, which Calls lists.
-func Look(o *Observer, name string) func(*notify.Call) {
+// Answer returns what answers calls of that name, which Calls lists.
+func Answer(o *Observer, name string) func(*notify.Call) {
 	list := uses[name]
 	return func(call *notify.Call) {
 		if name == "execve" && o.begun.CompareAndSwap(false, true) {
-			return // who starts the session learns from the stage why it does not start
+			call.Continue() // who starts the session learns from the stage why it does not start
+			return
 		}
-		for _, u := range list {
-			if refused, is := o.look(call, name, u); is {
-				o.tell(call, refused)
-				return
-			}
+		if o.begun.Load() && o.handle(call, name, list) {
+			return
 		}
+		call.Continue()
 	}
+}
+
+// handle looks at a call, and reports whether it has answered it.
+func (o *Observer) handle(call *notify.Call, name string, list []use) bool {
+	root, err := rootOf(call.TID)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	if !mayHaveOtherRoot || !otherRoot(call.TID) {
+		o.hold(root)
+	}
+	for _, u := range list {
+		f, is := o.look(call, root, name, u)
+		if !is {
+			continue
+		}
+		defer f.there.close()
+		if o.ask(call, root, f) {
+			return true
+		}
+		o.tell(call, f.refusal)
+		return false
+	}
+	return false
 }
 
 // refusal is what is about to be refused.
@@ -70,56 +101,65 @@ type refusal struct {
 	target string
 }
 
-// look decides about one path of a call. What cannot be found out (the caller's memory is hidden, it is gone) is not reported.
-func (o *Observer) look(call *notify.Call, name string, u use) (refusal, bool) {
+// finding is a refusal with what it is about.
+type finding struct {
+	refusal
+	wish
+	there *place
+	mode  uint32 // of a file that is made
+}
+
+// look decides about one path of a call. What cannot be found out (the caller's memory is hidden, it is gone) is not reported. The place of
+// a finding is to be closed.
+func (o *Observer) look(call *notify.Call, root int, name string, u use) (*finding, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
-		return refusal{}, false // with AT_EMPTY_PATH it is about an open file
+		return nil, false // with AT_EMPTY_PATH it is about an open file
 	}
-	flags, err := flagsOf(call, name, u)
+	flags, mode, err := flagsOf(call, name, u)
 	if err != nil {
-		return refusal{}, false
+		return nil, false
 	}
 	w := want(u.deed, flags)
 	if w.nothing {
-		return refusal{}, false
+		return nil, false
 	}
 	dir := unix.AT_FDCWD
 	if u.dir != workDir {
 		dir = int(int32(call.Args[u.dir]))
 	}
-	root, err := rootOf(call.TID)
-	if err != nil {
-		return refusal{}, false
-	}
-	defer unix.Close(root)
 	there, err := locate(call, root, dir, text, w.follow)
 	if err != nil {
-		return refusal{}, false // the caller gets this very error
+		return nil, false // the caller gets this very error
 	}
-	defer there.close()
 	access, refused := o.decide(w, there)
 	if !refused || !o.permitted(call, root, w, there, access) {
-		return refusal{}, false
+		if there.path == path.Clean(there.name) {
+			o.remember(there)
+		}
+		there.close()
+		return nil, false
 	}
-	return refusal{access: access, target: display(there.path)}, true
+	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode}, true
 }
 
-// flagsOf are the flags of an opening, wherever the call has them.
-func flagsOf(call *notify.Call, name string, u use) (openFlags, error) {
+// flagsOf are the flags of an opening, and the permissions of a file that it makes, wherever the call has them.
+func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint32, err error) {
 	switch {
 	case name == "creat":
-		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, nil
+		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, uint32(call.Args[1]), nil
 	case name == "openat2":
-		var how [8]byte // the first member of struct open_how
+		var how [16]byte // the first members of struct open_how
 		if err := call.Read(call.Args[2], how[:]); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		return openFlags(binary.NativeEndian.Uint64(how[:])), nil
+		return openFlags(binary.NativeEndian.Uint64(how[:])), uint32(binary.NativeEndian.Uint64(how[8:])), nil
+	case u.deed == opening:
+		return openFlags(uint32(call.Args[u.flags])), uint32(call.Args[u.flags+1]), nil
 	case u.flags != none:
-		return openFlags(uint32(call.Args[u.flags])), nil
+		return openFlags(uint32(call.Args[u.flags])), 0, nil
 	}
-	return 0, nil
+	return 0, 0, nil
 }
 
 // wish is what a call needs of a path.
@@ -234,16 +274,22 @@ func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, 
 	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && kept)
 }
 
-// tell reports a refusal. A caller that is gone by now, after a call that went on, may have left its number to another; that is rare.
+// tell reports a refusal.
 func (o *Observer) tell(call *notify.Call, r refusal) {
-	if !o.begun.Load() {
-		return
+	if o.begun.Load() {
+		o.report(o.describe(call, r))
 	}
+}
+
+func (o *Observer) report(denial platform.Denial) { o.options.Report(denial) }
+
+// describe says who was refused. A caller that is gone by now, after a call that went on, may have left its number to another; that is rare.
+func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	denial := platform.Denial{Access: r.access, Target: r.target, Count: 1}
 	if pid, name, err := call.Process(); err == nil {
 		denial.PID, denial.Process = pid, name
 	}
-	o.options.Report(denial)
+	return denial
 }
 
 // ConnectUnix reports a connection that somebody else has refused. An abstract address is written "abstract:" and its name.

@@ -59,6 +59,19 @@ func (c *Call) Process() (pid int, name string, err error) {
 	return pid, status["Name"], nil
 }
 
+// Umask is what the caller takes away from the permissions of files that it makes.
+func (c *Call) Umask() (uint32, error) {
+	status, err := c.status("Umask")
+	if err != nil {
+		return 0, err
+	}
+	mask, err := strconv.ParseUint(status["Umask"], 8, 32)
+	if err != nil {
+		return 0, fmt.Errorf("read umask of thread %d: %w", c.TID, err)
+	}
+	return uint32(mask), nil
+}
+
 // Descriptor duplicates one of the caller's. The duplicate is the same open file, close-on-exec, and is to be closed with unix.Close. The
 // error is EBADF where the caller has no such descriptor, and EPERM as for Read.
 func (c *Call) Descriptor(number int) (int, error) {

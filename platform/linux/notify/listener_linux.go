@@ -27,6 +27,15 @@ type response struct {
 	flags uint32
 }
 
+// gift is struct seccomp_notif_addfd.
+type gift struct {
+	id      uint64
+	flags   uint32
+	from    uint32
+	to      uint32
+	fdFlags uint32
+}
+
 // sizes is struct seccomp_notif_sizes. A newer kernel may have longer structures than those above, and writes as many bytes as its own
 // have.
 type sizes struct{ request, response, data uint16 }
@@ -96,6 +105,19 @@ func respond(fd int, size uint16, answer response) error {
 		case unix.EINTR:
 		default:
 			return fmt.Errorf("answer notification: %w", errno)
+		}
+	}
+}
+
+// give hands a descriptor over as the answer to a call.
+func give(fd int, g gift) error {
+	for {
+		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&g)); errno {
+		case 0:
+			return nil
+		case unix.EINTR:
+		default:
+			return fmt.Errorf("hand a descriptor over: %w", errno)
 		}
 	}
 }

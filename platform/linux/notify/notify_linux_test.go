@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -265,5 +266,76 @@ func TestReach(t *testing.T) {
 	t.Parallel()
 	if err := notify.Reach(); err != nil {
 		harness.Lack(t, "user_notification", err.Error())
+	}
+}
+
+func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	text := []byte("/a/path\x00rest")
+	long := append(bytes.Repeat([]byte("x"), 5000), 0)
+	answered := make(chan struct{})
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {
+		First: func(call *notify.Call) bool {
+			if call.Args[1] == 1 {
+				call.Fail(unix.EXDEV)
+			}
+			return call.Args[1] == 1
+		},
+		Handle: func(call *notify.Call) {
+			if got, err := call.Text(call.Args[2]); err != nil || got != "/a/path" {
+				t.Errorf("text is %q, %v", got, err)
+			}
+			if _, err := call.Text(call.Args[3]); !errors.Is(err, unix.ENAMETOOLONG) {
+				t.Errorf("a long text: %v", err)
+			}
+			if pid, name, err := call.Process(); pid != os.Getpid() || name == "" || err != nil {
+				t.Errorf("process is %d %q, %v", pid, name, err)
+			}
+			if mask, err := call.Umask(); mask > 0o777 || err != nil {
+				t.Errorf("umask is %#o, %v", mask, err)
+			}
+			if ready, err := call.Await(make(chan struct{}), time.Millisecond); ready || err != nil {
+				t.Errorf("nobody answers: %t, %v", ready, err)
+			}
+			if ready, err := call.Await(answered, patience); !ready || err != nil {
+				t.Errorf("somebody answers: %t, %v", ready, err)
+			}
+			var ends [2]int
+			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+				t.Error(err)
+			}
+			if _, err := unix.Write(ends[1], []byte("gift")); err != nil {
+				t.Error(err)
+			}
+			unix.Close(ends[1])
+			if err := call.Give(ends[0], call.Args[4] == 1); err != nil {
+				t.Error(err)
+			}
+			unix.Close(ends[0])
+		},
+	}})
+	close(answered)
+	c.Do(func() {
+		if got := prctl(unknownOption, 1); got != unix.EXDEV {
+			t.Errorf("the first answer is %v", got)
+		}
+	})
+	for _, closeOnExec := range []uintptr{0, 1} {
+		c.Do(func() {
+			fd, _, errno := unix.Syscall6(unix.SYS_PRCTL, unknownOption, 2, uintptr(unsafe.Pointer(&text[0])), uintptr(unsafe.Pointer(&long[0])), closeOnExec, 0)
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+			defer unix.Close(int(fd))
+			var got [8]byte
+			n, err := unix.Read(int(fd), got[:])
+			if err != nil || string(got[:n]) != "gift" {
+				t.Errorf("got %q, %v", got[:n], err)
+			}
+			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags != int(closeOnExec)*unix.FD_CLOEXEC {
+				t.Errorf("flags are %#x, %v", flags, err)
+			}
+		})
 	}
 }

@@ -20,12 +20,26 @@ const checkInterval = 50 * time.Millisecond
 // thread nor one of the session's slots meanwhile. The error is ErrGone where the caller waits no longer, EINTR where a signal is to
 // interrupt it, and EAGAIN where too many wait. A descriptor can be waited for by one call at a time; a duplicate is another.
 func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, err error) {
-	s := c.session
-	became, forget, err := s.waiting.add(fd, events)
+	became, forget, err := c.session.waiting.add(fd, events)
 	if err != nil {
 		return false, err
 	}
 	defer forget()
+	return c.await(became, timeout)
+}
+
+// Await waits until a channel is closed or a time has passed; else it is as Wait.
+func (c *Call) Await(done <-chan struct{}, timeout time.Duration) (ready bool, err error) {
+	_, forget, err := c.session.waiting.add(-1, 0)
+	if err != nil {
+		return false, err
+	}
+	defer forget()
+	return c.await(done, timeout)
+}
+
+func (c *Call) await(became <-chan struct{}, timeout time.Duration) (ready bool, err error) {
+	s := c.session
 	<-s.slots
 	defer func() { s.slots <- struct{}{} }() // the caller's answer is then not far
 	end := time.NewTimer(timeout)

@@ -18,6 +18,14 @@
 ---| "none" # The settings ask for a sandbox, this machine has none, and on_unavailable is "warn".
 ---| "off" # The settings do not sandbox this kind of session.
 
+---`Decision` is an answer to sandbox/requestAccess.
+---@alias sandbox_sidecar.Decision
+---| "deny" # Refuses it.
+---| "once" # Allows it this time.
+---| "session" # Allows it until the session ends.
+---| "project" # Allows it until the session ends, and writes the suggestion into the project's settings, for sessions that start later.
+---| "user" # Likewise writes it into the user's own settings.
+
 ---`Access` is something a session may try.
 ---@alias sandbox_sidecar.Access
 ---| "read" # Opens a file for reading, or lists a directory.
@@ -231,6 +239,20 @@
 ---@field pid integer
 ---@field name string
 
+---`RequestAccessParams` is what a program wants.
+---@class (exact) sandbox_sidecar.RequestAccessParams
+---@field sessionId string
+---@field access string "read", "write" or "create".
+---@field target string The real path. Whatever becomes of its names, what is opened is what lies there when the question is put.
+---@field process? sandbox_sidecar.Process Who it is; absent where nobody can tell.
+---@field choices sandbox_sidecar.Decision[] The decisions that can be carried out.
+---@field suggestion? sandbox_sidecar.Suggestion What "project" and "user" would write.
+---@field hint? string A sentence for the user.
+
+---`RequestAccessResult` is what the user says.
+---@class (exact) sandbox_sidecar.RequestAccessResult
+---@field decision sandbox_sidecar.Decision One of the choices; anything else is "deny".
+
 ---`Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
 ---asking.
 ---@class (exact) sandbox_sidecar.Finding
@@ -430,6 +452,11 @@ M.methods = {
   ---`sandbox/denied` tells that something was refused in a session, or that something happened to a protected
   ---path, which may have succeeded.
   denied = "sandbox/denied",
+  ---`sandbox/requestAccess` asks the user about an access that is about to be refused, where on_denied is "ask"
+  ---and the editor announced approvals. Only openings of files are asked about, and only those that a setting
+  ---would allow: never what holds credentials, never protected paths. The program waits for a minute; without an
+  ---answer the access is refused. After "deny" and "session" the same is not asked again in the session.
+  request_access = "sandbox/requestAccess",
   ---`settings/get` answers the merged settings of a project.
   settings_get = "settings/get",
   ---`policy/get` answers the policy that a session would get now.

@@ -1,0 +1,186 @@
+package settings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Scope is whose settings are changed.
+type Scope string
+
+const (
+	// ScopeProject is the project's file.
+	ScopeProject Scope = "project"
+	// ScopeUser is the user's own.
+	ScopeUser Scope = "user"
+)
+
+// ErrNotAllowable means that a setting cannot be written where it would have to be; the error says why.
+var ErrNotAllowable = errors.New("allow by a setting")
+
+// Allowable says why a suggestion cannot be written into the settings of a scope, or nil. Only entries of lists are: what is more than that
+// the user is to write down.
+func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
+	if suggestion.Key != toolchainsKey && !strings.HasPrefix(suggestion.Key, "additional_") {
+		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
+	}
+	if scope == ScopeUser {
+		_, err := s.fileOfUser(suggestion.Key)
+		return err
+	}
+	p := s.Project()
+	switch {
+	case s.project == nil:
+		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
+	case p.Exists && p.Problem != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, p.File, p.Problem)
+	case s.describe().exposure != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, p.File, s.describe().exposure)
+	case !p.Trusted && len(p.Asks) > 0:
+		// To write into it means to trust it, and with it all that somebody else has written there.
+		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, p.File)
+	}
+	return nil
+}
+
+// fileOfUser is the file of the user's that decides about a list: where it stands, or else the one that counts most.
+func (s *Snapshot) fileOfUser(key string) (string, error) {
+	from := s.describe().user.from[key].file
+	if s.project != nil && from == s.project.file {
+		from = ""
+	}
+	if from == policy.OriginEditor {
+		return "", fmt.Errorf("%w: the editor's own settings decide about %q", ErrNotAllowable, key)
+	}
+	files := []string{}
+	for _, state := range s.user {
+		if state.file == policy.OriginEditor {
+			continue
+		}
+		files = append(files, state.file)
+		if state.file == from {
+			return from, nil
+		}
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("%w: the home directory is not known", ErrNotAllowable)
+	}
+	return files[len(files)-1], nil
+}
+
+// Allow writes a suggestion into the settings of a scope, with every comment and line of the file kept, and in one step, so that no reader
+// sees half of it. A project's file is trusted afterwards, which Allowable must agree to.
+func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) error {
+	snapshot := s.Snapshot(projectDir)
+	if err := snapshot.Allowable(scope, suggestion); err != nil {
+		return err
+	}
+	base := snapshot.evaluate().merged.list(suggestion.Key)
+	if slices.Contains(base, suggestion.Value) {
+		return nil
+	}
+	if scope == ScopeUser {
+		file, err := snapshot.fileOfUser(suggestion.Key)
+		if err != nil {
+			return err
+		}
+		return s.allowUser(file, suggestion, base)
+	}
+	digest, err := s.allowProject(snapshot.ProjectDir(), suggestion, base)
+	if err != nil {
+		return err
+	}
+	_, err = s.Trust(projectDir, digest)
+	return err
+}
+
+func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {
+	// Where the file is a symlink, as dotfile managers make it, the file itself is replaced.
+	real, err := filepath.EvalSymlinks(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		real, err = file, os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(real))
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	defer dir.Close()
+	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
+		return fmt.Errorf("write settings: %s: %w", file, err)
+	}
+	s.poke()
+	return nil
+}
+
+// allowProject changes the project's file, and returns the digest of what it has written. Sessions can write the project: no symlink leads
+// out of it.
+func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
+	root, err := os.OpenRoot(projectDir)
+	if err != nil {
+		return "", fmt.Errorf("write the project's settings: %w", err)
+	}
+	defer root.Close()
+	if err := root.Mkdir(".zed", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("write the project's settings: %w", err)
+	}
+	dir, err := root.OpenRoot(".zed")
+	if err != nil {
+		return "", fmt.Errorf("write the project's settings: %w", err)
+	}
+	defer dir.Close()
+	data, err := s.change(dir, "settings.json", suggestion, base)
+	if err != nil {
+		return "", fmt.Errorf("write the project's settings: %s: %w", filepath.Join(projectDir, ".zed", "settings.json"), err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// change replaces a file in a directory by one with an entry more, and returns what it has written.
+func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []string) ([]byte, error) {
+	mode := fs.FileMode(0o644)
+	info, err := dir.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	case info.Size() > maxFileSize:
+		return nil, errTooLarge
+	default:
+		mode = info.Mode().Perm()
+	}
+	data, err := dir.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	changed, err := addEntry(data, s.options.Platform, suggestion.Key, suggestion.Value, base)
+	if err != nil {
+		return nil, err
+	}
+	temp := name + ".sandbox-sidecar"
+	_ = dir.Remove(temp) // of one that was killed in the middle
+	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Remove(temp) }() // gone already where all went well
+	_, err = file.Write(changed)
+	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+		return nil, err
+	}
+	return changed, dir.Rename(temp, name)
+}

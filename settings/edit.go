@@ -1,0 +1,199 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// addEntry adds an entry to a list of a settings file, and changes no other byte of it: comments, order and layout are the user's. Where the
+// file does not have the list, it gets one of base and the entry, because a list replaces that of the layers below.
+func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, error) {
+	mark := data[:len(data)-len(bytes.TrimPrefix(data, []byte("\ufeff")))]
+	data = data[len(mark):]
+	list := append(append([]string{}, base...), entry)
+	if scan(data).empty {
+		return append(bytes.Clone(data), newFile(key, list)...), nil
+	}
+	if _, problem := decode(data, platform); problem != nil {
+		return nil, errors.New(problem.Message)
+	}
+	// As decode has it: a comment may be the last line, without a newline.
+	text, ended := data, bytes.HasSuffix(data, []byte("\n"))
+	if !ended {
+		text = append(bytes.Clone(data), '\n')
+	}
+	value, err := hujson.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("not valid JSON: %w", err)
+	}
+	if err := editRoot(&value, platform, key, entry, list); err != nil {
+		return nil, err
+	}
+	text = value.Pack()
+	if !ended {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	return append(bytes.Clone(mark), text...), nil
+}
+
+func newFile(key string, list []string) string {
+	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + quoteJSON(key) + ": " + listText(list) + "\n    }\n  }\n}\n"
+}
+
+// editRoot adds to the list where it counts: in the platform's block if that has it, else in the base.
+func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
+	if block := lastMember(root, platformBlocks[platform]); block != nil {
+		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
+			return extend(found, entry, list)
+		}
+	}
+	at := root
+	path := []string{"terminal", "sandbox", key}
+	for i, name := range path {
+		object, is := at.Value.(*hujson.Object)
+		if !is {
+			return fmt.Errorf("%s is no object", strings.Join(path[:i], "."))
+		}
+		below := lastMember(at, name)
+		if below == nil || below.Value.Kind() == 'n' && i < len(path)-1 {
+			if below != nil {
+				return fmt.Errorf("%s is null", strings.Join(path[:i+1], "."))
+			}
+			return addMember(object, path[i:], list)
+		}
+		at = below
+	}
+	return extend(at, entry, list)
+}
+
+// lastMember is the value of an object's last member of a name, which is the one that counts; nil where there is none.
+func lastMember(of *hujson.Value, name string) *hujson.Value {
+	if of == nil {
+		return nil
+	}
+	object, is := of.Value.(*hujson.Object)
+	if !is {
+		return nil
+	}
+	for i := len(object.Members) - 1; i >= 0; i-- {
+		if memberName(object.Members[i]) == name {
+			return &object.Members[i].Value
+		}
+	}
+	return nil
+}
+
+// extend adds an entry to the list that a value is; a null becomes one.
+func extend(value *hujson.Value, entry string, list []string) error {
+	if value.Value.Kind() == 'n' {
+		fresh, err := hujson.Parse([]byte(listText(list)))
+		if err != nil {
+			return err
+		}
+		value.Value = fresh.Value
+		return nil
+	}
+	array, is := value.Value.(*hujson.Array)
+	if !is {
+		return errors.New("expected an array of strings")
+	}
+	element := hujson.Value{Value: hujson.String(entry)}
+	if len(array.Elements) == 0 {
+		element.BeforeExtra, array.AfterExtra = array.AfterExtra, nil
+		array.Elements = append(array.Elements, element)
+		return nil
+	}
+	last := &array.Elements[len(array.Elements)-1]
+	element.BeforeExtra, array.AfterExtra = between(array.AfterExtra, array.Elements[0].BeforeExtra)
+	if last.AfterExtra != nil { // a comma behind the last
+		element.AfterExtra = []byte{}
+	}
+	array.Elements = append(array.Elements, element)
+	return nil
+}
+
+// addMember adds a member that leads by names to a list.
+func addMember(object *hujson.Object, names []string, list []string) error {
+	unit, indent, lines := "  ", "", false
+	if len(object.Members) > 0 {
+		indent, lines = lineStart(object.Members[0].Name.BeforeExtra)
+		if strings.HasPrefix(indent, "\t") {
+			unit = "\t"
+		}
+	}
+	text := listText(list)
+	for i := len(names) - 1; i > 0; i-- {
+		inner := quoteJSON(names[i]) + ": " + text
+		if !lines {
+			text = "{" + inner + "}"
+			continue
+		}
+		deep := indent + strings.Repeat(unit, i)
+		text = "{\n" + deep + inner + "\n" + strings.TrimSuffix(deep, unit) + "}"
+	}
+	value, err := hujson.Parse([]byte(text))
+	if err != nil {
+		return err
+	}
+	value.BeforeExtra = []byte(" ")
+	member := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(names[0])}, Value: value}
+	if len(object.Members) == 0 {
+		member.Name.BeforeExtra, object.AfterExtra = object.AfterExtra, nil
+	} else {
+		last := &object.Members[len(object.Members)-1].Value
+		member.Name.BeforeExtra, object.AfterExtra = between(object.AfterExtra, object.Members[0].Name.BeforeExtra)
+		if last.AfterExtra != nil {
+			member.Value.AfterExtra = []byte{}
+		}
+	}
+	object.Members = append(object.Members, member)
+	return nil
+}
+
+// between splits what stands before a closing bracket into what comes before a new last entry, comments included, and the rest. first is
+// what stands before the first entry, and shows whether entries have lines of their own.
+func between(tail, first hujson.Extra) (before, after hujson.Extra) {
+	comments := bytes.TrimRight(tail, " \t\r\n")
+	after = tail[len(comments):]
+	indent, lines := lineStart(first)
+	if !lines {
+		if bytes.Contains(comments, []byte("//")) {
+			return append(bytes.Clone(comments), '\n'), after
+		}
+		return append(bytes.Clone(comments), ' '), after
+	}
+	return append(bytes.Clone(comments), "\n"+indent...), after
+}
+
+// lineStart is the white space at the beginning of the line that an entry stands on; false where it stands on that of the bracket.
+func lineStart(before hujson.Extra) (indent string, begins bool) {
+	at := bytes.LastIndexByte(before, '\n')
+	if at < 0 {
+		return "", false
+	}
+	line := before[at+1:]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))]), true
+}
+
+func listText(list []string) string {
+	var entries []string
+	for _, entry := range list {
+		entries = append(entries, quoteJSON(entry))
+	}
+	return "[" + strings.Join(entries, ", ") + "]"
+}
+
+func quoteJSON(text string) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %q: %v", text, err))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,343 @@
+//go:build linux
+
+package denials
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// asked is an editor whose user answers.
+type asked struct {
+	*editor
+	mu        sync.Mutex // guards questions
+	questions []protocol.RequestAccessParams
+}
+
+// ask starts an editor whose user answers so; the answer may take its time.
+func (s *scene) ask(settings harness.Sandbox, answer func(protocol.RequestAccessParams) protocol.Decision) *asked {
+	s.t.Helper()
+	block := harness.Sandbox{"on_denied": "ask"}
+	for key, value := range settings {
+		block[key] = value
+	}
+	a := &asked{editor: &editor{}}
+	a.Editor = harness.Start(s.t, s.World, harness.Options{
+		Settings: harness.Settings(block), Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+	})
+	a.listen()
+	client.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+		a.mu.Lock()
+		a.questions = append(a.questions, p)
+		a.mu.Unlock()
+		return protocol.RequestAccessResult{Decision: answer(p)}
+	})
+	observed(s.t, a.editor)
+	return a
+}
+
+func (a *asked) all() []protocol.RequestAccessParams {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.questions)
+}
+
+func always(decision protocol.Decision) func(protocol.RequestAccessParams) protocol.Decision {
+	return func(protocol.RequestAccessParams) protocol.Decision { return decision }
+}
+
+// A program waits for the user, gets just what the user has allowed, and is refused the rest.
+func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("wanted"), "what is wanted\n")
+	harness.Write(t, s.outside("other"), "what is not\n")
+	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
+		if p.Target == s.outside("wanted") {
+			return protocol.DecisionOnce
+		}
+		return protocol.DecisionDeny
+	})
+	session, status, told := e.tool("cat", s.outside("wanted"), s.outside("other"))
+	if status != 1 || !strings.Contains(session.Output(), "what is wanted") || strings.Contains(session.Output(), "what is not") {
+		t.Errorf("status %d: %s", status, session.Output())
+	}
+	if _, times := find(told, "read", s.outside("other")); len(told) != 1 || times != 1 {
+		t.Errorf("told %+v", told)
+	}
+	q := e.all()
+	want := []protocol.Decision{"deny", "once", "session", "project", "user"}
+	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" || q[0].Target != s.outside("wanted") ||
+		q[0].Process == nil || q[0].Process.Name != "cat" || !slices.Equal(q[0].Choices, want) ||
+		q[0].Suggestion == nil || plain(q[0].Suggestion.Value) != s.outside("wanted") {
+		t.Errorf("asked %+v", q)
+	}
+	// Once is once.
+	if _, status, _ := e.tool("cat", s.outside("other")); status != 1 || len(e.all()) != 3 {
+		t.Errorf("status %d, asked %d times", status, len(e.all()))
+	}
+	// Without an editor that answers it is refused as ever.
+	if _, status, told := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat", s.outside("wanted")); status != 1 || len(told) != 1 {
+		t.Errorf("control: status %d, told %+v", status, told)
+	}
+}
+
+func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("wanted"), "wanted\n")
+	harness.Write(t, s.outside("denied"), "denied\n")
+	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
+		if p.Target == s.outside("wanted") {
+			return protocol.DecisionSession
+		}
+		return protocol.DecisionDeny
+	})
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.outside("wanted"), s.outside("denied")))
+	if session.Output() != strings.Repeat("wanted\n", 3) || len(e.all()) != 2 {
+		t.Errorf("asked %d times: %q", len(e.all()), session.Output())
+	}
+	if _, status, _ := e.tool("cat", s.outside("wanted")); status != 0 || len(e.all()) != 3 {
+		t.Errorf("another session: status %d, asked %d times", status, len(e.all()))
+	}
+}
+
+// What is written is written by the program: with its umask, appended where it says so, as a new file where there was none.
+func TestWhatIsAllowedIsOpenedAsTheProgramWouldHave(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("log"), "old\n")
+	harness.Write(t, s.outside("cut"), "a long text\n")
+	harness.Write(t, s.outside("dir/inside"), "")
+	e := s.ask(nil, always(protocol.DecisionOnce))
+	line := fmt.Sprintf("cd %s; umask 027; echo new >%s; echo more >>%s; echo x >%s; ls %s; stat -c %%a %s",
+		s.Outside, s.outside("made"), s.outside("log"), s.outside("cut"), "dir", s.outside("made"))
+	session, status, told := e.tool("sh", "-c", line)
+	if status != 0 || session.Output() != "inside\n640\n" || len(told) > 0 {
+		t.Errorf("status %d, told %+v: %s", status, told, session.Output())
+	}
+	for name, want := range map[string]string{"made": "new\n", "log": "old\nmore\n", "cut": "x\n"} {
+		if got := harness.Read(t, s.outside(name)); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+	if info, err := os.Stat(s.outside("made")); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	key, hook := filepath.Join(s.Home, ".ssh", "id_rsa"), filepath.Join(s.Project, ".git", "hooks", "pre-commit")
+	harness.Write(t, key, "secret key\n")
+	harness.Write(t, hook, "hook\n")
+	e := s.ask(nil, always(protocol.DecisionSession))
+	lines := []string{"cat " + key, "echo >" + key, "echo >" + filepath.Join(s.Home, "new")}
+	if harness.Namespaces(t) {
+		lines = append(lines, "echo >>"+hook)
+	}
+	for _, line := range lines {
+		if session, status, _ := e.tool("sh", "-c", line); status == 0 || strings.Contains(session.Output(), "secret key") {
+			t.Errorf("%s: status %d: %s", line, status, session.Output())
+		}
+	}
+	if len(e.all()) > 0 {
+		t.Errorf("asked %+v", e.all())
+	}
+	// The control: such an editor is asked about others.
+	harness.Write(t, s.outside("file"), "")
+	if _, status, _ := e.tool("cat", s.outside("file")); status != 0 || len(e.all()) != 1 {
+		t.Errorf("control: status %d", status)
+	}
+}
+
+// What the user was shown is what is opened, whatever the program does to the names until the answer.
+func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	link := filepath.Join(s.Project, "link")
+	harness.Write(t, s.outside("shown"), "shown\n")
+	harness.Write(t, s.outside("hidden"), "hidden\n")
+	if err := os.Symlink(s.outside("shown"), link); err != nil {
+		t.Fatal(err)
+	}
+	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
+		// While the user thinks: a symlink of the session's own is turned, and the file itself is replaced.
+		for _, turn := range []error{
+			os.Remove(link), os.Symlink(s.outside("hidden"), link), os.Rename(s.outside("hidden"), s.outside("shown")), os.WriteFile(s.outside("hidden"), []byte("hidden\n"), 0o600),
+		} {
+			if turn != nil {
+				t.Error(turn)
+			}
+		}
+		return protocol.DecisionOnce
+	})
+	session, status, _ := e.tool("cat", link)
+	q := e.all()
+	if status != 0 || session.Output() != "shown\n" || len(q) != 1 || q[0].Target != s.outside("shown") {
+		t.Errorf("status %d, asked %+v: %s", status, q, session.Output())
+	}
+	// And a name that was free is not taken by something that came to be there.
+	e = s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
+		if err := os.Symlink(s.outside("hidden"), s.outside("free")); err != nil {
+			t.Error(err)
+		}
+		return protocol.DecisionOnce
+	})
+	if session, status, _ := e.tool("sh", "-c", "echo changed >"+s.outside("free")); status == 0 || harness.Read(t, s.outside("hidden")) != "hidden\n" {
+		t.Errorf("status %d: %s", status, session.Output())
+	}
+}
+
+// An allowed directory can be listed and is no way to what lies in it.
+func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("dir/file"), "content\n")
+	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
+		if p.Target == s.outside("dir") {
+			return protocol.DecisionSession
+		}
+		return protocol.DecisionDeny
+	})
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("exec 3<%s; ls /proc/self/fd/3/; cat /proc/self/fd/3/file; cat %s", s.outside("dir"), s.outside("dir/file")))
+	if out := session.Output(); strings.Contains(out, "content") {
+		t.Error(out)
+	}
+}
+
+// An editor that does not answer holds up nobody but who waits: the session ends, an interrupt ends the program, other sessions go on.
+func TestNobodyElseWaitsForTheUser(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	const files = 300
+	for i := range files {
+		harness.Write(t, s.outside(fmt.Sprint(i)), "content\n")
+	}
+	never := make(chan struct{})
+	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
+		<-never
+		return protocol.DecisionSession
+	})
+	defer close(never)
+	crowd := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i & i=$((i+1)); done; wait", s.Project, files, s.Outside)})
+	const mostQuestions = 8
+	harness.Eventually(t, "all who may ask have asked, and the others are refused", func() bool {
+		return strings.Count(crowd.Output(), "Permission denied") == files-mostQuestions
+	})
+	if n := len(e.all()); n != mostQuestions {
+		t.Errorf("asked %d times", n)
+	}
+	if session, status, _ := e.tool("cat", "/etc/passwd"); status != 0 {
+		t.Errorf("another session: status %d: %s", status, session.Output())
+	}
+	if end := crowd.Close(0); end.Remaining != 0 || end.Killed < mostQuestions {
+		t.Errorf("%+v", end)
+	}
+	terminal := e.Shell()
+	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.outside("0") + "\n")
+	harness.Eventually(t, "it asks", func() bool { return len(e.all()) == mostQuestions+1 })
+	terminal.Type("\x03")
+	terminal.Await("interrupted")
+	terminal.Close(0)
+}
+
+// An editor that is gone has said no.
+func TestAnEditorThatRefusesToAnswerHasSaidNo(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("file"), "content\n")
+	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
+		e := s.ask(nil, always(decision))
+		if session, status, _ := e.tool("cat", s.outside("file")); status != 1 || strings.Contains(session.Output(), "content") || len(e.all()) != 1 {
+			t.Errorf("%q: status %d: %s", decision, status, session.Output())
+		}
+	}
+}
+
+// What the user allows for good is written where the user said, with everything else as it was, and counts from the next session on.
+func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+		t.Run(string(scope), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			harness.Write(t, s.outside("wanted"), "wanted\n")
+			harness.Write(t, s.outside("before"), "before\n")
+			harness.Write(t, s.outside("other"), "other\n")
+			e := s.ask(harness.Sandbox{"additional_read_only_paths": []string{s.outside("before")}}, always(scope))
+			file := s.UserSettings()
+			if scope == protocol.DecisionProject {
+				file = filepath.Join(s.Project, ".zed", "settings.json")
+				harness.Write(t, file, "{\n  // of the project\n  \"tab_size\": 2,\n}\n")
+			} else {
+				harness.Write(t, file, "// mine\n"+harness.Read(t, file))
+			}
+			old := harness.Read(t, file)
+			if session, status, _ := e.tool("cat", s.outside("wanted")); status != 0 || len(e.all()) != 1 {
+				t.Fatalf("status %d: %s", status, session.Output())
+			}
+			now := harness.Read(t, file)
+			comment, _, _ := strings.Cut(old, "\n\"")
+			if !strings.Contains(now, fmt.Sprintf("%q", s.outside("wanted"))) || !strings.HasPrefix(now, comment[:min(len(comment), 8)]) || !strings.Contains(now, "//") {
+				t.Errorf("was\n%s\nis\n%s", old, now)
+			}
+			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
+				if session, status, told := e.tool("cat", s.outside(name)); status != 0 || len(e.all()) != asks || len(told) > 0 {
+					t.Errorf("%s: status %d, asked %d times, told %+v: %s", name, status, len(e.all()), told, session.Output())
+				}
+			}
+			if x := harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{ProjectDir: s.Project, Kind: protocol.Tool, Access: "read", Target: s.outside("other")}); x.Allowed {
+				t.Errorf("another file is open too: %+v", x)
+			}
+			if scope == protocol.DecisionProject {
+				p := harness.Call(e.Editor, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project})
+				if !p.Trusted {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
+	}
+}
+
+// A project's file that asks for more than it gets is not trusted by the way: the choice is not there.
+func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.outside("wanted"), "wanted\n")
+	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": map[string]any{"additional_read_write_paths": []string{s.Outside}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.Project, ".zed", "settings.json")
+	harness.Write(t, file, string(asks))
+	e := s.ask(nil, always(protocol.DecisionProject))
+	_, status, _ := e.tool("cat", s.outside("wanted"))
+	if q := e.all(); status != 1 || len(q) != 1 || slices.Contains(q[0].Choices, protocol.DecisionProject) || harness.Read(t, file) != string(asks) {
+		t.Errorf("status %d, asked %+v", status, q)
+	}
+	if p := harness.Call(e.Editor, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project}); p.Trusted {
+		t.Errorf("%+v", p)
+	}
+}
