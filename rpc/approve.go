@@ -27,21 +27,11 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	case <-ctx.Done():
 		return spawn.AnswerDeny
 	}
-	snapshot := s.store.Snapshot(e.projectDir)
-	suggestion, err := snapshot.Suggest(settings.Kind(e.kind), string(denial.Access), denial.Target)
-	if err != nil || suggestion.Key == "" || !isGrant(suggestion) {
-		return spawn.AnswerDeny // credentials, protected paths, and what no setting allows are nobody's to allow by one click
+	params, suggestion, may := Question(s.store.Snapshot(e.projectDir), settings.Kind(e.kind), denial)
+	if !may {
+		return spawn.AnswerDeny
 	}
-	params := protocol.RequestAccessParams{
-		SessionID: e.id, Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Hint: suggestion.Hint,
-		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
-		Suggestion: &protocol.Suggestion{Setting: suggestion.Key, Value: suggestion.JSON()},
-	}
-	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
-		if snapshot.Allowable(scope, suggestion) == nil {
-			params.Choices = append(params.Choices, protocol.Decision(scope))
-		}
-	}
+	params.SessionID = e.id
 	var result protocol.RequestAccessResult
 	if err := s.conn.Call(ctx, protocol.RequestAccess.Method, params, &result); err != nil {
 		s.log.Info("nobody answers for the user: refused", "session", e.id, "target", denial.Target, "error", err)
@@ -51,26 +41,50 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 		return spawn.AnswerDeny
 	}
 	s.log.Info("the user was asked", "session", e.id, "access", denial.Access, "target", denial.Target, "decision", result.Decision)
-	switch result.Decision {
-	case protocol.DecisionOnce:
-		return spawn.AnswerOnce
-	case protocol.DecisionSession:
-		return spawn.AnswerSession
-	case protocol.DecisionProject, protocol.DecisionUser:
-		if err := s.store.Allow(settings.Scope(result.Decision), e.projectDir, suggestion); err != nil {
-			// The user has allowed it all the same; only later sessions do not know.
-			notify(s, protocol.LogMessage, protocol.LogMessageParams{
-				Type: protocol.LogError, Message: fmt.Sprintf("%s is allowed in this session alone: %v", quoted(denial.Target), err),
-			})
-		}
-		return spawn.AnswerSession
+	answer, err := CarryOut(s.store, e.projectDir, suggestion, result.Decision)
+	if err != nil {
+		notify(s, protocol.LogMessage, protocol.LogMessageParams{
+			Type: protocol.LogError, Message: fmt.Sprintf("%q is allowed in this session alone: %v", denial.Target, err),
+		})
 	}
-	return spawn.AnswerDeny
+	return answer
+}
+
+// Question is what a user is asked about a denial, but for the session; false where that is not to be asked: credentials, protected paths,
+// and what no setting allows are nobody's to allow by one click.
+func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (protocol.RequestAccessParams, settings.Suggestion, bool) {
+	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target)
+	if err != nil || !isGrant(suggestion) {
+		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
+	}
+	params := protocol.RequestAccessParams{
+		Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Hint: suggestion.Hint,
+		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+		Suggestion: &protocol.Suggestion{Setting: suggestion.Key, Value: suggestion.JSON()},
+	}
+	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
+		if snapshot.Allowable(scope, suggestion) == nil {
+			params.Choices = append(params.Choices, protocol.Decision(scope))
+		}
+	}
+	return params, suggestion, true
+}
+
+// CarryOut does what a user has decided, and says what holds for the session. What cannot be written down is an error; the user has allowed
+// it all the same, and only later sessions do not know.
+func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (spawn.Answer, error) {
+	switch decision {
+	case protocol.DecisionOnce:
+		return spawn.AnswerOnce, nil
+	case protocol.DecisionSession:
+		return spawn.AnswerSession, nil
+	case protocol.DecisionProject, protocol.DecisionUser:
+		return spawn.AnswerSession, store.Allow(settings.Scope(decision), projectDir, suggestion)
+	}
+	return spawn.AnswerDeny, nil
 }
 
 // isGrant reports whether a suggestion grants paths.
 func isGrant(s settings.Suggestion) bool {
 	return s.Key == "toolchains" || s.Key == "additional_read_only_paths" || s.Key == "additional_read_write_paths"
 }
-
-func quoted(text string) string { return fmt.Sprintf("%q", text) }

@@ -68,10 +68,13 @@ func (x Explanation) suggestion() Suggestion {
 	return Suggestion{Key: x.Key, Value: x.Value, Hint: x.Hint}
 }
 
+// Entry reports whether the value is an entry to be added to a list; else it is the key's whole value.
+func (s Suggestion) Entry() bool { return s.Key != "allow_network" && s.Key != protectedKey }
+
 // JSON is the value as it stands in a settings file: an entry of a list, or the whole value of another key and of protected_paths, of which
 // one has to go.
 func (s Suggestion) JSON() json.RawMessage {
-	if s.Key == "allow_network" || s.Key == protectedKey {
+	if !s.Entry() {
 		return json.RawMessage(s.Value)
 	}
 	text, err := json.Marshal(s.Value)

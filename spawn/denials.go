@@ -192,10 +192,10 @@ func (l *ledger) end() {
 	l.changed.Broadcast()
 }
 
-// all lists everything that is remembered, with how often it was in all, in the order in which it came first.
-func (l *ledger) all() []Denial {
+// all lists everything that is remembered, with how often it was in all, in the order in which it came first, and counts the rest.
+func (l *ledger) all() (list []Denial, missed int) {
 	if l == nil {
-		return nil
+		return nil, 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,10 +204,10 @@ func (l *ledger) all() []Denial {
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b *denialEntry) int { return cmp.Compare(a.order, b.order) })
-	list := make([]Denial, len(entries))
+	list = make([]Denial, len(entries))
 	for i, e := range entries {
 		list[i] = Denial{Denial: e.Denial}
 		list[i].Count = e.total
 	}
-	return list
+	return list, l.missed
 }

@@ -45,8 +45,8 @@ func TestLedger_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
 		if got, want := stop(), []string{"0s a 1+0", "1s a 10+0", "3s a 20+0", "7s a 40+0", "7.93s a 9+0"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if all := l.all(); len(all) != 1 || all[0].Count != 80 {
-			t.Errorf("in all %+v", all)
+		if all, missed := l.all(); len(all) != 1 || all[0].Count != 80 || missed > 0 {
+			t.Errorf("in all %+v, missed %d", all, missed)
 		}
 		l.put(refused("late"))
 		if d, ok := l.next(); ok {
@@ -128,8 +128,11 @@ func TestLedger_MakesRoomForOthers(t *testing.T) {
 func TestLedger_NoneTellsNothing(t *testing.T) {
 	t.Parallel()
 	var none *ledger
-	if _, ok := none.next(); ok || none.all() != nil {
+	if _, ok := none.next(); ok {
 		t.Error("no ledger tells something")
+	}
+	if all, missed := none.all(); all != nil || missed != 0 {
+		t.Error("no ledger remembers something")
 	}
 	none.end()
 }

@@ -56,6 +56,10 @@ func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 // before Wait has returned.
 func (f *Foreground) Alarms() []Alarm { return f.alarms }
 
+// Denials are what the program was refused, each with how often in all, and missed counts those that were too many to be remembered. They
+// may be called at any time.
+func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.denials.all() }
+
 // Findings goes with Alarms.
 func (f *Foreground) Findings() []Finding { return f.findings }
 

@@ -49,8 +49,9 @@ func execute(args []string) error {
 	tracker := openTracker(logger)
 	defer tracker.Close()
 	command := flags.Args()
+	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind}
 	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
-		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
+		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir, Ask: asker.ask,
 	})
 	if err != nil {
 		return err
@@ -68,6 +69,12 @@ func execute(args []string) error {
 	for _, alarm := range running.Alarms() {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s: %s\n", alarm.Kind, strconv.Quote(alarm.Path))
 	}
+	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
+	return statusOf(exit)
+}
+
+// statusOf is the exit status that stands for how a command ended.
+func statusOf(exit spawn.Exit) exitStatus {
 	if exit.Signal != 0 {
 		return exitStatus(128 + int(exit.Signal)) // as shells report it
 	}

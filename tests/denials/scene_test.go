@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
@@ -171,3 +172,6 @@ func observed(t testing.TB, e *editor) {
 		harness.Lack(t, "user_notification", p.Detail)
 	}
 }
+
+// detached starts a command without a controlling terminal.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

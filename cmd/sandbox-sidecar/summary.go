@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// mostSummed bounds the lines of a summary.
+const mostSummed = 12
+
+// summarise says what a command was refused, and what would allow it.
+func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapshot, kind settings.Kind) {
+	denials, missed := running.Denials()
+	if len(denials) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "sandbox-sidecar: refused by the sandbox:")
+	for i, denial := range denials {
+		if i == mostSummed {
+			missed += len(denials) - i
+			break
+		}
+		fmt.Fprintf(w, "sandbox-sidecar:   %s\n", rpc.DenialText(denial))
+		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target)
+		switch {
+		case err != nil:
+		case suggestion.Key != "":
+			fmt.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", instruction(suggestion))
+		case suggestion.Hint != "":
+			fmt.Fprintf(w, "sandbox-sidecar:     note: %s\n", suggestion.Hint)
+		}
+	}
+	if missed > 0 {
+		fmt.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
+	}
+}
+
+// instruction says what to write into the settings.
+func instruction(s settings.Suggestion) string {
+	if s.Entry() {
+		return fmt.Sprintf("add %s to %q", s.JSON(), s.Key)
+	}
+	return fmt.Sprintf("set %q to %s", s.Key, s.JSON())
+}
