@@ -10,6 +10,7 @@ T['completion knows the subcommands and what they take'] = function()
   local child = H.child()
   H.eq(completions(child, 'Sidecar '), {
     'close',
+    'denials',
     'doctor',
     'exec',
     'explain',
@@ -41,7 +42,7 @@ T['nonsense is told, with what would make sense'] = function()
   H.eq(
     child
       .lua_get('_G.said[1].text')
-      :match('unknown subcommand "dance" %(hint: one of close, doctor') ~= nil,
+      :match('unknown subcommand "dance" %(hint: one of close, denials') ~= nil,
     true
   )
   child.cmd('Sidecar policy tool more')

@@ -20,7 +20,23 @@ local function matching(lead, list)
   end, list)
 end
 
----Shows what the program prints in a buffer of its own.
+---Shows lines in a buffer of their own.
+---@param name string
+---@param lines string[]
+---@param mods vim.api.keyset.cmd.mods
+local function show(name, lines, mods)
+  vim.cmd.new({ mods = mods })
+  local buf = vim.api.nvim_get_current_buf()
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].buftype = 'nofile'
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].modifiable = false
+  pcall(vim.api.nvim_buf_set_name, buf, 'sidecar://' .. name)
+  vim.bo[buf].filetype = 'sidecar-output'
+end
+
+---Shows what the program prints.
 ---@param args string[]
 ---@param mods vim.api.keyset.cmd.mods
 local function show_output(args, mods)
@@ -32,16 +48,7 @@ local function show_output(args, mods)
     vim.list_extend({ path }, args),
     { text = true },
     vim.schedule_wrap(function(done)
-      local text = vim.trim(done.stdout .. done.stderr)
-      vim.cmd.new({ mods = mods })
-      local buf = vim.api.nvim_get_current_buf()
-      vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n'))
-      vim.bo[buf].buftype = 'nofile'
-      vim.bo[buf].bufhidden = 'wipe'
-      vim.bo[buf].swapfile = false
-      vim.bo[buf].modifiable = false
-      pcall(vim.api.nvim_buf_set_name, buf, 'sidecar://' .. args[1])
-      vim.bo[buf].filetype = 'sidecar-output'
+      show(args[1], vim.split(vim.trim(done.stdout .. done.stderr), '\n'), mods)
     end)
   )
 end
@@ -149,6 +156,13 @@ M.subcommands = {
     end,
     complete = function(lead)
       return vim.fn.getcompletion(lead, 'dir')
+    end,
+  },
+  denials = {
+    arguments = '',
+    most = 0,
+    run = function(_, command)
+      show('denials', require('sandbox_sidecar.denials').lines(), command.smods)
     end,
   },
   doctor = {

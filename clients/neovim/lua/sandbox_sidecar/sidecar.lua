@@ -27,9 +27,10 @@ local GOODBYE = 1500
 ---@field hello? sandbox_sidecar.InitializeResult
 ---@field waiting sandbox_sidecar.Callback[] Called when the conversation is open, or cannot be.
 ---@field listeners table<string, sandbox_sidecar.Listener>
+---@field labels table<string, string> What each session runs, for people.
 ---@field folder? string The workspace folder that the sidecar was told.
 ---@field stopping boolean The end of the process is wanted.
-local state = { ready = false, waiting = {}, listeners = {}, stopping = false }
+local state = { ready = false, waiting = {}, listeners = {}, labels = {}, stopping = false }
 
 ---Handlers of what the sidecar tells that is no session's, by method.
 ---@type table<string, fun(params: any)>
@@ -38,6 +39,10 @@ M.notifications = {}
 ---Handlers of what the sidecar asks, by method.
 ---@type table<string, fun(params: any, answer: fun(result: any, err?: sandbox_sidecar.Error))>
 M.requests = {}
+
+---Called when a session was closed, with what the sidecar says about it.
+---@type fun(id: string, result: sandbox_sidecar.CloseResult)[]
+M.on_closed = {}
 
 ---Called when the process has ended or a new one has begun.
 ---@type fun()[]
@@ -76,7 +81,7 @@ local function on_notification(method, params)
       listener.on_exited({ exitCode = params.exitCode, signal = params.signal })
     end
     -- Nobody asks for it again: let the sidecar forget it.
-    M.request(methods.close, { sessionId = params.sessionId }, function() end)
+    M.close(params.sessionId)
   elseif M.notifications[method] then
     M.notifications[method](params)
   else
@@ -117,7 +122,7 @@ local function on_exit(ended, reason)
   local wanted = state.stopping
   local listeners = state.listeners
   state.client, state.ready, state.hello, state.folder = nil, false, nil, nil
-  state.listeners, state.stopping = {}, false
+  state.listeners, state.labels, state.stopping = {}, {}, false
   settle({ code = 0, message = ('the sidecar ended (%s)'):format(reason) })
   for _, listener in pairs(listeners) do
     listener.on_lost(reason)
@@ -198,6 +203,8 @@ end
 local function start()
   -- It listens to what a sidecar says from its first message on.
   require('sandbox_sidecar.diagnostics')
+  require('sandbox_sidecar.denials')
+  require('sandbox_sidecar.approval')
   local path, missing = binary.find()
   if not path then
     return {
@@ -274,6 +281,8 @@ function M.spawn(params, listener, callback)
       return callback(err)
     end
     state.listeners[params.sessionId] = listener
+    local command = vim.list_extend({ params.command or 'a shell' }, params.args or {})
+    state.labels[params.sessionId] = vim.fn.strtrans(table.concat(command, ' ')):sub(1, 60)
     state.client:request(methods.spawn, params, function(failed, result)
       if failed and state.listeners[params.sessionId] == listener then
         state.listeners[params.sessionId] = nil
@@ -291,11 +300,23 @@ function M.close(id, grace_ms, callback)
   if not state.ready then
     return callback and callback()
   end
-  state.client:request(
-    methods.close,
-    { sessionId = id, graceMs = grace_ms },
-    callback or function() end
-  )
+  state.client:request(methods.close, { sessionId = id, graceMs = grace_ms }, function(err, result)
+    if result then
+      for _, hook in ipairs(M.on_closed) do
+        hook(id, result)
+      end
+    end
+    state.labels[id] = nil
+    if callback then
+      callback(err, result)
+    end
+  end)
+end
+
+---@param id string
+---@return string # What a session runs, for people.
+function M.label(id)
+  return state.labels[id] or 'a session'
 end
 
 ---@return sandbox_sidecar.InitializeResult? # What the running sidecar said of itself.

@@ -1,0 +1,101 @@
+---Access that a session waits for, where the setting `on_denied` is "ask": the user decides, one question after the other.
+local denials = require('sandbox_sidecar.denials')
+local notify = require('sandbox_sidecar.notify')
+local sidecar = require('sandbox_sidecar.sidecar')
+
+---How long, in milliseconds, an answer counts. The sidecar waits no longer either.
+local PATIENCE = 60 * 1000
+
+---In the order in which they are offered. The first is what a hasty key gives.
+---@type { decision: string, text: string }[]
+local CHOICES = {
+  { decision = 'deny', text = 'Do not allow' },
+  { decision = 'once', text = 'Allow once' },
+  { decision = 'session', text = 'Allow while this session lives' },
+  { decision = 'project', text = 'Allow in this project (written to its settings)' },
+  { decision = 'user', text = 'Allow everywhere (written to your settings)' },
+}
+
+---@class sandbox_sidecar.Question
+---@field prompt string
+---@field choices string[] Decisions that the sidecar would take.
+---@field asked integer When, by vim.uv.now().
+---@field answer fun(result: any)
+
+local waiting = {} ---@type sandbox_sidecar.Question[]
+local open = false
+
+local ask
+
+---@param question sandbox_sidecar.Question
+---@param decision string
+local function decide(question, decision)
+  if decision ~= 'deny' and vim.uv.now() - question.asked > PATIENCE then
+    notify.warn('the answer came too late: the access was refused')
+  end
+  question.answer({ decision = decision })
+end
+
+---Whether a key that is typed now is meant for a question. Elsewhere it may be meant for a program, and would answer one.
+---@return boolean
+local function attentive()
+  local mode = vim.api.nvim_get_mode()
+  return (mode.mode == 'n' or mode.mode == 'nt') and not mode.blocking
+end
+
+local function next_question()
+  while waiting[1] and vim.uv.now() - waiting[1].asked > PATIENCE do
+    decide(table.remove(waiting, 1), 'deny')
+  end
+  if not open and waiting[1] and attentive() then
+    ask(table.remove(waiting, 1))
+  end
+end
+
+---@param question sandbox_sidecar.Question
+function ask(question)
+  local offered = vim.tbl_filter(function(choice)
+    return choice.decision == 'deny' or vim.tbl_contains(question.choices, choice.decision)
+  end, CHOICES)
+  open = true
+  vim.ui.select(offered, {
+    prompt = question.prompt,
+    kind = 'sandbox_sidecar.approval',
+    format_item = function(choice)
+      return choice.text
+    end,
+  }, function(choice)
+    open = false
+    decide(question, choice and choice.decision or 'deny')
+    vim.schedule(next_question)
+  end)
+end
+
+sidecar.requests['sandbox/requestAccess'] = function(params, answer)
+  local label = sidecar.label(params.sessionId)
+  waiting[#waiting + 1] = {
+    prompt = ('%s: %s. Allow it?'):format(label, denials.attempt(params, 'wants to')),
+    choices = params.choices,
+    asked = vim.uv.now(),
+    answer = answer,
+  }
+  if not attentive() then
+    notify.warn(('%s waits for access: go to Normal mode to answer'):format(label))
+  end
+  next_question()
+end
+
+vim.api.nvim_create_autocmd('ModeChanged', {
+  group = vim.api.nvim_create_augroup('sandbox_sidecar.approval', { clear = true }),
+  pattern = { '*:n', '*:nt' },
+  callback = vim.schedule_wrap(next_question),
+})
+
+-- With the sidecar go those who have waited.
+table.insert(sidecar.on_change, function()
+  if not sidecar.hello() then
+    waiting = {}
+  end
+end)
+
+return {}

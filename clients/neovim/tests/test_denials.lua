@@ -1,0 +1,179 @@
+local H = require('harness')
+
+local T = H.set()
+
+local function said(child)
+  return child.lua_get('_G.said')
+end
+
+---Waits for a message with all of these, plain, and returns it.
+local function until_said(child, ...)
+  local parts = { ... }
+  return H.wait('a message with ' .. table.concat(parts, ', '), function()
+    for _, message in ipairs(said(child)) do
+      local all = true
+      for _, part in ipairs(parts) do
+        all = all and message.text:find(part, 1, true)
+      end
+      if all then
+        return message.text
+      end
+    end
+  end)
+end
+
+local function lines(child)
+  return child.lua_get('require("sandbox_sidecar.denials").lines()')
+end
+
+T['protected paths that come to be are told in few messages, and all of them listed'] = function()
+  H.require('filesystem')
+  local child = H.child()
+  H.terminal(child, { cmd = 'mkdir .vscode .idea; echo >.envrc; echo >.exrc; read line' })
+  H.wait('the list', function()
+    local text = table.concat(lines(child), '\n')
+    return text:find('.vscode', 1, true)
+      and text:find('.idea', 1, true)
+      and text:find('.envrc', 1, true)
+      and text:find('.exrc', 1, true)
+  end)
+  until_said(child, 'the protected path ', ' was created', ':Sidecar denials')
+  H.eq(#said(child) < 4, true)
+  child.cmd('Sidecar denials')
+  H.eq(child.bo.filetype, 'sidecar-output')
+  H.eq(H.text(child):find('mkdir .vscode .idea', 1, true) ~= nil, true)
+  H.eq(#child.api.nvim_buf_get_lines(0, 0, -1, false) >= 4, true)
+end
+
+T['where nothing was refused the list says so'] = function()
+  local child = H.child()
+  child.cmd('Sidecar denials')
+  H.eq(H.text(child), 'Nothing was refused.')
+end
+
+T['what a session leaves behind that runs outside of the sandbox is named when it ends'] = function()
+  H.require('filesystem')
+  local world = H.world()
+  local child = H.child(world)
+  H.terminal(child, { cmd = 'echo all: >Makefile; echo x >notes' })
+  local text = until_said(child, 'worth a look', 'created', 'Makefile')
+  H.eq(text:find('/notes', 1, true), nil)
+  -- A tool is no different.
+  child.lua('require("sandbox_sidecar").run("echo x >build.rs"):wait()')
+  until_said(child, 'worth a look', 'build.rs')
+end
+
+---Asks as the sidecar does. What is answered is in _G.answers, in order; what the user was asked in _G.asked.
+local function ask(child, params)
+  child.lua(
+    [[
+    _G.answers = _G.answers or {}
+    require('sandbox_sidecar.approval')
+    require('sandbox_sidecar.sidecar').requests['sandbox/requestAccess'](..., function(result)
+      table.insert(_G.answers, result.decision)
+    end)
+  ]],
+    {
+      vim.tbl_extend('force', {
+        sessionId = 's',
+        access = 'read',
+        target = '/etc/secret',
+        process = { pid = 1, name = 'cat' },
+        choices = { 'deny', 'once', 'session', 'project', 'user' },
+      }, params or {}),
+    }
+  )
+end
+
+---A child whose user answers by the text of a choice, or, with hold, later.
+local function asked_child(hold)
+  local child = H.child()
+  child.lua(
+    [[
+    _G.asked, _G.hold = {}, ...
+    vim.ui.select = function(choices, options, callback)
+      local texts = vim.tbl_map(options.format_item, choices)
+      table.insert(_G.asked, { prompt = options.prompt, texts = texts })
+      _G.reply = function(text)
+        for i, shown in ipairs(texts) do
+          if shown == text then
+            return callback(choices[i], i)
+          end
+        end
+        callback(nil, nil)
+      end
+      if not _G.hold then
+        _G.reply(_G.choice)
+      end
+    end
+  ]],
+    { hold or false }
+  )
+  return child
+end
+
+T['each decision can be made, no answer refuses, and nothing is offered that the sidecar does not take'] = function()
+  local child = asked_child()
+  local texts = {
+    'Do not allow',
+    'Allow once',
+    'Allow while this session lives',
+    'Allow in this project (written to its settings)',
+    'Allow everywhere (written to your settings)',
+  }
+  for i, decision in ipairs({ 'deny', 'once', 'session', 'project', 'user' }) do
+    child.lua('_G.choice = ...', { texts[i] })
+    ask(child)
+    H.until_true(child, ('#_G.answers == %d'):format(i))
+    H.eq(child.lua_get('_G.answers[#_G.answers]'), decision)
+  end
+  H.eq(
+    child.lua_get('_G.asked[1]'),
+    { prompt = 'a session: cat wants to read /etc/secret. Allow it?', texts = texts }
+  )
+  child.lua('_G.choice = nil')
+  ask(child, { choices = { 'once' } })
+  H.until_true(child, '#_G.answers == 6')
+  H.eq(child.lua_get('_G.answers[6]'), 'deny')
+  H.eq(child.lua_get('_G.asked[6].texts'), { 'Do not allow', 'Allow once' })
+end
+
+T['questions come one after the other'] = function()
+  local child = asked_child(true)
+  ask(child, { target = '/one' })
+  ask(child, { target = '/two' })
+  H.until_true(child, '#_G.asked == 1')
+  child.lua('_G.reply("Allow once")')
+  H.until_true(child, '#_G.asked == 2')
+  child.lua('_G.reply("Do not allow")')
+  H.until_true(child, '#_G.answers == 2')
+  H.eq(child.lua_get('_G.answers'), { 'once', 'deny' })
+end
+
+T['a question waits until the user does not type into a program'] = function()
+  local child = asked_child()
+  child.lua('_G.choice = "Allow once"')
+  H.terminal(child, { cmd = 'cat' })
+  child.cmd('startinsert')
+  H.until_true(child, 'vim.api.nvim_get_mode().mode == "t"')
+  ask(child)
+  until_said(child, 'waits for access')
+  child.type_keys('typed', '<CR>')
+  H.until_text(child, 'typed\ntyped')
+  H.eq(child.lua_get('{ #_G.asked, #_G.answers }'), { 0, 0 })
+  child.type_keys([[<C-\><C-n>]])
+  H.until_true(child, '#_G.answers == 1')
+  H.eq(child.lua_get('_G.answers'), { 'once' })
+end
+
+T['names cannot write the question themselves'] = function()
+  local child = asked_child()
+  child.lua('_G.choice = nil')
+  ask(child, { target = '/a\n\27[2Kharmless', process = { pid = 1, name = 'x\rls' } })
+  H.until_true(child, '#_G.asked == 1')
+  local prompt = child.lua_get('_G.asked[1].prompt')
+  H.eq(prompt:find('%c'), nil)
+  H.eq(prompt:find('x^Mls wants to read /a^@^[[2Kharmless', 1, true) ~= nil, true)
+end
+
+return T
