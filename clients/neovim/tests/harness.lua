@@ -227,18 +227,26 @@ function M.mark()
   return ('%d'):format(vim.uv.hrtime() % 1e9 + 1e9)
 end
 
-local doctor
+local diagnosis
+
+---What the program says of this machine.
+function M.doctor()
+  diagnosis = diagnosis or vim.system({ M.binary, 'doctor' }, { text = true }):wait().stdout
+  return diagnosis
+end
 
 -- How many cases were skipped.
 M.skipped = 0
 
 ---Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_LACKS names it.
 function M.require(feature)
-  doctor = doctor or vim.system({ M.binary, 'doctor' }, { text = true }):wait().stdout
-  local status = doctor:match('(%a+)%s+' .. feature .. '%s')
-  if status == 'enforced' then
-    return
+  if M.doctor():match('(%a+)%s+' .. feature .. '%s') ~= 'enforced' then
+    M.lack(feature)
   end
+end
+
+---Skips a case for want of a feature, as harness.Lack does.
+function M.lack(feature)
   if
     (vim.env.CI or '') ~= ''
     and not (' ' .. (vim.env.SIDECAR_LACKS or '') .. ' '):find(' ' .. feature .. ' ', 1, true)

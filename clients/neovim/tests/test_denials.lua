@@ -45,6 +45,60 @@ T['protected paths that come to be are told in few messages, and all of them lis
   H.eq(#child.api.nvim_buf_get_lines(0, 0, -1, false) >= 4, true)
 end
 
+---Skips the case where the sidecar cannot look at what is refused.
+local function observed()
+  if not H.doctor():find('denials%s+seccomp') then
+    H.lack('user_notification')
+  end
+end
+
+local function run(child, line)
+  return child.lua_get('require("sandbox_sidecar").run(...):wait().exit_code', { line })
+end
+
+T['what is refused is told once, with a setting that allows it'] = function()
+  observed()
+  local world = H.world()
+  local child = H.child(world)
+  local line = 'echo x >../outside/new'
+  H.eq(run(child, line) ~= 0, true)
+  local text = until_said(child, line, 'sh may not create', '/outside/new', 'to allow it, add ')
+  for _ = 1, 3 do
+    H.eq(run(child, line) ~= 0, true)
+  end
+  H.wait('the count', function()
+    return table.concat(lines(child), '\n'):find('(4 times)', 1, true)
+  end)
+  H.eq(#said(child), 1)
+  local value, key = text:match('add (%b"") to ([%w_]+)')
+  H.eq(value, ('"%s"'):format(world.outside))
+  H.write(world.settings, H.settings({ [key] = { vim.json.decode(value) } }))
+  H.eq(run(child, line), 0)
+  H.eq(H.read(world.outside .. '/new'), 'x\n')
+end
+
+T['of much that is refused a message names some and counts the others'] = function()
+  observed()
+  local child = H.child()
+  run(child, 'for i in 1 2 3 4 5 6; do mkdir ../outside/d$i; done')
+  local text = until_said(child, 'mkdir may not create', 'and ', ' more', ':Sidecar denials')
+  H.eq(select(2, text:gsub('may not create', '')) <= 3, true)
+  H.wait('the list', function()
+    local all = table.concat(lines(child), '\n')
+    return all:find('/outside/d1', 1, true) and all:find('/outside/d6', 1, true)
+  end)
+end
+
+T['a setting that asks for silence gets it'] = function()
+  observed()
+  local child = H.child(H.world(H.settings({ on_denied = 'ignore' })))
+  H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
+  -- A later session's end, after which nothing of the first one can be on its way.
+  H.eq(run(child, 'true'), 0)
+  child.cmd('sleep 600m')
+  H.eq({ lines(child), said(child) }, { { 'Nothing was refused.' }, {} })
+end
+
 T['where nothing was refused the list says so'] = function()
   local child = H.child()
   child.cmd('Sidecar denials')

@@ -17,6 +17,7 @@ local GOODBYE = 1500
 
 ---What a session wants to hear.
 ---@class sandbox_sidecar.Listener
+---@field label string What the session runs, for people.
 ---@field on_output fun(bytes: string) Raw bytes, in order.
 ---@field on_exited fun(status: sandbox_sidecar.ExitStatus) After the last output.
 ---@field on_lost fun(reason: string) The sidecar is gone, and the session with it.
@@ -281,8 +282,7 @@ function M.spawn(params, listener, callback)
       return callback(err)
     end
     state.listeners[params.sessionId] = listener
-    local command = vim.list_extend({ params.command or 'a shell' }, params.args or {})
-    state.labels[params.sessionId] = vim.fn.strtrans(table.concat(command, ' ')):sub(1, 60)
+    state.labels[params.sessionId] = vim.fn.strcharpart(vim.fn.strtrans(listener.label), 0, 60)
     state.client:request(methods.spawn, params, function(failed, result)
       if failed and state.listeners[params.sessionId] == listener then
         state.listeners[params.sessionId] = nil

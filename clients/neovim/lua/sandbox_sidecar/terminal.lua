@@ -337,6 +337,7 @@ end
 ---@param terminal sandbox_sidecar.Terminal
 local function start(terminal)
   sidecar.spawn(spawn_params(terminal), {
+    label = terminal.title,
     on_output = function(bytes)
       terminal:on_output(bytes)
     end,

@@ -189,6 +189,7 @@ function M.run(cmd, options, on_done)
     -- Nobody draws what it sends.
     env = vim.tbl_extend('force', { TERM = 'dumb' }, config.get().env, options.env or {}),
   }, {
+    label = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]],
     on_output = function(bytes)
       job:on_output(bytes)
     end,
