@@ -27,8 +27,8 @@ build: ## build bin/sandbox-sidecar
 test: ## run every test; installs what they need first (as root, else says how)
 	@tests/prerequisites
 	go test -timeout 10m ./...
-	clients/neovim/tests/run
-	clients/vscode/tests/run
+	tests/on-debian clients/neovim/tests/run
+	tests/on-debian clients/vscode/tests/run
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
 	@tests/prerequisites
@@ -40,7 +40,8 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 
 test-user: ## run every test as an ordinary user (root only)
 	@tests/prerequisites
-	tests/as-user bash -c 'go test -timeout 10m ./... && clients/neovim/tests/run && clients/vscode/tests/get-tools && clients/vscode/tests/run'
+	tests/as-user bash -c 'go test -timeout 10m ./... && tests/on-debian clients/neovim/tests/run && \
+		tests/on-debian clients/vscode/tests/get-tools && tests/on-debian clients/vscode/tests/run'
 
 attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
 	@tests/prerequisites
@@ -67,12 +68,11 @@ $(GOLANGCI):
 
 lint-lua: ## run the linter and the formatter of the Lua code
 	@tests/prerequisites
-	@if [ "$$(uname -s)" = Darwin ]; then tests/lack debian "luacheck and stylua are those that Debian and npm have on Linux"; \
-	else cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .; fi
+	@tests/on-debian sh -c 'cd clients/neovim && luacheck --quiet . && $$(tests/tools)/stylua --check .'
 
 lint-vscode: ## check the types of the VS Code extension, and run its linter
 	@tests/prerequisites
-	cd clients/vscode && node_modules/.bin/tsc --noEmit -p . && node_modules/.bin/eslint .
+	@tests/on-debian sh -c 'cd clients/vscode && node_modules/.bin/tsc --noEmit -p . && node_modules/.bin/eslint .'
 
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen
