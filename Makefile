@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-vscode test-user attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-neovim test-vscode test-user test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -42,6 +42,10 @@ test-user: ## run every test as an ordinary user (root only)
 	@tests/prerequisites
 	tests/as-user bash -c 'go test -timeout 10m ./... && tests/on-debian clients/neovim/tests/run && \
 		tests/on-debian clients/vscode/tests/get-tools && tests/on-debian clients/vscode/tests/run'
+
+test-kernels: ## boot Debian's kernels, hold the sidecar to its word on each, write docs/kernels.md (as root; downloads 200 MB once)
+	@tests/prerequisites kernels
+	go run ./tests/kernels -write docs/kernels.md
 
 attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
 	@tests/prerequisites

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// memory of a machine, in MiB. The initial root file system is unpacked into it.
+	memory = "1024"
+	// boots is how often a machine is started that dies before it has told of a suite: software emulation crashes a guest now and then.
+	boots = 3
+)
+
+// machine is a kernel to boot with what it needs.
+type machine struct {
+	kernel kernel
+	fetched
+	// initrd is the file system of every machine, without modules.
+	initrd string
+	// share of shares is what the first context carries out of the attacks; the next share is the next one's.
+	share, shares int
+	// patience bounds one boot with all suites: a kernel that hangs must not hold everything up.
+	patience time.Duration
+	// missing are the protections that are known not to be enforced; see expected.missing.
+	missing string
+	// logs is a directory for what it prints and tells.
+	logs string
+}
+
+// boot runs a machine to its end.
+func (m machine) boot(ctx context.Context) (outcome, error) {
+	o := outcome{kernel: m.kernel}
+	start := time.Now()
+	for o.boots = 1; ; o.boots++ {
+		complaints, runErr := m.emulate(ctx)
+		if ctx.Err() != nil {
+			return o, ctx.Err()
+		}
+		told, err := os.Open(m.log("results"))
+		if err != nil {
+			return o, fmt.Errorf("boot %s: %w: %s", m.kernel.name, runErr, complaints)
+		}
+		o.guest = guest{}
+		err = o.guest.read(told)
+		told.Close()
+		o.wall = time.Since(start)
+		if err != nil {
+			return o, fmt.Errorf("boot %s: read results: %w", m.kernel.name, err)
+		}
+		if o.guest.ended || o.boots == boots || len(o.guest.runs) > 0 {
+			return o, nil
+		}
+	}
+}
+
+func (m machine) log(kind string) string { return filepath.Join(m.logs, m.kernel.name+"."+kind) }
+
+// emulate always emulates the processor: hardware virtualisation, where a machine has it, is not everybody's to use.
+func (m machine) emulate(ctx context.Context) (complaints string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	defer cancel()
+	initrd, err := m.ownInitrd(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(initrd)
+	var suites []string
+	for _, s := range m.kernel.suites {
+		suites = append(suites, s.pkg)
+	}
+	cmdline := []string{
+		"console=ttyS0", "quiet", "panic=-1",
+		// What would only make it slower: nobody attacks this kernel's own memory.
+		"mitigations=off", "init_on_alloc=0", m.kernel.cmdline,
+		"sidecar.lacks=" + m.missing, "sidecar.suites=" + strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
+	}
+	command := exec.CommandContext(ctx, "qemu-system-x86_64",
+		"-accel", "tcg,thread=multi", "-cpu", "max", "-M", "pc", "-m", memory, "-smp", "1",
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+		"-serial", "file:"+m.log("console"), "-serial", "file:"+m.log("results"),
+		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "))
+	var out bytes.Buffer
+	command.Stderr = &out
+	err = command.Run()
+	return out.String(), err
+}
+
+// ownInitrd is the file system with this kernel's modules in it.
+func (m machine) ownInitrd(ctx context.Context) (path string, err error) {
+	dir, err := os.MkdirTemp("", "sidecar-modules-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // it becomes the root directory too
+		return "", err
+	}
+	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS(m.modules)); err != nil {
+		return "", err
+	}
+	common, err := os.Open(m.initrd)
+	if err != nil {
+		return "", err
+	}
+	defer common.Close()
+	path = m.log("cpio")
+	return path, toFile(path, func(w io.Writer) error {
+		if _, err := io.Copy(w, common); err != nil {
+			return err
+		}
+		return pack(ctx, dir, w)
+	})
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// enclose is enter for a container, of which the caller is the root.
+func enclose(args []string) error {
+	if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount("", readOrder().cgroups(), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return err
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	return syscall.Exec(args[2], args[2:], os.Environ())
+}
+
+// containerCapabilities are those that container engines leave to root.
+var containerCapabilities = []int{
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
+	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD, unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP,
+}
+
+// dropCapabilities keeps the others from what is executed next: root gets what is in the bounding set.
+func dropCapabilities() error {
+	for capability := 0; unix.Prctl(unix.PR_CAPBSET_READ, uintptr(capability), 0, 0, 0) == nil; capability++ {
+		if slices.Contains(containerCapabilities, capability) {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(capability), 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

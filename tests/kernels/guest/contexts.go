@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
+)
+
+// user is the ordinary user's id.
+const user = 1000
+
+// context is who runs the suites, and in which cgroup.
+type context struct {
+	order
+	name string
+	uid  int
+	// cgroup is the directory below the mount; delegated gives it to the user.
+	cgroup    string
+	delegated bool
+	// namespaces is how many namespaces of users the machine lets be made; 0 on systems that think them a danger.
+	namespaces int
+	// container is true where root is shut up as container engines do it: with few capabilities, a cgroup tree that is only to be read, and a
+	// filter that refuses to make namespaces.
+	container bool
+	// without are the features that tests cannot have in this context on any kernel.
+	without string
+}
+
+// The machine has no compiler, no init to speak to, and only some programs.
+const without = "go systemd sudo script ssh overlayfs network_interface vsock "
+
+func contexts() []context {
+	const many = 1000
+	return []context{
+		{name: "root", cgroup: "root", namespaces: many, without: without},
+		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, without: without + "root"},
+		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, without: without + "root"},
+		{name: "user-no-namespaces", uid: user, cgroup: "plain", without: without + "root user_namespaces"},
+		{name: "container", cgroup: "container", container: true, namespaces: many, without: without + "root user_namespaces"},
+	}
+}
+
+func (c context) run(tell func(result.Line)) {
+	if err := c.prepare(); err != nil {
+		tell(result.Line{Note: fmt.Sprintf("%s: %v", c.name, err)})
+	}
+	if doctor, err := c.doctor(); err != nil {
+		tell(result.Line{Note: fmt.Sprintf("%s: doctor: %v", c.name, err)})
+	} else {
+		tell(result.Line{Doctor: doctor})
+	}
+	for _, suite := range c.suites {
+		if c.runs(suite) {
+			tell(result.Line{Run: c.test(suite)})
+		}
+	}
+}
+
+func (c context) dir() string { return filepath.Join(c.cgroups(), c.cgroup) }
+
+func (c context) prepare() error {
+	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte(strconv.Itoa(c.namespaces)), 0); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.dir(), 0o755); err != nil {
+		return err
+	}
+	if !c.delegated {
+		return nil
+	}
+	// What is delegated is a subtree, in whose leaf the user starts: moving between two cgroups needs the right to their common ancestor.
+	for dir := c.dir(); dir != c.cgroups(); dir = filepath.Dir(dir) {
+		for _, file := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
+			if err := os.Chown(filepath.Join(dir, file), c.uid, c.uid); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c context) home() string {
+	if c.uid == 0 {
+		return "/root"
+	}
+	return "/home/user"
+}
+
+// command runs a program in the context. It is entered by this program's own second life, because a process must be in its cgroup before
+// it gives up root.
+func (c context) command(dir, program string, args ...string) *exec.Cmd {
+	enter := []string{"enter", filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid), program}
+	if c.container {
+		enter[0] = "enclose"
+		enter = slices.Insert(enter, 3, "/programs/tests/victim", "without-namespaces")
+	}
+	command := exec.Command("/init", append(enter, args...)...)
+	command.Dir = dir
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	command.Env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + c.home(), "TERM=linux", "LANG=C.UTF-8", "SHELL=/bin/bash",
+		"CI=true", "SIDECAR_LACKS=" + c.without + " " + c.lacks[c.name], "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
+	}
+	return command
+}
+
+// enter moves this process into a cgroup, becomes the user, and executes a program. It returns only an error.
+func enter(args []string) error {
+	procs, uid, program := args[0], args[1], args[2]
+	if err := os.WriteFile(procs, []byte("0"), 0); err != nil {
+		return err
+	}
+	id, err := strconv.Atoi(uid)
+	if err != nil {
+		return err
+	}
+	if id != 0 {
+		if err := errors.Join(unix.Setgroups(nil), unix.Setresgid(id, id, id), unix.Setresuid(id, id, id)); err != nil {
+			return err
+		}
+	}
+	return syscall.Exec(program, args[2:], os.Environ())
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// order is what the host wants of this machine. It stands on the kernel's command line, which is there before any file system is.
+type order struct {
+	suites []string
+	// lacks are, by context, the protections that are known not to be enforced here.
+	lacks map[string]string
+	// share of shares is what the first context carries out of the attacks.
+	share, shares int
+	// hybrid is cgroup v1 with v2 beside it.
+	hybrid bool
+}
+
+func readOrder() order {
+	o := order{lacks: map[string]string{}}
+	cmdline, _ := os.ReadFile("/proc/cmdline")
+	for field := range strings.FieldsSeq(string(cmdline)) {
+		key, value, _ := strings.Cut(field, "=")
+		switch key {
+		case "sidecar.suites":
+			o.suites = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+		case "sidecar.lacks":
+			for part := range strings.SplitSeq(value, ";") {
+				context, list, _ := strings.Cut(part, ":")
+				o.lacks[context] = strings.ReplaceAll(list, ",", " ")
+			}
+		case "sidecar.share":
+			if n, _ := fmt.Sscanf(value, "%d/%d", &o.share, &o.shares); n != 2 {
+				o.shares = 1
+			}
+		case "sidecar.cgroup":
+			o.hybrid = value == "hybrid"
+		}
+	}
+	return o
+}
+
+func (o order) cgroups() string {
+	if o.hybrid {
+		return "/sys/fs/cgroup/unified"
+	}
+	return "/sys/fs/cgroup"
+}

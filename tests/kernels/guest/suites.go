@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
+)
+
+const (
+	sidecar = "/programs/cmd/sandbox-sidecar"
+	// attacks is the suite that counts them.
+	attacks = "tests/attack"
+	// suiteTime is far above what a suite takes; the host's bound is that of the whole machine.
+	suiteTime = "20m"
+)
+
+// short says what of a suite runs where time is short, as it is where the attacks are dealt out.
+var short = map[string]struct {
+	contexts []string // nil: all
+	tests    string   // regular expression; empty: all
+	skip     string   // regular expression
+}{
+	attacks:    {tests: "^TestAttacks$"},
+	"platform": {contexts: []string{"root"}},
+	// What is pure says the same on every kernel, and takes minutes here.
+	"platform/linux": {contexts: []string{"root"}, skip: "^Test(Filter|Builder|Translate)_"},
+	// Fingerprints are how macOS is tracked; the hunt for them is long where programs start slowly.
+	"lifecycle": {contexts: []string{"root", "user-delegated"}, skip: "^Test(MarkedGroup|SessionFingerprint)"},
+	"spawn":     {contexts: []string{"user-delegated"}},
+	// It proves what doctor cannot: that the tracking of processes is degraded.
+	"tests/lifetime": {contexts: []string{"user-plain"}, tests: "^TestWhoEndsItsKeeperEscapes$"},
+}
+
+// runs reports whether a suite runs in the context. In a container the controls of many attacks do not work, and doctor is all.
+func (c context) runs(suite string) bool {
+	if c.container {
+		return false
+	}
+	only := short[suite].contexts
+	return c.shares == 1 || only == nil || slices.Contains(only, c.name)
+}
+
+// test runs a suite in the context.
+func (c context) test(suite string) *result.Run {
+	start := time.Now()
+	dir := filepath.Join("/suite", suite)
+	args := []string{"-test.v", "-test.timeout", suiteTime, "-test.parallel", "4"}
+	tally := filepath.Join("/tmp", "tally-"+c.name)
+	if suite == attacks {
+		// Everybody attacks as himself, once: the other users have contexts of their own, and so have machines without namespaces.
+		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share), "-shares", strconv.Itoa(c.shares))
+	}
+	if c.shares > 1 {
+		args = append(args, "-test.run", short[suite].tests, "-test.skip", short[suite].skip)
+	}
+	command := c.command(dir, filepath.Join(dir, "suite.test"), args...)
+	var printed bytes.Buffer
+	command.Stdout = io.MultiWriter(&printed, os.Stdout) // the console, where it is seen when the machine never comes to its end
+	command.Stderr = command.Stdout
+	fmt.Fprintf(os.Stdout, "\n== %s %s\n", c.name, suite)
+	_ = command.Run() // the status says all
+	output := printed.Bytes()
+	run := &result.Run{Context: c.name, Suite: suite, Exit: command.ProcessState.ExitCode()}
+	for line := range bytes.Lines(output) {
+		text := strings.TrimSpace(string(line))
+		verdict, rest, _ := strings.Cut(strings.TrimPrefix(text, "--- "), ": ")
+		name, _, _ := strings.Cut(rest, " (")
+		switch {
+		case !strings.HasPrefix(text, "--- "):
+		case verdict == "PASS":
+			run.Passed++
+		case verdict == "FAIL":
+			run.Failed = append(run.Failed, name)
+		case verdict == "SKIP":
+			run.Skipped = append(run.Skipped, name)
+		}
+	}
+	if suite == attacks {
+		run.Tally = map[string]int{}
+		counts, err := os.ReadFile(tally)
+		if err == nil {
+			err = json.Unmarshal(counts, &run.Tally)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a sandbox there is none
+			run.Failed = append(run.Failed, fmt.Sprintf("read the tally: %v", err))
+		}
+	}
+	run.Seconds = time.Since(start).Seconds()
+	return run
+}
+
+// doctor asks the sidecar what it can enforce here, and lets it try.
+func (c context) doctor() (*result.Doctor, error) {
+	start := time.Now()
+	command := c.command(c.home(), sidecar, "doctor", "--json")
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	output, err := command.Output() // the exit status only sums up
+	doctor := &result.Doctor{Context: c.name}
+	if jsonErr := json.Unmarshal(output, doctor); jsonErr != nil {
+		return nil, fmt.Errorf("%w: %s", errors.Join(err, jsonErr), complaints.String())
+	}
+	doctor.Seconds = time.Since(start).Seconds()
+	return doctor, nil
+}

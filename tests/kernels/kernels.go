@@ -1,0 +1,60 @@
+package main
+
+import "slices"
+
+// kernel is one machine to boot.
+type kernel struct {
+	// name is how the tables call it.
+	name string
+	// archive and suite are where Debian keeps its package: archive is the part after the mirror's name.
+	archive, suite string
+	// pattern matches the names of its packages, of which the newest is taken.
+	pattern string
+	// cmdline is added to the kernel's command line.
+	cmdline string
+	// suites run here beside those that run everywhere.
+	suites []suite
+	// why says what this kernel is here for.
+	why string
+}
+
+// What Debian calls the same kernel at different times differs in more than the last number, so that the patterns only fix the first two.
+const (
+	linux510 = `linux-image-5\.10\..*-cloud-amd64`
+	linux61  = `linux-image-6\.1\..*-cloud-amd64`
+	linux612 = `linux-image-6\.12\..*-cloud-amd64`
+	linux7   = `linux-image-7\..*-cloud-amd64`
+)
+
+// kernels are the machines. Debian keeps more versions than these; each of these differs from the others in something that the code asks
+// for. There is no package with Landlock's ABI 1, 3, 4 or 5 (Linux 5.13 to 6.11 without 6.1): package linux emulates those by their rulesets.
+var kernels = []kernel{
+	{
+		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
+		suites: groups, why: "no Landlock, no cgroup.kill",
+	},
+	{
+		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
+		suites: confining, why: "the oldest Landlock that Debian has, of ABI 2",
+	},
+	{
+		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
+		why: "signals are Landlock's",
+	},
+	{
+		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
+		suites: slices.Concat(confining, sessions), why: "Unix sockets are Landlock's",
+	},
+	{
+		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
+		cmdline: "lsm=yama,apparmor", why: "Landlock built in and switched off",
+	},
+	{
+		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
+		cmdline: "cgroup_disable=memory,pids,cpu,io", why: "cgroups without any controller that limits",
+	},
+	{
+		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
+		cmdline: "sidecar.cgroup=hybrid", suites: groups, why: "cgroup v2 beside v1, in another place",
+	},
+}

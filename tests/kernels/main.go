@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	cache, only, suites, document, expected string
+	jobs, shares                            int
+	patience                                time.Duration
+	update                                  bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.cache, "cache", "bin/kernels", "directory for what is downloaded, and for logs")
+	flag.StringVar(&o.only, "run", "", "boot only the kernels whose name matches this regular expression")
+	flag.StringVar(&o.suites, "suites", "", "run only the suites whose package matches this regular expression, beside doctor")
+	flag.StringVar(&o.document, "write", "", "write the table of protections to this file, where every kernel ran")
+	flag.StringVar(&o.expected, "expected", "tests/kernels/expected.txt", "file with the statuses that are expected")
+	flag.IntVar(&o.jobs, "jobs", 2, "machines at a time")
+	flag.DurationVar(&o.patience, "patience", 10*time.Minute, "the longest that a machine may take")
+	flag.IntVar(&o.shares, "shares", 16, "deal the attacks out to so many contexts, because emulation is slow; 1: all of them in each")
+	flag.BoolVar(&o.update, "update", false, "take what is found for what is expected")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "kernels:", err)
+		os.Exit(1)
+	}
+}
+
+// enough is how many kernels must have run for the whole to say anything.
+const enough = 3
+
+func run(ctx context.Context, o options) error {
+	start := time.Now()
+	pattern, err := regexp.Compile(o.only)
+	if err != nil {
+		return fmt.Errorf("read -run: %w", err)
+	}
+	suitePattern, err := regexp.Compile(o.suites)
+	if err != nil {
+		return fmt.Errorf("read -suites: %w", err)
+	}
+	var chosen []kernel
+	for _, k := range kernels {
+		if pattern.MatchString(k.name) {
+			k.suites = slices.DeleteFunc(slices.Concat(everywhere, k.suites), func(s suite) bool { return !suitePattern.MatchString(s.pkg) })
+			chosen = append(chosen, k)
+		}
+	}
+	known, err := readExpected(o.expected)
+	if err != nil {
+		return err
+	}
+	cache, err := filepath.Abs(o.cache)
+	if err != nil {
+		return err
+	}
+	logs := filepath.Join(cache, "logs")
+	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
+		return err
+	}
+	fetch, err := newFetcher(ctx, cache)
+	if err != nil {
+		return err
+	}
+	initrd := filepath.Join(cache, "initrd.cpio")
+	if err := makeInitrd(ctx, initrd, chosen); err != nil {
+		return err
+	}
+	outcomes, err := bootAll(ctx, fetch, machine{initrd: initrd, logs: logs, shares: o.shares, patience: o.patience}, chosen, known, o.jobs)
+	if err != nil {
+		return err
+	}
+	if o.update {
+		for _, outcome := range outcomes {
+			maps.Copy(known, outcome.found())
+		}
+		if err := toFile(o.expected, known.write); err != nil {
+			return err
+		}
+	}
+	if o.document != "" && o.only == "" {
+		if err := toFile(o.document, func(w io.Writer) error { return document(w, outcomes) }); err != nil {
+			return err
+		}
+	}
+	slowest(os.Stdout, outcomes)
+	skipped(os.Stdout, outcomes)
+	summary(os.Stdout, outcomes)
+	size := int64(0)
+	if info, err := os.Stat(initrd); err == nil {
+		size = info.Size()
+	}
+	total(os.Stdout, time.Since(start), fetch.bytes, size)
+	return judge(os.Stdout, outcomes, known, logs, o.only == "")
+}
+
+func makeInitrd(ctx context.Context, path string, chosen []kernel) error {
+	root, err := os.MkdirTemp("", "sidecar-guest-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	if err := os.Chmod(root, 0o755); err != nil { // it becomes the guest's root directory
+		return err
+	}
+	var suites []suite
+	for _, k := range chosen {
+		for _, s := range k.suites {
+			if !slices.ContainsFunc(suites, func(other suite) bool { return other.pkg == s.pkg }) {
+				suites = append(suites, s)
+			}
+		}
+	}
+	if err := buildTree(ctx, root, suites); err != nil {
+		return err
+	}
+	return toFile(path, func(w io.Writer) error { return pack(ctx, root, w) })
+}
+
+// bootAll fetches one kernel after another, because those of a suite share an index, and boots so many at a time.
+func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome, error) {
+	outcomes, failures := make([]outcome, len(chosen)), make([]error, len(chosen))
+	slots := make(chan struct{}, jobs)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i, k := range chosen {
+		got, err := fetch.fetch(ctx, k)
+		if errors.Is(err, errUnavailable) {
+			outcomes[i] = outcome{kernel: k, missing: err.Error()}
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		m := like
+		m.kernel, m.fetched, m.missing, m.share = k, got, known.missing(k.name), i
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			outcomes[i], failures[i] = m.boot(ctx)
+			outcomes[i].version = got.version
+			fmt.Fprintf(os.Stderr, "%s: %.0f s\n", k.name, outcomes[i].wall.Seconds())
+		})
+	}
+	all.Wait()
+	return outcomes, errors.Join(failures...)
+}
+
+func toFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+// judge prints every failure, and returns an error where there are any, or where too few kernels ran.
+func judge(w io.Writer, outcomes []outcome, known expected, logs string, whole bool) error {
+	ran, failed := 0, 0
+	for _, o := range outcomes {
+		if o.missing == "" {
+			ran++
+		}
+		for _, failure := range slices.Concat(o.failures(), known.differ(o)) {
+			failed++
+			fmt.Fprintln(w, "FAIL", failure)
+		}
+	}
+	switch {
+	case failed > 0:
+		return fmt.Errorf("%d failures; what the machines printed is in %s", failed, logs)
+	case whole && ran < enough:
+		return fmt.Errorf("only %d kernels ran, and %d must", ran, enough)
+	}
+	return nil
+}

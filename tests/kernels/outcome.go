@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
+)
+
+// outcome is what came of one kernel.
+type outcome struct {
+	kernel  kernel
+	version string
+	// missing says why the kernel was not booted; empty where it was.
+	missing string
+	boots   int // attempts
+	wall    time.Duration
+	guest   guest
+}
+
+// guest is what the guest wrote.
+type guest struct {
+	begin    *result.Begin
+	runs     []result.Run
+	contexts []string // in their order
+	doctor   map[string]result.Doctor
+	notes    []string
+	ended    bool
+}
+
+// maxLine bounds what a guest may tell at once; it is far above the output of a suite.
+const maxLine = 4 << 20
+
+// read takes the guest's lines; what is no JSON is noise of the kernel's own.
+func (g *guest) read(r io.Reader) error {
+	g.doctor = map[string]result.Doctor{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var line result.Line
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		switch {
+		case line.Begin != nil:
+			g.begin = line.Begin
+		case line.Run != nil:
+			g.runs = append(g.runs, *line.Run)
+		case line.Doctor != nil:
+			g.doctor[line.Doctor.Context] = *line.Doctor
+			g.contexts = append(g.contexts, line.Doctor.Context)
+		case line.Note != "":
+			g.notes = append(g.notes, line.Note)
+		case line.End:
+			g.ended = true
+		}
+	}
+	return lines.Err()
+}
+
+// failures lists what must not be: tests that failed, claims that are not proved, suites and kernels that did not come to their end.
+func (o outcome) failures() (all []string) {
+	if o.missing != "" {
+		return nil
+	}
+	fail := func(format string, args ...any) { all = append(all, o.kernel.name+": "+fmt.Sprintf(format, args...)) }
+	if !o.guest.ended {
+		fail("the machine did not come to its end in %d boots", o.boots)
+	}
+	for _, note := range o.guest.notes {
+		fail("%s", note)
+	}
+	for _, context := range o.guest.contexts {
+		for _, p := range o.guest.doctor[context].Protections {
+			if p.Name == "process_tracking" && p.Status != enforced && o.escaped() {
+				continue
+			}
+			if why := unproved(p); why != "" {
+				fail("%s: %s is %s: %s", context, p.Name, p.Status, why)
+			}
+		}
+	}
+	for _, run := range o.guest.runs {
+		for _, test := range run.Failed {
+			fail("%s: %s: %s", run.Context, run.Suite, test)
+		}
+		if run.Exit != 0 && len(run.Failed) == 0 {
+			fail("%s: %s: exit status %d", run.Context, run.Suite, run.Exit)
+		}
+		if run.Exit == 0 && run.Passed == 0 {
+			fail("%s: %s: no test has passed", run.Context, run.Suite)
+		}
+	}
+	return all
+}
+
+// escaped reports whether a process was seen to escape its session where no cgroup can be made: doctor's own attacks are too tame.
+func (o outcome) escaped() bool {
+	return slices.ContainsFunc(o.guest.runs, func(run result.Run) bool {
+		return run.Suite == "tests/lifetime" && run.Exit == 0 && run.Passed > 0
+	})
+}
+
+// unproved says why a status is not proved; "" where it is. Enforced is proved by attacks that work without a sandbox and not in a session,
+// and anything less by one that works in a session.
+func unproved(p result.Protection) string {
+	counts := map[string]int{}
+	better := false
+	for _, attack := range p.Attacks {
+		counts[attack.Verdict]++
+		better = better || attack.Status == enforced && p.Status != enforced
+	}
+	switch {
+	case p.Name == "denials":
+		return "" // what is told cannot be attacked; package attack compares what is told with what is claimed
+	case counts["broken"] > 0:
+		return "an attack works"
+	case p.Status == enforced && counts["held"] == 0:
+		return "no attack was held"
+	case p.Status == enforced || better && counts["held"] > 0: // the machine's status is that of its weakest session
+		return ""
+	case counts["open"] == 0:
+		return "no attack has shown that something is open"
+	}
+	return ""
+}
+
+const enforced = "enforced"

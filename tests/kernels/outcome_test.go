@@ -1,0 +1,120 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
+)
+
+func protection(status string, verdicts ...string) result.Protection {
+	p := result.Protection{Name: "signals", Status: status}
+	for _, verdict := range verdicts {
+		p.Attacks = append(p.Attacks, result.Attack{Attack: "try", Status: status, Verdict: verdict})
+	}
+	return p
+}
+
+func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
+	t.Parallel()
+	stronger := protection("degraded", "held")
+	stronger.Attacks[0].Status = enforced
+	for _, test := range []struct {
+		name   string
+		p      result.Protection
+		proved bool
+	}{
+		{"enforced, and the attack fails", protection(enforced, "held"), true},
+		{"enforced, and an attack works", protection(enforced, "held", "broken"), false},
+		{"enforced, and nothing could be tried", protection(enforced, "untried"), false},
+		{"enforced without attacks", protection(enforced), false},
+		{"degraded, and something is open", protection("degraded", "held", "open"), true},
+		{"degraded, and nothing is open", protection("degraded", "held"), false},
+		{"degraded, and the session had more", stronger, true},
+		{"absent, and the attack works", protection("absent", "open"), true},
+		{"absent without attacks", protection("absent"), false},
+	} {
+		if got := unproved(test.p); (got == "") != test.proved {
+			t.Errorf("%s: %q", test.name, got)
+		}
+	}
+}
+
+// lines is what a guest tells; between them stands what kernels print.
+const lines = `{"begin":{"release":"6.1.0","abi":2}}
+[    2.1] noise of the kernel's own
+{"doctor":{"context":"root","protections":[{"name":"signals","status":"absent","attacks":[{"verdict":"open"}]}]}}
+{"run":{"context":"root","suite":"tests/attack","exit":1,"passed":3,"failed":["TestX"],"tally":{"stopped":2,"open, said":1,"HOLE":1}}}
+{"run":{"context":"root","suite":"spawn","exit":2,"passed":1}}
+{"run":{"context":"root","suite":"platform","exit":0}}
+{"note":"mount /x: no such device"}
+`
+
+func TestGuest_IsReadAndJudged(t *testing.T) {
+	t.Parallel()
+	o := outcome{kernel: kernel{name: "6.1"}, boots: 1}
+	if err := o.guest.read(strings.NewReader(lines)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"6.1: the machine did not come to its end in 1 boots", "6.1: mount /x: no such device", "6.1: root: tests/attack: TestX",
+		"6.1: root: spawn: exit status 2", "6.1: root: platform: no test has passed",
+	}
+	if got := o.failures(); !slices.Equal(got, want) {
+		t.Errorf("failures %q, want %q", got, want)
+	}
+	if got := o.row("root"); got.stopped != 2 || got.expected != 3 || got.open != 2 || got.absent != 1 || got.failed != 1 {
+		t.Errorf("row %+v", got)
+	}
+	if err := o.guest.read(strings.NewReader(lines + `{"end":true}` + "\n")); err != nil || !o.guest.ended {
+		t.Errorf("the end is not seen: %v", err)
+	}
+}
+
+func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	known := expected{
+		{"6.1", "root"}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"}, {"7", "root"}: {"signals=absent"},
+	}
+	o := outcome{kernel: kernel{name: "6.1"}}
+	o.guest.doctor = map[string]result.Doctor{
+		"root": {Protections: []result.Protection{{Name: "signals", Status: "absent"}}},
+		"user": {Protections: []result.Protection{{Name: "execute", Status: "absent"}, {Name: "syscalls", Status: enforced}}},
+	}
+	want := []string{"6.1: user: execute=absent, expected execute=enforced", "6.1: user: syscalls=enforced is not among what is expected"}
+	if got := known.differ(o); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := known.missing("6.1"); got != "root:signals;user:signals,network" {
+		t.Errorf("the guest is told that it misses %q", got)
+	}
+}
+
+func TestNewestFirst_ComparesNumbers(t *testing.T) {
+	t.Parallel()
+	names := []string{"linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64", "linux-image-6.10.2-cloud-amd64"}
+	newestFirst(names)
+	if want := []string{"linux-image-6.10.2-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64", "linux-image-6.1.0-9-cloud-amd64"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+// Every kernel of the table has expectations, and nothing is expected of others: a run of one that is left out would pass by nothing.
+func TestExpected_IsAboutTheKernelsThatThereAre(t *testing.T) {
+	t.Parallel()
+	known, err := readExpected("expected.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range known {
+		if !slices.ContainsFunc(kernels, func(k kernel) bool { return k.name == at.kernel }) {
+			t.Errorf("expected of %s, which is not booted", at.kernel)
+		}
+	}
+	for _, k := range kernels {
+		if _, ok := known[place{k.name, "root"}]; !ok {
+			t.Errorf("nothing is expected of %s", k.name)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// tree is the guest's root file system as it is being put together.
+type tree struct{ dir string }
+
+// etc are files that programs expect.
+var etc = map[string]string{
+	"etc/passwd": "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+	"etc/group":  "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
+	"etc/hosts":  "127.0.0.1 localhost\n::1 localhost\n",
+}
+
+// buildTree makes it: the first process, the sidecar, the suites, the programs.
+func buildTree(ctx context.Context, dir string, suites []suite) error {
+	t := tree{dir}
+	for _, sub := range []string{
+		"proc", "sys", "dev", "tmp", "etc", "root", "home/user", "mnt", "run", "srv", "boot", "suite", "programs", "modules", "var/lib", "var/tmp", "usr/bin",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, content := range etc {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := t.linkTopLevel(); err != nil {
+		return err
+	}
+	if err := t.compile(ctx, "init", "build", "tests/kernels/guest"); err != nil {
+		return err
+	}
+	for _, pkg := range commands {
+		if err := t.compile(ctx, path.Join("programs", pkg), "build", pkg); err != nil {
+			return err
+		}
+	}
+	for _, s := range suites {
+		place := path.Join("suite", s.pkg)
+		if err := t.compile(ctx, path.Join(place, "suite.test"), "test -c", s.pkg); err != nil {
+			return err
+		}
+		for _, data := range s.data {
+			if err := os.CopyFS(filepath.Join(dir, place, data), os.DirFS(filepath.Join(s.pkg, data))); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range programs {
+		if err := t.program(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := t.python(ctx); err != nil {
+		return err
+	}
+	if err := t.copyDir("/usr/share/git-core/templates"); err != nil {
+		return err
+	}
+	// tmux does not start without a terminal's description and a UTF-8 locale.
+	return errors.Join(t.copyDir("/usr/lib/locale/C.utf8"), t.copyDir("/usr/lib/terminfo"), t.copyDir("/lib/terminfo"))
+}
+
+// linkTopLevel makes /bin and the like links where they are on this machine, so that what is copied has the same paths.
+func (t tree) linkTopLevel() error {
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		to, err := os.Readlink("/" + name)
+		if err != nil {
+			if err := os.MkdirAll(filepath.Join(t.dir, name), 0o755); err != nil {
+				return err
+			}
+			continue
+		}
+		to = strings.TrimPrefix(to, "/")
+		if err := errors.Join(os.MkdirAll(filepath.Join(t.dir, to), 0o755), os.Symlink(to, filepath.Join(t.dir, name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile runs the go command, static and without debugging information: the guest holds it all in memory.
+func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
+	target := filepath.Join(t.dir, to)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w", "-o", target, "./"+pkg)...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// program copies one of this machine's, and its libraries.
+func (t tree) program(ctx context.Context, name string) error {
+	// Not what a user's own PATH leads to: tests do not look there.
+	for _, dir := range []string{"/usr/bin", "/usr/sbin"} {
+		file := filepath.Join(dir, name)
+		if err := t.copyFile(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		return t.libraries(ctx, file)
+	}
+	return fmt.Errorf("find a program for the guest: %s: neither in /usr/bin nor in /usr/sbin", name)
+}
+
+// libraries copies what a program or a library is linked with.
+func (t tree) libraries(ctx context.Context, file string) error {
+	out, err := exec.CommandContext(ctx, "ldd", file).Output()
+	var static *exec.ExitError
+	if errors.As(err, &static) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for field := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(field, "/") {
+			if err := t.copyFile(field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pythonUses is what the attacks' scripts import; the interpreter says which files that takes.
+const pythonUses = `
+import os, socket, sys, threading
+"x".encode("idna")
+for module in list(sys.modules.values()):
+	for file in getattr(module, "__file__", None), getattr(module, "__cached__", None):
+		if file and os.path.exists(file):
+			print(file)
+`
+
+func (t tree) python(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "/usr/bin/python3", "-c", pythonUses).Output()
+	if err != nil {
+		return fmt.Errorf("ask python for its files: %w", withStderr(err))
+	}
+	for line := range bytes.Lines(out) {
+		file := string(bytes.TrimSpace(line))
+		if err := t.copyFile(file); err != nil {
+			return err
+		}
+		if strings.HasSuffix(file, ".so") {
+			if err := t.libraries(ctx, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t tree) copyDir(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == dir {
+			return nil
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		return t.copyFile(path)
+	})
+}
+
+// copyFile copies what a path leads to, and gives it the path's last name.
+func (t tree) copyFile(path string) error {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(t.dir, dir, filepath.Base(path))
+	if _, err := os.Lstat(target); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(target, data, 0o755)
+}
+
+// pack writes a directory as a file system for a kernel to start with. Several of them, one behind the other, are one.
+func pack(ctx context.Context, dir string, to io.Writer) error {
+	var names strings.Builder
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(dir, path)
+		names.WriteString(rel + "\n")
+		return errors.Join(err, relErr)
+	})
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "cpio", "--create", "--format=newc", "--quiet", "--owner=0:0")
+	command.Dir, command.Stdin, command.Stdout, command.Stderr = dir, strings.NewReader(names.String()), to, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("pack the guest's files: %w", err)
+	}
+	return nil
+}
