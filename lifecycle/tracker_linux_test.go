@@ -3,9 +3,10 @@ package lifecycle
 import (
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
@@ -67,9 +68,10 @@ func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 		if !exist(j.path) {
 			t.Error("a locked journal was swept")
 		}
-		// A child that another test has just forked shares the lock, too, until it execs. The fork lock is free when there is none.
-		syscall.ForkLock.RLock()
-		defer syscall.ForkLock.RUnlock()
+		// A child that another test has just forked shares the lock, too, until it execs; to close the file would not be enough.
+		if err := unix.Flock(int(j.file.Fd()), unix.LOCK_UN); err != nil {
+			t.Error(err)
+		}
 		j.file.Close()
 		<-ended
 	})
