@@ -24,7 +24,7 @@ type Tracking struct {
 	Detail string
 	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
 	Fix string
-	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
+	// Enclosable is true where the guarantee can be had by Enclosed.Enclose, and still is to be had, or was.
 	Enclosable bool
 }
 
@@ -56,7 +56,7 @@ type Group interface {
 // Enclosed is a group whose processes can be told from all others by the kernel, and killed at one blow.
 type Enclosed interface {
 	Group
-	// Enclose has the leader and all that it starts enclosed. It is called before Start, and only where the tracking says that it can be.
+	// Enclose has the leader and all that it starts enclosed, where the tracking says that it can be. After Start it does nothing.
 	// They gain no privileges from then on, and cannot signal anybody outside, so it is for sessions that could not do that anyway.
 	Enclose()
 }

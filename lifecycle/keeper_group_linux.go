@@ -80,7 +80,9 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 func (g *keeperGroup) Enclose() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.encloses = true
+	if g.conn == nil {
+		g.encloses = true
+	}
 }
 
 // startKeeper starts the keeper, which waits for its order. The lock is held.
@@ -290,4 +292,10 @@ func (g *keeperGroup) dismiss() error {
 	return nil
 }
 
-func (g *keeperGroup) Tracking() Tracking { return g.tracking }
+func (g *keeperGroup) Tracking() Tracking {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tracking := g.tracking
+	tracking.Enclosable = tracking.Enclosable && (g.conn == nil || g.encloses)
+	return tracking
+}

@@ -18,7 +18,10 @@ type Confinement struct {
 	OwnTerminal bool
 	// Attach, where it is not nil, changes the attributes that the stage is started with.
 	Attach func(*syscall.SysProcAttr)
-	// Watch, where it is not nil, watches the protected paths from before the stage is started. It is told of alarms from another
+	// Likeness, where it is not empty, names what Attach does: OwnTerminal is true then, and a stage that was started with no terminal for one
+	// confinement can be given the order of another of the same likeness.
+	Likeness string
+	// Watch, where it is not nil, watches the protected paths from before anything of the session runs. It is told of alarms from another
 	// goroutine, one at a time.
 	Watch func(func(Alarm)) (Watching, error)
 	// Supervise, where it is not nil, takes over what the stage hands over for that, before anything of the session runs.

@@ -37,8 +37,13 @@ type Target struct {
 	// Attr are the attributes of the stage's process; Confinement may add to them.
 	Attr *syscall.SysProcAttr
 	// Start starts the stage in its group.
-	Start func(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error)
+	Start Start
+	// Settled, where it is not nil, is called before a stage that has handed something over is let go on. One that asks for a terminal does.
+	Settled func()
 }
+
+// Start starts a process, as lifecycle.Group's does.
+type Start func(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error)
 
 // Launched is a target that was executed.
 type Launched struct {
@@ -57,36 +62,11 @@ type Launched struct {
 // the stage could not carry the order out, anything else where there was no stage to speak of. Where ctx ends just when the target was
 // executed, the target may have started others; they are in the group of Target.Start.
 func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
-	ours, theirs, err := socketpair()
+	standby, err := startStage(backend, target)
 	if err != nil {
-		return Launched{}, fmt.Errorf("make handshake socket: %w", err)
-	}
-	defer ours.Close()
-	defer ours.drop()
-	if target.Confinement.Attach != nil {
-		target.Confinement.Attach(target.Attr)
-	}
-	path, argv := backend.Stage()
-	process, err := target.Start(path, argv, &os.ProcAttr{
-		Files: []*os.File{target.Streams[0], target.Streams[1], target.Streams[2], theirs},
-		Env:   stageEnv,
-		Sys:   target.Attr,
-	})
-	theirs.Close() // or the end of the stream would never be seen
-	if err != nil {
-		return Launched{}, fmt.Errorf("start stage: %w", err)
-	}
-	launched := Launched{Process: process}
-	if err := launched.shakeHands(ctx, ours, target); err != nil {
-		_ = process.Signal(unix.SIGKILL)
-		status, waitErr := process.Wait(false)
-		launched.drop()
-		if errors.Is(err, errStageDied) && waitErr == nil {
-			err = fmt.Errorf("%w: %s", err, describe(status))
-		}
 		return Launched{}, err
 	}
-	return launched, nil
+	return standby.Launch(ctx, target)
 }
 
 // drop gives back what came with a stage that executed nothing.
@@ -102,7 +82,8 @@ func (l *Launched) drop() {
 	}
 }
 
-var errStageDied = errors.New("stage ended before it executed anything")
+// ErrStageDied means that a stage has ended before it executed anything.
+var ErrStageDied = errors.New("stage ended before it executed anything")
 
 func describe(status syscall.WaitStatus) string {
 	if status.Signaled() {
@@ -196,6 +177,9 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 			return fmt.Errorf("supervise session: %w", err)
 		}
 	}
+	if target.Settled != nil {
+		target.Settled()
+	}
 	if _, err := conn.Write([]byte{goAhead}); err != nil {
 		return handshakeError(err)
 	}
@@ -205,7 +189,7 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 func handshakeError(err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		return errStageDied
+		return ErrStageDied
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("wait for stage: %w", err)
 	}

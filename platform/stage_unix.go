@@ -36,8 +36,9 @@ type HandedFile struct {
 }
 
 // RunStage is the stage's whole life: it takes its order from StageFD, confines itself and execs. It returns only where nothing
-// was executed, with the exit status. It must be called on the main goroutine before anything else was started.
-func RunStage(confine ConfineSelf) int {
+// was executed, with the exit status. It must be called on the main goroutine before anything else was started. Where rehearsal is not nil,
+// it is called while there is no order yet, to prepare what confine needs time for; it must change nothing.
+func RunStage(confine ConfineSelf, rehearsal func()) int {
 	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2) carries over those of the thread that calls it.
 	runtime.LockOSThread()
 	if err := closeOnExec(StageFD); err != nil {
@@ -46,6 +47,12 @@ func RunStage(confine ConfineSelf) int {
 	handshake := os.NewFile(StageFD, "handshake")
 	// A file that is garbage is closed, and the end of the stream would tell the sidecar that the target was executed.
 	defer runtime.KeepAlive(handshake)
+	if nothingYet(StageFD) {
+		rehearse()
+		if rehearsal != nil {
+			rehearsal()
+		}
+	}
 	var order Order
 	if err := json.NewDecoder(handshake).Decode(&order); err != nil {
 		return 1 // the sidecar is gone
@@ -55,6 +62,22 @@ func RunStage(confine ConfineSelf) int {
 		return 1
 	}
 	return 0
+}
+
+// nothingYet reports whether nobody has written anything, so that there is time.
+func nothingYet(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n == 0 && err == nil
+}
+
+// rehearse reads and writes messages like those to come, which makes encoding/json's tables of their types, and brings the code into memory,
+// before there is an order that somebody waits for.
+func rehearse() {
+	var order Order
+	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
+	_, _ = json.Marshal(Report{
+		Enforcement: &Enforcement{Protections: map[string]Protection{"": {}}, Missing: []Missing{{}}}, Handed: []Handed{HandedTerminal}, Failure: &Failure{},
+	})
 }
 
 // carryOut returns nil only for a probe; an executed order does not return.

@@ -95,7 +95,9 @@ func (s *Server) awaitEditor(gone <-chan struct{}) {
 func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty, error) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
 	defer cancel()
-	return protocol.Empty{}, s.sessions.closeAll(ctx, (*entry).defaultGrace)
+	err := s.sessions.closeAll(ctx, (*entry).defaultGrace)
+	s.options.Spawner.Close()
+	return protocol.Empty{}, err
 }
 
 func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {

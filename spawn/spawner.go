@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +27,17 @@ type Spawner struct {
 	Tracker Tracker
 	// Logger takes what went wrong after a session's end; nil discards it.
 	Logger *slog.Logger
+	// Ahead lets a stage be started before it is needed, for a session like the last one. Close must be called then.
+	Ahead bool
+
+	ahead ahead
+}
+
+func (s *Spawner) log() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
 }
 
 // Outcome says what a session really got.
@@ -188,21 +200,27 @@ func (r *running) abandon() {
 	r.release(err)
 }
 
-// start is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here.
-func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (_ *running, err error) {
-	group, err := s.Tracker.NewGroup(request.ID)
-	if err != nil {
+// startIn is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here. With
+// a stage that was started ahead, which it uses up, the error wraps errUnlike where that one is not to be had.
+func (s *Spawner) startIn(
+	ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error), prepared *ready,
+) (_ *running, err error) {
+	run := &running{tracker: s.Tracker, log: s.log()}
+	if prepared != nil {
+		run.group = prepared.group
+	} else if run.group, err = s.Tracker.NewGroup(request.ID); err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
 	}
-	run := &running{group: group, tracker: s.Tracker, log: s.Logger}
-	if run.log == nil {
-		run.log = slog.New(slog.DiscardHandler)
-	}
+	group := run.group
 	run.outcome.Tracking = group.Tracking()
 	defer func() {
-		if err != nil {
-			run.abandon()
+		if err == nil {
+			return
 		}
+		if prepared != nil {
+			prepared.stage.Drop()
+		}
+		run.abandon()
 	}()
 	target := platform.Target{
 		Order: platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir},
@@ -215,12 +233,8 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 			return nil, err
 		}
 	}
-	if request.Policy.Restricted {
-		var watchErr error
-		if run.vigil, watchErr = newVigil(&request.Policy, target.Confinement.Watch); watchErr != nil {
-			// The editor's own watches may have used up what the user may have (fs.inotify.max_user_watches).
-			unwatched = []string{fmt.Sprintf("protected paths are looked at only in the end: %v", watchErr)}
-		}
+	if prepared != nil && prepared.likeness != target.Confinement.Likeness {
+		return nil, errUnlike
 	}
 	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
 	release, err := streams(&target)
@@ -228,10 +242,26 @@ func (s *Spawner) start(ctx context.Context, request Request, streams func(*plat
 		return nil, err
 	}
 	defer release()
-	launched, err := platform.Launch(ctx, s.Backend, target)
+	// The stage confines itself meanwhile.
+	var watching sync.WaitGroup
+	if request.Policy.Restricted {
+		watching.Go(func() {
+			var watchErr error
+			if run.vigil, watchErr = newVigil(&request.Policy, target.Confinement.Watch); watchErr != nil {
+				// The editor's own watches may have used up what the user may have (fs.inotify.max_user_watches).
+				unwatched = []string{fmt.Sprintf("protected paths are looked at only in the end: %v", watchErr)}
+			}
+		})
+	}
+	if target.Settled = watching.Wait; target.Order.Terminal == nil {
+		watching.Wait() // a stage that hands over nothing does not wait
+	}
+	launched, err := s.launch(ctx, target, prepared)
+	watching.Wait()
 	if err != nil {
 		return nil, launchError(request, err)
 	}
+	s.ahead.want(s, target.Confinement)
 	run.process, run.startedAt = launched.Process, time.Now()
 	run.terminal, run.kept, run.watched = launched.Terminal, launched.Kept, launched.Supervision
 	run.outcome.Confined = request.Policy.Restricted && target.Confinement.Orders != nil
@@ -250,6 +280,18 @@ func (r *running) held() lifecycle.Tracking {
 		return tracking.WithEnclosure()
 	}
 	return tracking
+}
+
+// launch executes a target in the stage that was started ahead, or in one of its own.
+func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *ready) (platform.Launched, error) {
+	if prepared == nil {
+		return platform.Launch(ctx, s.Backend, target)
+	}
+	launched, err := prepared.stage.Launch(ctx, target)
+	if errors.Is(err, platform.ErrStageDied) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", errUnlike, err) // somebody has killed it while it waited
+	}
+	return launched, err
 }
 
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
@@ -289,10 +331,17 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		run.outcome.Unconfinable = err
 		return runtimeDir, nil
 	}
-	if group, ok := run.group.(lifecycle.Enclosed); ok && p.Restricted && run.outcome.Tracking.Enclosable {
-		group.Enclose()
+	if p.Restricted {
+		enclose(run.group)
 	}
 	return runtimeDir, nil
+}
+
+// enclose makes a group whose leader is to be confined one that can be killed at one blow.
+func enclose(group lifecycle.Group) {
+	if enclosed, ok := group.(lifecycle.Enclosed); ok && group.Tracking().Enclosable {
+		enclosed.Enclose()
+	}
 }
 
 func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
@@ -304,6 +353,9 @@ func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
 }
 
 func launchError(request Request, err error) error {
+	if errors.Is(err, errUnlike) {
+		return err
+	}
 	var failure *platform.Failure
 	if !errors.As(err, &failure) {
 		return &Error{Attempt: "start session", Cause: err}

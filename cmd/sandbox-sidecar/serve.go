@@ -39,11 +39,14 @@ func serve(args []string) error {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
 	tracker := openTracker(logger)
+	spawner := newSpawner(tracker, logger)
+	spawner.Ahead = true
 	server := rpc.New(rpc.Options{
-		Version: version, Spawner: newSpawner(tracker, logger), Env: os.Environ(), UserSettingsPath: *userSettings,
+		Version: version, Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
+	spawner.Close()
 	if closeErr := tracker.Close(); closeErr != nil {
 		logger.Error("processes may be left", "error", closeErr)
 	}

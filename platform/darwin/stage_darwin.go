@@ -15,7 +15,7 @@ import (
 )
 
 // RunStage is the stage of this platform; see platform.RunStage.
-func RunStage() int { return platform.RunStage(confineSelf) }
+func RunStage() int { return platform.RunStage(confineSelf, nil) }
 
 // confineSelf puts the profile on. Everything that needs the file system comes before, and the proof after.
 func confineSelf(order *platform.Order) (platform.Confined, error) {

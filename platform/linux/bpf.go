@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -14,6 +15,32 @@ type Instruction struct {
 
 // Program is a filter of system calls: it reads struct seccomp_data and returns what the kernel does with the call.
 type Program []Instruction
+
+// instructionSize is that of struct sock_filter.
+const instructionSize = 8
+
+// bytes are the program on its way to the stage; see programOf.
+func (p Program) bytes() []byte {
+	code := make([]byte, 0, len(p)*instructionSize)
+	for _, in := range p {
+		code = append(binary.LittleEndian.AppendUint16(code, in.Code), in.JT, in.JF)
+		code = binary.LittleEndian.AppendUint32(code, in.K)
+	}
+	return code
+}
+
+// programOf reads what bytes has written. The error says that it is no program.
+func programOf(code []byte) (Program, error) {
+	if len(code) == 0 || len(code)%instructionSize != 0 {
+		return nil, fmt.Errorf("read filter of system calls: %d bytes are no program", len(code))
+	}
+	p := make(Program, len(code)/instructionSize)
+	for i := range p {
+		in := code[i*instructionSize:]
+		p[i] = Instruction{Code: binary.LittleEndian.Uint16(in), JT: in[2], JF: in[3], K: binary.LittleEndian.Uint32(in[4:])}
+	}
+	return p, nil
+}
 
 // The few operations that a filter needs (linux/bpf_common.h).
 const (

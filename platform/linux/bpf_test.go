@@ -3,6 +3,7 @@ package linux
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -180,6 +181,25 @@ func TestBuilder_RefusesWhatTheKernelWould(t *testing.T) {
 		write(b)
 		if program, err := b.build(); err == nil {
 			t.Errorf("%s: was built:\n%s", name, program)
+		}
+	}
+}
+
+func TestProgram_SurvivesItsWayToTheStage(t *testing.T) {
+	t.Parallel()
+	for _, filtering := range []Filtering{{}, {Offline: true, Sockets: true}} {
+		want, err := Filter("amd64", filtering)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := programOf(want.bytes())
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v: %d instructions became %d, %v", filtering, len(want), len(got), err)
+		}
+	}
+	for _, code := range [][]byte{nil, {}, make([]byte, 7), make([]byte, 9)} {
+		if p, err := programOf(code); err == nil {
+			t.Errorf("%d bytes are taken for %v", len(code), p)
 		}
 	}
 }

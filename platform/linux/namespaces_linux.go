@@ -72,8 +72,11 @@ func try(n namespaces) error {
 // prepare makes the confinement for a ruleset.
 func prepare(r Ruleset) (platform.Confinement, error) {
 	r.Filtering.Offline = r.offline()
+	var err error
+	if r.Program, err = filterFor(r.Filtering); err != nil {
+		return platform.Confinement{}, err
+	}
 	if r.Own != nil {
-		var err error
 		if r.Own.OutsideIPC, err = ipcNamespace(); err != nil {
 			return platform.Confinement{}, err
 		}
@@ -86,6 +89,9 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	if r.Own != nil {
 		confinement.OwnTerminal = r.Own.Terminals
 		confinement.Attach = r.Own.attach
+		if r.Own.Terminals {
+			confinement.Likeness = fmt.Sprintf("user %t, network %t", r.Own.User, r.Own.Network)
+		}
 	}
 	return confinement, nil
 }

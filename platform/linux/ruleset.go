@@ -26,6 +26,8 @@ type Ruleset struct {
 	Lacks string `json:"lacks,omitempty"`
 	// Filtering is what the filter does.
 	Filtering Filtering `json:"filtering"`
+	// Program is the filter itself, as Program.bytes; made by the sidecar, which makes each but once.
+	Program []byte `json:"program,omitempty"`
 	// Unmediated says why Filtering.Sockets is false although Landlock does not know sockets; empty where it is not so.
 	Unmediated string `json:"unmediated,omitempty"`
 	// Errata say what faults of this kernel's Landlock let a session do; see unmended.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,10 +27,27 @@ func seccompAvailable() error {
 	return fmt.Errorf("ask for filters of system calls: %w", errno)
 }
 
+// filters are the programs that were made, as bytes, by Filtering: there are few, and the stage would take a tenth of its time for one.
+var filters sync.Map
+
+// filterFor is the filter for this machine, as Program.bytes.
+func filterFor(filtering Filtering) ([]byte, error) {
+	if made, known := filters.Load(filtering); known {
+		return made.([]byte), nil
+	}
+	program, err := Filter(runtime.GOARCH, filtering)
+	if err != nil {
+		return nil, err
+	}
+	made := program.bytes()
+	filters.Store(filtering, made)
+	return made, nil
+}
+
 // installFilter puts the filter in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It
 // returns the listener for a supervisor, or -1 where the filter needs none.
-func installFilter(filtering Filtering) (listener int, err error) {
-	program, err := Filter(runtime.GOARCH, filtering)
+func installFilter(code []byte, filtering Filtering) (listener int, err error) {
+	program, err := programOf(code)
 	if err != nil {
 		return -1, err
 	}

@@ -41,7 +41,7 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return err
 			}
-			if _, err := installFilter(filtering); err != nil {
+			if _, err := installFilter(compiledFilter(t, filtering), filtering); err != nil {
 				return err
 			}
 			if err := proveFilter(filtering); err != nil {
@@ -72,7 +72,7 @@ func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		if _, err := installFilter(Filtering{}); err != nil {
+		if _, err := installFilter(compiledFilter(t, Filtering{}), Filtering{}); err != nil {
 			return err
 		}
 		return proveFilter(Filtering{Offline: true})
@@ -243,4 +243,13 @@ func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+func compiledFilter(t testing.TB, filtering Filtering) []byte {
+	t.Helper()
+	code, err := filterFor(filtering)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
 }

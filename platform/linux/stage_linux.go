@@ -11,7 +11,13 @@ import (
 )
 
 // RunStage is the stage of this platform; see platform.RunStage.
-func RunStage() int { return platform.RunStage(confineSelf) }
+func RunStage() int { return platform.RunStage(confineSelf, rehearse) }
+
+// rehearse reads orders of no meaning; see platform.RunStage.
+func rehearse() {
+	var r Ruleset
+	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"own":{"keep":{"protected":[""]}},"missing":[{}],"warnings":[""],"program":""}`), &r)
+}
 
 // confineSelf confines the calling thread in an order that matters: mounts come first, because Landlock refuses them, the canary is tried
 // while everything is still allowed, capabilities go before no_new_privs (both are this thread's and are kept by execve), then Landlock, which needs no_new_privs and after
@@ -87,7 +93,7 @@ func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
 		}
 		handed = append(handed, platform.HandedFile{Kind: platform.HandedDiag, FD: list})
 	}
-	listener, err := installFilter(ruleset.Filtering)
+	listener, err := installFilter(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}

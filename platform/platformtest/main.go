@@ -18,7 +18,7 @@ func Main(m *testing.M, confine platform.ConfineSelf) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "stage":
-			os.Exit(platform.RunStage(confine))
+			os.Exit(platform.RunStage(confine, nil))
 		case actorName:
 			os.Exit(performAll(os.Args[2:]))
 		}

@@ -1,0 +1,90 @@
+//go:build unix
+
+package platform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+)
+
+// Standby is a stage that was started and waits for its order. Either Launch or Drop is to be called, from one goroutine.
+type Standby struct {
+	process lifecycle.Process
+	conn    *conn
+	ended   sync.Once
+}
+
+// Prepare starts a stage before anybody knows for what: for a target whose confinement has the same Likeness, which is not empty. The stage
+// ends by itself when this process does.
+func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	return startStage(backend, Target{
+		Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
+	})
+}
+
+func startStage(backend Backend, target Target) (*Standby, error) {
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return nil, fmt.Errorf("make handshake socket: %w", err)
+	}
+	if target.Confinement.Attach != nil {
+		target.Confinement.Attach(target.Attr)
+	}
+	path, argv := backend.Stage()
+	process, err := target.Start(path, argv, &os.ProcAttr{
+		Files: []*os.File{target.Streams[0], target.Streams[1], target.Streams[2], theirs},
+		Env:   stageEnv,
+		Sys:   target.Attr,
+	})
+	theirs.Close() // or the end of the stream would never be seen
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start stage: %w", err)
+	}
+	return &Standby{process: process, conn: ours}, nil
+}
+
+// Launch gives the stage its order; see the function of this name. Of target, what the stage was started with does not count any more.
+func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
+	defer s.conn.Close()
+	defer s.conn.drop()
+	launched := Launched{Process: s.process}
+	err := launched.shakeHands(ctx, s.conn, target)
+	if err == nil {
+		s.ended.Do(func() {})
+		return launched, nil
+	}
+	status, waitErr := s.end()
+	launched.drop()
+	if errors.Is(err, ErrStageDied) && waitErr == nil {
+		err = fmt.Errorf("%w: %s", err, describe(status))
+	}
+	return Launched{}, err
+}
+
+// Drop ends a stage that is not needed, and does nothing after Launch.
+func (s *Standby) Drop() {
+	s.conn.Close()
+	_, _ = s.end()
+}
+
+func (s *Standby) end() (status syscall.WaitStatus, err error) {
+	s.ended.Do(func() {
+		_ = s.process.Signal(unix.SIGKILL)
+		status, err = s.process.Wait(false)
+	})
+	return status, err
+}

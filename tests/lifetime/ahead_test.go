@@ -1,0 +1,135 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// waitingStages are the stages of a sidecar that have no order yet: its children, or those of its keepers.
+func waitingStages(sidecar int) []int {
+	parents := []int{sidecar}
+	for pid := range children(sidecar) {
+		if isKeeper(pid) {
+			parents = append(parents, pid)
+		}
+	}
+	var stages []int
+	for _, parent := range parents {
+		for pid := range children(parent) {
+			cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+			if args := splitArgs(cmdline); len(args) > 1 && args[1] == "stage" {
+				stages = append(stages, pid)
+			}
+		}
+	}
+	return stages
+}
+
+// startAhead starts a sidecar of which a stage waits for the next session.
+func startAhead(t *testing.T, rung rung) (e *harness.Editor, stage int) {
+	t.Helper()
+	e = harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: rung.wrap(t)})
+	return e, awaitAhead(t, e)
+}
+
+func awaitAhead(t *testing.T, e *harness.Editor) (stage int) {
+	t.Helper()
+	if _, status := e.Tool("true"); status != 0 {
+		t.Fatalf("status %d", status)
+	}
+	harness.Eventually(t, "a stage waits for the next session", func() bool {
+		stages := waitingStages(e.Process())
+		if len(stages) == 1 {
+			stage = stages[0]
+		}
+		return stage != 0
+	})
+	return stage
+}
+
+// A stage that was started ahead becomes the leader of the next session, which is confined as any other; and none outlives what it is for.
+func TestAStageStartedAhead(t *testing.T) {
+	t.Parallel()
+	if !harness.Namespaces(t) {
+		harness.Lack(t, "user_namespaces", "without them no stage is started ahead")
+	}
+	for _, rung := range rungs(t) {
+		t.Run(rung.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("becomes the next session", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "ls /; echo x >mine; cat mine"})
+				if s.PID != stage {
+					t.Errorf("process %d was started although %d was waiting", s.PID, stage)
+				}
+				if s.Exit(); !strings.HasSuffix(s.Output(), "Permission denied\nx\n") {
+					t.Errorf("it printed %q", s.Output())
+				}
+				if !s.Sandbox.Applied || s.Sandbox.Protections["filesystem"].Status != "enforced" {
+					t.Errorf("sandbox: %+v", s.Sandbox)
+				}
+			})
+			t.Run("is not used for a session that needs another", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				changed := make(chan struct{}, 1)
+				client.On(e.Client, protocol.SettingsChanged, func(protocol.SettingsChangedParams) {
+					select {
+					case changed <- struct{}{}:
+					default:
+					}
+				})
+				harness.Write(t, e.World.UserSettings(), harness.Defaults(harness.Sandbox{"allow_network": false}))
+				<-changed
+				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "ls /sys/class/net 2>/dev/null; cat /proc/net/dev"})
+				s.Exit()
+				if s.PID == stage || s.Sandbox.Protections["network"].Status != "enforced" {
+					t.Errorf("process %d, where %d was started with the network: %+v", s.PID, stage, s.Sandbox)
+				}
+				harness.Eventually(t, "the stage that was of no use has ended", func() bool { return !harness.Alive(stage) })
+			})
+			t.Run("is replaced where it has died", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				kill(t, stage, unix.SIGKILL)
+				harness.Eventually(t, "it is dead", func() bool { return !harness.Alive(stage) })
+				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
+					t.Errorf("status %d, %q", status, output)
+				}
+			})
+			t.Run("ends with the sidecar, however that ends", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				kill(t, e.Process(), unix.SIGKILL)
+				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
+				harness.NoTrace(t, e.World, e.Process())
+			})
+			t.Run("ends with the conversation", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				harness.Call(e, protocol.Shutdown, protocol.Empty{})
+				if harness.Alive(stage) || len(waitingStages(e.Process())) > 0 {
+					t.Errorf("stage %d lives after shutdown", stage)
+				}
+			})
+			t.Run("ends when nobody needs it", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
+				harness.Eventually(t, "its cgroup is gone", func() bool { return len(e.World.Cgroups(t, e.Process())) <= 1 })
+			})
+		})
+	}
+}
