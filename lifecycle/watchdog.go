@@ -27,6 +27,7 @@ type watchdog struct {
 	mu      sync.Mutex // guards the fields below
 	users   int
 	pipe    *os.File      // nil while none is running
+	process *os.Process   // the running one
 	retired chan struct{} // closed once the running one has been told to go
 	idle    *time.Timer
 	running sync.WaitGroup
@@ -74,13 +75,17 @@ func (w *watchdog) release() {
 	}
 }
 
-// close lets the watchdog go at once and waits for its end.
+// close ends the watchdog and waits for its end. There is nothing left for it to do. After a short command it may not even have come up
+// yet, so it is not asked to go.
 func (w *watchdog) close() {
 	w.mu.Lock()
 	if w.idle != nil {
 		w.idle.Stop()
 	}
-	w.retire()
+	if w.pipe != nil {
+		w.retire()
+		_ = w.process.Kill()
+	}
 	w.mu.Unlock()
 	w.running.Wait()
 }
@@ -111,7 +116,7 @@ func (w *watchdog) start() error {
 	}
 	process, err := own.start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs},
-		Env:   []string{},
+		Env:   SmallRuntime,
 		// A session of its own keeps signals to our process group, and the hang-up of a terminal, away.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -121,7 +126,7 @@ func (w *watchdog) start() error {
 		ours.Close()
 		return fmt.Errorf("start watchdog: %w", err)
 	}
-	w.pipe, w.retired = ours, make(chan struct{})
+	w.pipe, w.process, w.retired = ours, process, make(chan struct{})
 	retired := w.retired
 	w.running.Go(func() { w.mind(process, retired) })
 	return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,10 +22,8 @@ import (
 // ends the wait for a granted path on a file server that does not answer.
 const stageTimeout = 30 * time.Second
 
-// stageEnv is the whole environment of a stage, not of what it executes. The stage does one thing after another on one thread and is gone in
-// a millisecond: more of the Go runtime's threads, a collection of garbage, and a look at the limits of its cgroup, whose list of mounts
-// the kernel writes out for it, are a third of its start.
-var stageEnv = []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+// stageEnv is the whole environment of a stage, not of what it executes. It is gone before garbage matters.
+var stageEnv = append(slices.Clone(lifecycle.SmallRuntime), "GOGC=off")
 
 // Target is what is to be started.
 type Target struct {

@@ -1,9 +1,11 @@
 package settings
 
 import (
+	"crypto/sha256"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -23,15 +25,24 @@ const (
 	maxSecrets = 20
 )
 
-var (
+// patterns are compiled when they are needed: that takes longer than all else that this package has to prepare.
+type patterns struct {
 	// assignment finds NAME=VALUE as Bourne shells write it, NAME VALUE after fish's set and csh's setenv, and nushell's $env.NAME = VALUE.
-	assignment = regexp.MustCompile(`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
-		`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`)
-	secretName = regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`)
-	// secretValue knows the forms by which services mark their own secrets, and passwords in addresses.
-	secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
-		`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`)
-)
+	assignment *regexp.Regexp
+	name       *regexp.Regexp
+	// value knows the forms by which services mark their own secrets, and passwords in addresses.
+	value *regexp.Regexp
+}
+
+var secretPatterns = sync.OnceValue(func() patterns {
+	return patterns{
+		assignment: regexp.MustCompile(`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
+			`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`),
+		name: regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`),
+		value: regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
+			`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`),
+	}
+})
 
 // remarkSecrets warns of start-up files that sessions may read and that assign what looks like a secret. It names file, line and variable,
 // and never the value.
@@ -53,7 +64,7 @@ func (e *evaluation) remarkSecrets() {
 		if err != nil || len(data) > maxStartupFile {
 			continue
 		}
-		for _, found := range secretsIn(string(data)) {
+		for _, found := range secretsOf(file, string(data)) {
 			e.report(file, found.at, SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
 				" keep it in a file that no setting grants, or in a password manager", found.name, rule.Origin)
 		}
@@ -65,16 +76,36 @@ type secret struct {
 	at   position
 }
 
+// scanned is what was found in a file with this content, of which only a digest is kept.
+type scanned struct {
+	content [sha256.Size]byte
+	found   []secret
+}
+
+// scans are by path: a policy is compiled for each session, and start-up files seldom change.
+var scans sync.Map
+
+// secretsOf is secretsIn for a file.
+func secretsOf(file, text string) []secret {
+	content := sha256.Sum256([]byte(text))
+	if before, known := scans.Load(file); known && before.(scanned).content == content {
+		return before.(scanned).found
+	}
+	found := secretsIn(text)
+	scans.Store(file, scanned{content, found})
+	return found
+}
+
 // secretsIn finds assignments of literal values whose name or form says that they are secret.
 func secretsIn(text string) []secret {
 	var list []secret
-	number := 0
+	known, number := secretPatterns(), 0
 	for line := range strings.Lines(text) {
 		number++
 		if plain := strings.TrimSpace(line); strings.HasPrefix(plain, "#") || strings.HasPrefix(plain, "alias ") {
 			continue
 		}
-		for _, m := range assignment.FindAllStringSubmatchIndex(line, -1) {
+		for _, m := range known.assignment.FindAllStringSubmatchIndex(line, -1) {
 			name, start := "", 0
 			for group := 1; group <= 3; group++ {
 				if from := m[2*group]; from >= 0 {
@@ -99,10 +130,10 @@ func looksSecret(name, value string) bool {
 	if !literal && strings.ContainsAny(value, "$`") || strings.HasPrefix(value, "(") {
 		return false
 	}
-	if secretValue.MatchString(value) {
+	if secretPatterns().value.MatchString(value) {
 		return true
 	}
 	const least = 6 // shorter ones are numbers, yes and no
 	path := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./")
-	return secretName.MatchString(name) && len(value) >= least && !path
+	return secretPatterns().name.MatchString(name) && len(value) >= least && !path
 }

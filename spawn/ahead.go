@@ -130,7 +130,7 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*ready
 	if err != nil {
 		return nil, err
 	}
-	enclose(group)
+	enclose(group) // a stage is only ever ahead of a session that is restricted
 	stage, err := platform.Prepare(s.Backend, confinement, group.Start)
 	if err != nil {
 		s.abandon(group)
@@ -150,20 +150,23 @@ func (s *Spawner) abandon(group lifecycle.Group) {
 	run.abandon()
 }
 
-// errUnlike means that a stage that was started ahead is of no use for a session.
+// errUnlike means that a session is to be started once more: the stage that was started ahead, or a guess about the machine, was of no use.
 var errUnlike = errors.New("the stage was started for another kind of session")
 
 // start starts a session in the stage that is ready, or else in one of its own.
 func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (*running, error) {
 	if request.Policy.Restricted {
 		if prepared := s.ahead.take(); prepared != nil {
-			run, err := s.startIn(ctx, request, streams, prepared)
-			if !errors.Is(err, errUnlike) {
+			if run, err := s.startIn(ctx, request, streams, prepared); !errors.Is(err, errUnlike) {
 				return run, err
 			}
 		}
 	}
-	return s.startIn(ctx, request, streams, nil)
+	run, err := s.startIn(ctx, request, streams, nil)
+	if errors.Is(err, errUnlike) { // a guess, of which there is one at most
+		run, err = s.startIn(ctx, request, streams, nil)
+	}
+	return run, err
 }
 
 // Close ends what was started ahead. No session may be started any more.

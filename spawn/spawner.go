@@ -100,6 +100,9 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	}
 	var master *os.File
 	running, err := s.start(ctx, request, func(target *platform.Target) (func(), error) {
+		if master != nil {
+			master.Close() // of a start that is repeated
+		}
 		var err error
 		var release func()
 		master, release, err = setTerminal(target, request)
@@ -152,6 +155,7 @@ func setTerminal(target *platform.Target, request Request) (master *os.File, rel
 type running struct {
 	process   lifecycle.Process
 	group     lifecycle.Group
+	ahead     bool                 // the leader was started before anybody knew for what
 	terminal  *os.File             // the master, where the stage has opened the terminal
 	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
@@ -207,7 +211,7 @@ func (s *Spawner) startIn(
 ) (_ *running, err error) {
 	run := &running{tracker: s.Tracker, log: s.log()}
 	if prepared != nil {
-		run.group = prepared.group
+		run.group, run.ahead = prepared.group, true
 	} else if run.group, err = s.Tracker.NewGroup(request.ID); err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
 	}
@@ -285,13 +289,24 @@ func (r *running) held() lifecycle.Tracking {
 // launch executes a target in the stage that was started ahead, or in one of its own.
 func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *ready) (platform.Launched, error) {
 	if prepared == nil {
-		return platform.Launch(ctx, s.Backend, target)
+		launched, err := platform.Launch(ctx, s.Backend, target)
+		if err != nil && target.Confinement.Reconsider != nil && ctx.Err() == nil && unconfined(err) {
+			target.Confinement.Reconsider()
+			err = fmt.Errorf("%w: %w", errUnlike, err)
+		}
+		return launched, err
 	}
 	launched, err := prepared.stage.Launch(ctx, target)
 	if errors.Is(err, platform.ErrStageDied) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %w", errUnlike, err) // somebody has killed it while it waited
 	}
 	return launched, err
+}
+
+// unconfined reports whether a stage was not even confined.
+func unconfined(err error) bool {
+	var failure *platform.Failure
+	return !errors.As(err, &failure) || failure.Step == platform.StepConfine
 }
 
 // confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
@@ -331,13 +346,13 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		run.outcome.Unconfinable = err
 		return runtimeDir, nil
 	}
-	if p.Restricted {
+	if p.Restricted && !run.ahead {
 		enclose(run.group)
 	}
 	return runtimeDir, nil
 }
 
-// enclose makes a group whose leader is to be confined one that can be killed at one blow.
+// enclose has the kernel hold a group's processes together, where it can and nothing else does. The group's leader must not have been started.
 func enclose(group lifecycle.Group) {
 	if enclosed, ok := group.(lifecycle.Enclosed); ok && group.Tracking().Enclosable {
 		enclosed.Enclose()
@@ -354,7 +369,7 @@ func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
 
 func launchError(request Request, err error) error {
 	if errors.Is(err, errUnlike) {
-		return err
+		return err // nobody sees it: the session is started once more
 	}
 	var failure *platform.Failure
 	if !errors.As(err, &failure) {

@@ -138,7 +138,7 @@ func TestExec_IsOnTheCallersTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.types("this\n")
-	p.sees("read this\r\n22 77")
+	p.sees(`(?s)read this\r\n.*22 77`) // the warnings come when the program runs already
 	if status := p.status(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
@@ -339,5 +339,32 @@ func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 	p.sees(`/dev/pts/\d+\r\n(?s:.*)own\r\nothers refused`)
 	if status := p.status(); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// The command exec does not find out beforehand which namespaces the machine has. Where its guess is wrong the program runs all the same,
+// confined by what there is.
+func TestExec_OnEveryMachine(t *testing.T) {
+	t.Parallel()
+	outside, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, machine := range harness.Machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			wrap := machine.Wrap
+			if wrap == nil {
+				wrap = func(*exec.Cmd) {}
+			}
+			p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", "readlink /proc/self/ns/mnt; ls / || echo refused; echo ran >mine; cat mine; exit 7")
+			if status := p.status(); status != 7 {
+				t.Errorf("exit status %d, want the program's 7", status)
+			}
+			p.sees("refused\r?\nran")
+			if own := !strings.Contains(p.screen.String(), outside); own != machine.Namespaces {
+				t.Errorf("in a mount namespace of its own: %t, want %t:\n%s", own, machine.Namespaces, p.screen.String())
+			}
+		})
 	}
 }

@@ -50,7 +50,8 @@ func execute(args []string) error {
 	defer tracker.Close()
 	command := flags.Args()
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind}
-	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
+	spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: tracker, Logger: logger}
+	running, err := spawner.Foreground(context.Background(), spawn.Request{
 		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir, Ask: asker.ask,
 	})
 	if err != nil {

@@ -10,6 +10,9 @@ import (
 
 // Backend confines by Landlock and a filter of system calls, in namespaces where there are any. The zero value is ready.
 type Backend struct {
+	// Guess lets Confine suppose the namespaces that most machines have, as long as nobody has found out, which takes longer than a session's
+	// start. A stage that cannot have them executes nothing; then Confinement.Reconsider finds out, and Confine is to be called again.
+	Guess bool
 	// namespaces are those to be used; nil: those of this machine.
 	namespaces *namespaces
 }
@@ -34,8 +37,12 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	}
 	ruleset := Translate(p, abi)
 	ruleset.Errata = unmended(abi, mendedErrata())
+	var reconsider func()
 	if ruleset.Asked.needNamespaces() {
-		available := b.available()
+		available, guessed := b.available()
+		if guessed {
+			reconsider = func() { availableNamespaces() }
+		}
 		if p.RequireProtected && !available.mounts {
 			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected, available.why)
 		}
@@ -48,19 +55,24 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	if err == nil && ruleset.Asked.ProtectedPaths {
 		confinement.Watch = watchProtected(p, ruleset.Own != nil)
 	}
+	confinement.Reconsider = reconsider
 	return confinement, err
 }
 
-func (b Backend) available() namespaces {
-	if b.namespaces != nil {
-		return *b.namespaces
+func (b Backend) available() (n namespaces, guessed bool) {
+	switch {
+	case b.namespaces != nil:
+		return *b.namespaces, false
+	case b.Guess && !namespacesKnown.Load():
+		return likelyNamespaces(), true
 	}
-	return availableNamespaces()
+	return availableNamespaces(), false
 }
 
 // Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
 // inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
+	b.Guess = false
 	confinement, err := b.Confine(strictestPolicy(), platform.Needs{Denied: func(platform.Denial) {}})
 	if err != nil {
 		return absent(err)

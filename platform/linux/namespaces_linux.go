@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // availableNamespaces finds them out once, by starting stages that do everything which a session's would. A look at sysctls would not
 // do: AppArmor lets a process make a user namespace and then refuses every mount in it, and a container's filter looks like neither.
 var availableNamespaces = sync.OnceValue(func() namespaces {
+	defer namespacesKnown.Store(true)
 	var attempts []namespaces
 	if os.Geteuid() == 0 {
 		attempts = append(attempts, namespaces{mounts: true, network: true})
@@ -39,6 +41,14 @@ var availableNamespaces = sync.OnceValue(func() namespaces {
 	}
 	return namespaces{why: fmt.Sprintf("no namespaces: %v", errors.Join(failures...))}
 })
+
+// namespacesKnown is true once availableNamespaces has an answer.
+var namespacesKnown atomic.Bool
+
+// likelyNamespaces are the first that availableNamespaces tries.
+func likelyNamespaces() namespaces {
+	return namespaces{mounts: true, network: true, user: os.Geteuid() != 0}
+}
 
 // strictestPolicy grants nothing and asks for everything.
 func strictestPolicy() *policy.Policy {
