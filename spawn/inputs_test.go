@@ -9,7 +9,7 @@ import (
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	var q inputs
-	q.init()
+	q.init(nil)
 	for _, piece := range []string{"a", "", "bc"} {
 		if !q.put([]byte(piece)) {
 			t.Fatalf("%q was dropped", piece)
@@ -43,7 +43,7 @@ func TestInputs_TakeWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var q inputs
-		q.init()
+		q.init(nil)
 		taken := make(chan []byte, 1)
 		ended := make(chan bool, 1)
 		go func() {
@@ -63,4 +63,49 @@ func TestInputs_TakeWaits(t *testing.T) {
 			t.Error("take has not seen the end")
 		}
 	})
+}
+
+func TestInputs_AreTypedAtOnceOnlyWhereNoneWait(t *testing.T) {
+	t.Parallel()
+	var q inputs
+	var typed bytes.Buffer
+	room := 2
+	q.init(func(data []byte) int {
+		n := min(room, len(data))
+		typed.Write(data[:n])
+		room -= n
+		return n
+	})
+	if !q.put([]byte("abc")) || typed.String() != "ab" {
+		t.Fatalf("typed %q at once, want what there was room for", typed.String())
+	}
+	room = 10
+	q.put([]byte("d"))
+	if typed.String() != "ab" {
+		t.Errorf("typed %q past what waits", typed.String())
+	}
+	data, _ := q.take()
+	typed.Write(data)
+	q.put([]byte("e")) // the taker is not back yet
+	if typed.String() != "abcd" {
+		t.Errorf("typed %q past what was taken", typed.String())
+	}
+	data, _ = q.take()
+	typed.Write(data)
+	taking := make(chan struct{})
+	go func() {
+		defer close(taking)
+		q.take()
+	}()
+	for typing := true; typing; { // until the taker is back
+		q.mu.Lock()
+		typing = q.taken
+		q.mu.Unlock()
+	}
+	q.put([]byte("f"))
+	if typed.String() != "abcdef" {
+		t.Errorf("typed %q, want everything in its order", typed.String())
+	}
+	q.close()
+	<-taking
 }

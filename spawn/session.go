@@ -67,7 +67,7 @@ func newSession(request Request, running *running, master *os.File) *Session {
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.gate.init(request.FlowControl)
-	s.inputs.init()
+	s.inputs.init(s.typeNow)
 	return s
 }
 
@@ -193,6 +193,19 @@ func (s *Session) Findings() []Finding { return s.running.vigil.reviewed() }
 // Input types bytes into the terminal, behind those of earlier calls. It never blocks. It reports false where the bytes were dropped:
 // the session has ended, or more than maxInput is waiting for a program that does not read.
 func (s *Session) Input(data []byte) bool { return s.inputs.put(data) }
+
+// typeNow types what the terminal takes at once.
+func (s *Session) typeNow(data []byte) int {
+	typed := 0
+	err := control(s.master, func(fd int) (err error) {
+		typed, err = unix.Write(fd, data)
+		return err
+	})
+	if err != nil {
+		return 0 // typeInputs waits, or finds that the terminal is gone
+	}
+	return typed
+}
 
 func (s *Session) typeInputs() {
 	for {

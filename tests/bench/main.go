@@ -77,6 +77,7 @@ var parts = []struct {
 	{"spawn", func(b *bench) error { b.spawns(); return nil }},
 	{"memory", (*bench).memory},
 	{"output", (*bench).outputs},
+	{"echo", (*bench).keys},
 	{"calls", func(b *bench) error { b.calls(); return nil }},
 	{"work", (*bench).labours},
 	{"close", (*bench).closings},

@@ -41,9 +41,13 @@ func (b *bench) outputs() error {
 			return float64(size) / 1e6 / took.Seconds(), s.close()
 		})),
 	})
-	if err := b.losses(h); err != nil {
-		return err
-	}
+	return b.losses(h)
+}
+
+// keys measures what moves from the keyboard to the screen.
+func (b *bench) keys() error {
+	h := openHosts(b.world, b.peers)
+	defer h.stop()
 	b.echoes(h, nil)
 	return b.flooded(h)
 }
