@@ -64,7 +64,7 @@ export class Manager {
       this.changed,
       this.refused,
       vscode.workspace.onDidChangeWorkspaceFolders(({ added, removed }) => {
-        void this.running?.sidecar.connection.sendNotification(DidChangeWorkspaceFoldersNotification, {
+        this.running?.sidecar.tell(DidChangeWorkspaceFoldersNotification, {
           added: added.map(wireFolder),
           removed: removed.map(wireFolder),
         });

@@ -13,6 +13,7 @@ import {
   type SpawnParams,
   type SpawnResult,
 } from "./protocol.gen";
+import { tell } from "./sidecar";
 
 /** What a session wants to hear. */
 export interface Listener {
@@ -96,7 +97,7 @@ export class Sessions {
     setImmediate(() => {
       const sum = this.consumed.get(sessionId) ?? 0;
       this.consumed.delete(sessionId);
-      this.connection.sendNotification(AckNotification, { sessionId, bytes: sum }).catch(() => undefined);
+      tell(this.connection, AckNotification, { sessionId, bytes: sum });
     });
   }
 }

@@ -9,11 +9,15 @@ export interface Choice {
   args: string[];
 }
 
-/** Answers the shell of a terminal: the user's own choice, else the editor's. Terminals of macOS run login shells. */
-export function chooseShell(configured: string[], editors: string, platform: NodeJS.Platform): Choice {
+/**
+ * Answers the shell of a terminal: the user's own choice, else the editor's, which is not known yet while a window is being set up, else that of
+ * the environment. Terminals of macOS run login shells.
+ */
+export function chooseShell(configured: string[], editors: string, environment: string, platform: NodeJS.Platform): Choice {
   const [program, ...args] = configured;
   if (program !== undefined) return { program, args };
-  return { program: editors, args: platform === "darwin" ? ["-l"] : [] };
+  const shell = [editors, environment].find((name) => name !== "") ?? "/bin/sh";
+  return { program: shell, args: platform === "darwin" ? ["-l"] : [] };
 }
 
 /**

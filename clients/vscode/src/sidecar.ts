@@ -6,6 +6,7 @@ import {
   StreamMessageReader,
   StreamMessageWriter,
   type MessageConnection,
+  type NotificationType,
 } from "vscode-jsonrpc/node";
 
 import {
@@ -98,6 +99,11 @@ export class Sidecar {
     }
   }
 
+  /** Tells the process something; where it is gone, nothing happens: its end is told of elsewhere. */
+  tell<P>(type: NotificationType<P>, params: P): void {
+    tell(this.connection, type, params);
+  }
+
   /** Ends the process and everything that it has started, and returns when it is gone. */
   async shutdown(): Promise<void> {
     const late = setTimeout(() => this.child.kill("SIGKILL"), patience); // its watchdog ends the sessions
@@ -110,5 +116,14 @@ export class Sidecar {
     }
     await this.ended;
     clearTimeout(late);
+  }
+}
+
+/** Sends a notification that may come too late. */
+export function tell<P>(connection: MessageConnection, type: NotificationType<P>, params: P): void {
+  try {
+    (connection.sendNotification as (type: NotificationType<P>, params: P) => Promise<void>)(type, params).catch(() => undefined);
+  } catch {
+    // The connection was closed meanwhile.
   }
 }

@@ -125,7 +125,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     const data = Buffer.from(this.typed, "utf8").toString("base64");
     this.typed = "";
     const { sessionId } = this.options;
-    this.running.sidecar.connection.sendNotification(InputNotification, { sessionId, data }).catch(() => undefined); // lost() tells
+    this.running.sidecar.tell(InputNotification, { sessionId, data });
   }
 
   setDimensions(dimensions: vscode.TerminalDimensions): void {
@@ -136,7 +136,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private resize(): void {
     if (this.running === undefined || this.size === undefined) return;
     const { sessionId } = this.options;
-    this.running.sidecar.connection.sendNotification(ResizeNotification, { sessionId, ...this.size }).catch(() => undefined);
+    this.running.sidecar.tell(ResizeNotification, { sessionId, ...this.size });
   }
 
   /** The user has closed the terminal. */

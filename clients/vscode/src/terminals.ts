@@ -66,7 +66,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
   private options(cwd: string, projectDir: string): vscode.ExtensionTerminalOptions {
     const settings = configuration();
-    const shell = chooseShell(settings.shell, vscode.env.shell, process.platform);
+    const shell = chooseShell(settings.shell, vscode.env.shell, process.env["SHELL"] ?? "", process.platform);
     const title = path.basename(shell.program);
     const sessionId = randomUUID();
     const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {
@@ -86,8 +86,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
         },
       }),
       accept: (spawned) => {
-        if (vscode.workspace.isTrusted || spawned.sandbox.applied) return;
-        throw new Error(vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."));
+        if (!vscode.workspace.isTrusted && !spawned.sandbox.applied) throw untrusted();
       },
       name: (spawned, stale) => nameOf(title, spawned, stale),
       filter: settings.clipboard ? undefined : new ClipboardFilter(),
@@ -104,8 +103,10 @@ export class Terminals implements vscode.TerminalProfileProvider {
   }
 
   private async shell(shell: { program: string; args: string[] }, projectDir: string, integration: boolean): Promise<Shell> {
-    if (!integration) return shell;
     const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
+    // Before anything runs; whether the sandbox was applied is looked at again in the answer.
+    if (!vscode.workspace.isTrusted && !policy.restricted) throw untrusted();
+    if (!integration) return shell;
     const canRead = async (target: string) => {
       if (!policy.restricted) return true;
       const { allowed } = await this.manager.request(PolicyExplainRequest, { projectDir, kind: "terminal", access: "read", target });
@@ -137,9 +138,21 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
 }
 
-/** Answers what a terminal is called: what runs, and what confines it, so that it is heard as well as seen. */
+function untrusted(): Error {
+  return new Error(vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."));
+}
+
+/**
+ * Answers what a terminal is called: what runs, and what confines it, so that it is heard as well as seen. A mark stands in front, where a narrow
+ * list still shows it.
+ */
 export function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
-  const status = spawned?.sandbox.status;
-  if (status === "off" || status === "none") return vscode.l10n.t("{0} (not sandboxed)", title);
-  return stale ? vscode.l10n.t("{0} (sandbox, old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
+  switch (spawned?.sandbox.status) {
+    case "off":
+      return vscode.l10n.t("{0} (not sandboxed)", title);
+    case "none":
+      return vscode.l10n.t("⚠ {0} (not sandboxed)", title);
+    default:
+      return stale ? vscode.l10n.t("⚠ {0} (old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
+  }
 }

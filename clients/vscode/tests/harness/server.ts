@@ -39,6 +39,8 @@ export interface ServerOptions {
   vsix?: string;
   /** More of VS Code's settings. */
   settings?: Record<string, unknown>;
+  /** The extension's own settings. */
+  machine?: Record<string, unknown>;
   env?: Record<string, string>;
 }
 
@@ -53,8 +55,9 @@ export class Server {
     const vscode = given("VSCODE_DIR");
     const bin = path.join(vscode, "bin");
     const data = world.directory("data");
-    const settings = { ...quiet, "security.workspace.trust.enabled": false, "sandboxSidecar.path": given("SIDECAR_BINARY"), ...options.settings };
+    const settings = { ...quiet, "security.workspace.trust.enabled": false, ...options.settings };
     world.write(path.join(data, "User", "settings.json"), JSON.stringify(settings));
+    world.machineSettings(options.machine ?? {});
     const env = {
       PATH: `${bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin`,
       HOME: world.home,

@@ -11,6 +11,10 @@ interface TerminalElement {
   };
 }
 
+interface WithClipboard {
+  navigator: { clipboard: { readText(): Promise<string> } };
+}
+
 /** VS Code's window, as its user sees and types. */
 export class Workbench {
   constructor(
@@ -46,7 +50,9 @@ export class Workbench {
     const input = this.page.locator(".quick-input-widget:visible input.input");
     await input.waitFor();
     await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().waitFor();
+    // The category is not shown in every part of the list.
+    const name = title.replace(/^\w+: /, "");
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
     await this.page.keyboard.press("Enter");
   }
 
@@ -109,6 +115,11 @@ export class Workbench {
       if (!expect.test(text)) throw new Error(text.slice(-2000));
       return text;
     });
+  }
+
+  /** Answers what is in the clipboard. */
+  async clipboard(): Promise<string> {
+    return this.page.evaluate(() => (globalThis as unknown as WithClipboard).navigator.clipboard.readText());
   }
 
   /** Answers the whole text of the editor in front. */

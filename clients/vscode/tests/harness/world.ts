@@ -45,6 +45,11 @@ export class World {
     this.write(this.settingsFile, `${JSON.stringify({ terminal: { sandbox: block } }, undefined, 2)}\n`);
   }
 
+  /** Writes the extension's own settings, which count for a machine alone. */
+  machineSettings(settings: Record<string, unknown>): void {
+    this.write(path.join(this.root, "data", "Machine", "settings.json"), JSON.stringify(settings));
+  }
+
   dispose(): void {
     rmSync(this.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
   }

@@ -24,7 +24,7 @@ describe("in the extension host", function () {
     const folders = [world.project, world.other].map((folder) => ({ path: folder }));
     const workspace = path.join(world.root, "both.code-workspace");
     world.write(workspace, JSON.stringify({ folders }));
-    const server = await Server.start(world, { driver: true, env: { HOST_REPORT: file, ...only } });
+    const server = await Server.start(world, { driver: true, machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") }, env: { HOST_REPORT: file, ...only } });
     const browser = await Browser.open(world);
     const said: string[] = [];
     try {

@@ -1,0 +1,68 @@
+import * as assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import * as path from "node:path";
+
+import { alive, matching } from "../harness/processes";
+import { onStage } from "../harness/stage";
+import { until } from "../harness/until";
+
+describe("what was started in a terminal", () => {
+  const stage = onStage();
+
+  /** Starts something in a new terminal that would like to live on, and answers its process. */
+  async function daemon(name: string): Promise<number> {
+    const { window, world } = stage();
+    const file = path.join(world.project, name);
+    await window.newTerminal();
+    await window.type(`setsid sh -c 'trap "" HUP TERM; echo $$ >${file}; while :; do sleep 1; done' &`);
+    const pid = Number(await until("a daemon", () => readFileSync(file, "utf8").trim()));
+    assert.ok(alive(pid), "the daemon does not run");
+    return pid;
+  }
+
+  it("is dead when the terminal is closed", async () => {
+    const { window } = stage();
+    const pid = await daemon("closed");
+    await window.command("Terminal: Kill the Active Terminal Instance");
+    await until("the daemon is dead", () => !alive(pid));
+  });
+
+  it("is dead when the sidecar is killed, which the user is told of", async () => {
+    const { window, world } = stage();
+    const pid = await daemon("sidecar");
+    const sidecar = matching("serve --log-level").find(({ command }) => command.startsWith(world.root));
+    assert.ok(sidecar);
+    process.kill(sidecar.pid, "SIGKILL");
+    await window.notification("ended unexpectedly").waitFor();
+    await until("the daemon is dead", () => !alive(pid));
+    assert.match(await window.terminal(), /The sandbox's sidecar ended \(killed by SIGKILL\)/);
+    await window.statusSays("Sandbox: full");
+    await window.focusTerminal();
+    const before = await window.tabs();
+    await window.page.keyboard.press("Enter");
+    await until("the terminal closes by a key", async () => (await window.tabs()) < before);
+    await window.command("Notifications: Clear All Notifications");
+  });
+
+  it("is dead when the window is loaded again, and so is the sidecar", async () => {
+    const { window, world } = stage();
+    const pid = await daemon("reload");
+    const sidecars = () => matching("serve --log-level").filter(({ command }) => command.startsWith(world.root));
+    const before = sidecars().map((process) => process.pid);
+    await window.page.reload();
+    await window.loaded();
+    await until("the daemon is dead", () => !alive(pid));
+    await until("the old sidecar is gone", () => before.every((old) => !alive(old)));
+    await window.newTerminal();
+    await window.run("echo an''ew", /^anew$/m);
+    assert.equal(sidecars().length, 1);
+  });
+
+  it("is dead when the extension host is killed", async () => {
+    const { server } = stage();
+    const pid = await daemon("host");
+    const host = await until("the extension host", () => server.extensionHost());
+    process.kill(host, "SIGKILL");
+    await until("the daemon is dead", () => !alive(pid));
+  });
+});

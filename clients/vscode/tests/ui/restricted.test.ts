@@ -1,0 +1,50 @@
+import * as assert from "node:assert/strict";
+
+import { onStage } from "../harness/stage";
+import { until } from "../harness/until";
+
+describe("a workspace that is not trusted", () => {
+  const stage = onStage({ settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" } });
+
+  /** VS Code asks for trust before any terminal, and in a remote window opens it all the same when the user declines. */
+  async function newTerminal(): Promise<void> {
+    const { window } = stage();
+    await window.command("Sandbox: New Terminal");
+    const dialog = window.page.locator(".monaco-dialog-box", { hasText: "Do you trust the authors" });
+    await dialog.waitFor();
+    await dialog.getByText("Cancel").click();
+  }
+
+  it("has sandboxed terminals", async () => {
+    const { window, world } = stage();
+    await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
+    await newTerminal();
+    await until("a prompt", async () => /ready\$$/.test((await window.terminal()).trimEnd()));
+    assert.match(await window.run(`cat ${world.secret}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
+  });
+
+  it("has no others", async () => {
+    const { window, world } = stage();
+    world.settings({ enabled: true, apply_to: "tool" });
+    await window.notification("keeps what it started with").waitFor();
+    await newTerminal();
+    await until("a refusal", async () => (await window.terminal()).includes("This workspace is not trusted"));
+    assert.doesNotMatch(await window.terminal(), /ready\$/);
+  });
+
+  it("is not asked for trust in its settings", async () => {
+    const { window } = stage();
+    await window.page.keyboard.press("F1");
+    await window.page.locator(".quick-input-widget:visible input.input").fill(">Sandbox: ");
+    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Policy" }).waitFor();
+    assert.equal(await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Trust Project Settings…" }).count(), 0);
+    await window.page.keyboard.press("Escape");
+  });
+
+  it("shows what the sandbox would allow", async () => {
+    const { window, world } = stage();
+    await window.command("Sandbox: Show Policy");
+    await window.choose("Terminals");
+    await until("the policy", async () => (await window.editorText()).includes(`A terminal in ${world.project}`));
+  });
+});

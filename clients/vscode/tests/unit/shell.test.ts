@@ -1,0 +1,77 @@
+import * as assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import * as path from "node:path";
+
+import { chooseShell, integrate } from "../../src/shell";
+
+describe("the shell", () => {
+  it("is the user's choice, else the editor's, else the environment's", () => {
+    assert.deepEqual(chooseShell(["fish", "-P"], "/bin/bash", "/bin/zsh", "linux"), { program: "fish", args: ["-P"] });
+    assert.deepEqual(chooseShell([], "/bin/bash", "/bin/zsh", "linux"), { program: "/bin/bash", args: [] });
+    assert.deepEqual(chooseShell([], "", "/bin/zsh", "linux"), { program: "/bin/zsh", args: [] });
+    assert.deepEqual(chooseShell([], "", "", "linux"), { program: "/bin/sh", args: [] });
+  });
+
+  it("is a login shell on macOS, as in other terminals there", () => {
+    assert.deepEqual(chooseShell([], "/bin/zsh", "", "darwin"), { program: "/bin/zsh", args: ["-l"] });
+  });
+});
+
+describe("shell integration", () => {
+  let scripts: string;
+  let storage: string;
+  const everything = () => Promise.resolve(true);
+  const nothing = () => Promise.resolve(false);
+
+  beforeEach(() => {
+    const dir = mkdtempSync(path.join(realpathSync(tmpdir()), "shell-"));
+    scripts = path.join(dir, "it's scripts");
+    storage = path.join(dir, "storage");
+    mkdirSync(scripts);
+    for (const name of ["bash.sh", "rc.zsh", "env.zsh", "profile.zsh", "login.zsh"]) writeFileSync(path.join(scripts, `shellIntegration-${name}`), "");
+    writeFileSync(path.join(scripts, "shellIntegration.fish"), "");
+  });
+  afterEach(() => rmSync(path.dirname(scripts), { recursive: true }));
+
+  it("gives bash its script, with the variables that the script wants", async () => {
+    writeFileSync(path.join(scripts, "shellIntegration-bash.sh"), 'echo "injection=$VSCODE_INJECTION login=$VSCODE_SHELL_LOGIN"; exit\n');
+    for (const [args, login] of [[[], ""], [["-l"], "1"]] as const) {
+      const shell = await integrate({ program: "/bin/bash", args: [...args] }, scripts, storage, everything);
+      assert.ok(shell);
+      const text = execFileSync(shell.program, [...(shell.args ?? []), "-i"], { encoding: "utf8", stdio: "pipe" });
+      assert.match(text, new RegExp(`injection=1 login=${login}$`, "m"));
+    }
+  });
+
+  it("gives zsh a directory of its files, and remembers the user's own", async () => {
+    const shell = await integrate({ program: "/bin/zsh", args: [] }, scripts, storage, everything);
+    assert.ok(shell);
+    const print = shell.args?.map((arg) => (arg === "/bin/zsh" ? "/bin/sh" : arg === "-i" ? "-c" : arg)) ?? [];
+    const env = { HOME: "/home/ada" };
+    const text = execFileSync(shell.program, [...print, 'echo "$ZDOTDIR and $USER_ZDOTDIR"'], { encoding: "utf8", env });
+    assert.equal(text, `${path.join(storage, "zsh")} and /home/ada\n`);
+  });
+
+  it("gives fish its script", async () => {
+    const shell = await integrate({ program: "/usr/bin/fish", args: [] }, scripts, storage, everything);
+    assert.ok(shell?.args?.some((arg) => arg.startsWith("source '")));
+  });
+
+  it("is not there where its scripts cannot be read from inside", async () => {
+    for (const program of ["/bin/bash", "/bin/zsh", "/usr/bin/fish"]) {
+      assert.equal(await integrate({ program, args: [] }, scripts, storage, nothing), undefined);
+    }
+  });
+
+  it("is not there for shells that are to do something of their own, or that nobody knows", async () => {
+    assert.equal(await integrate({ program: "/bin/bash", args: ["-c", "make"] }, scripts, storage, everything), undefined);
+    assert.equal(await integrate({ program: "/usr/bin/nu", args: [] }, scripts, storage, everything), undefined);
+  });
+
+  it("is not there where VS Code keeps its scripts elsewhere", async () => {
+    assert.equal(await integrate({ program: "/bin/bash", args: [] }, "/does/not/exist", storage, everything), undefined);
+    assert.equal(await integrate({ program: "/bin/zsh", args: [] }, "/does/not/exist", storage, everything), undefined);
+  });
+});
