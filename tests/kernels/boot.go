@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,8 +24,8 @@ const (
 type machine struct {
 	kernel kernel
 	fetched
-	// initrd is the file system of every machine, without modules.
-	initrd string
+	// cache is a directory for what machines have in common.
+	cache string
 	// share of shares is what the first context carries out of the attacks; the next share is the next one's.
 	share, shares int
 	// patience bounds one boot with all suites: a kernel that hangs must not hold everything up.
@@ -76,21 +77,30 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	for _, s := range m.kernel.suites {
 		suites = append(suites, s.pkg)
 	}
+	arch := m.kernel.architecture()
 	cmdline := []string{
-		"console=ttyS0", "quiet", "panic=-1",
+		"console=" + arch.console, "sidecar.port=" + arch.port, "quiet", "panic=-1",
 		// What would only make it slower: nobody attacks this kernel's own memory.
 		"mitigations=off", "init_on_alloc=0", m.kernel.cmdline,
-		"sidecar.lacks=" + m.missing, "sidecar.suites=" + strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
+		"sidecar.lacks=" + m.missing, "sidecar.without=" + strings.Join(m.kernel.without, ","), "sidecar.suites=" + strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
 	}
-	command := exec.CommandContext(ctx, "qemu-system-x86_64",
-		"-accel", "tcg,thread=multi", "-cpu", "max", "-M", "pc", "-m", memory, "-smp", "1",
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-		"-serial", "file:"+m.log("console"), "-serial", "file:"+m.log("results"),
-		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "))
+	args := slices.Concat(arch.flags, []string{
+		"-accel", "tcg,thread=multi", "-m", memory, "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "),
+	})
+	if arch.console != arch.port {
+		args = append(args, "-serial", "file:"+m.log("console"))
+	}
+	command := exec.CommandContext(ctx, arch.emulator, append(args, "-serial", "file:"+m.log("results"))...)
 	var out bytes.Buffer
 	command.Stderr = &out
 	err = command.Run()
 	return out.String(), err
+}
+
+// common is the file system of every machine of an architecture, without modules.
+func (m machine) common(arch architecture) string {
+	return filepath.Join(m.cache, "initrd-"+arch.name+".cpio")
 }
 
 // ownInitrd is the file system with this kernel's modules in it.
@@ -106,7 +116,7 @@ func (m machine) ownInitrd(ctx context.Context) (path string, err error) {
 	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS(m.modules)); err != nil {
 		return "", err
 	}
-	common, err := os.Open(m.initrd)
+	common, err := os.Open(m.common(m.kernel.architecture()))
 	if err != nil {
 		return "", err
 	}

@@ -21,6 +21,14 @@ or absent, an attack works in a session. For the tracking of processes, the stat
 sandboxed session may have more, and its reply says so.
 `
 
+const documentFoot = `
+## Kernels that Debian does not have
+
+Landlock's ABI 1 (Linux 5.13), 3 (6.2), 4 (6.7), 5 (6.10), 7 (6.15) and 8 (7.0) have no package that lasts. What they lack is a table, and every
+kernel takes the rulesets of its predecessors: the backend's tests confine processes by those of each version, and attack them. A version
+that does not exist yet is taken for the highest that is known.
+`
+
 // document is docs/kernels.md.
 func document(to io.Writer, outcomes []outcome) error {
 	w := bufio.NewWriter(to)
@@ -47,6 +55,7 @@ func document(to io.Writer, outcomes []outcome) error {
 		}
 		fmt.Fprint(w, "|\n")
 	}
+	fmt.Fprint(w, documentFoot)
 	return w.Flush()
 }
 

@@ -77,7 +77,7 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 		if _, err := apt(ctx, "apt-cache", "show", packages[1]); err != nil {
 			packages = []string{name}
 		}
-		got.version = strings.TrimSuffix(strings.TrimPrefix(name, "linux-image-"), "-cloud-amd64")
+		got.version = strings.TrimSuffix(strings.TrimPrefix(name, "linux-image-"), "-cloud-"+k.architecture().name)
 		got.image = filepath.Join(f.cache, "images", name)
 		got.modules = got.image + ".modules"
 		if err = f.unpack(ctx, apt, packages, got); err == nil {
@@ -108,7 +108,7 @@ type aptCommand func(ctx context.Context, name string, args ...string) (string, 
 
 // apt prepares an apt for one suite, and fetches its index once.
 func (f *fetcher) apt(ctx context.Context, k kernel) (aptCommand, error) {
-	dir := filepath.Join(f.cache, "apt", k.suite)
+	dir := filepath.Join(f.cache, "apt", k.suite+"-"+k.architecture().name)
 	for _, sub := range []string{"lists/partial", "cache/archives/partial", "parts"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, err
@@ -120,7 +120,10 @@ func (f *fetcher) apt(ctx context.Context, k kernel) (aptCommand, error) {
 Dir::State %[1]q; Dir::State::status "%[1]s/status"; Dir::State::Lists "%[1]s/lists"; Dir::Cache "%[1]s/cache";
 Dir::Etc::sourcelist "%[1]s/sources.list"; Dir::Etc::sourceparts "%[1]s/parts"; Dir::Etc::preferencesparts "%[1]s/parts";
 Acquire::Languages "none"; Acquire::PDiffs "false"; APT::Sandbox::User "root";
-`, dir)
+APT::Architecture %[2]q;
+#clear APT::Architectures;
+APT::Architectures:: %[2]q;
+`, dir, k.architecture().name)
 	for name, content := range map[string]string{
 		"status": "", "sources.list": fmt.Sprintf("deb %s/%s %s main\n", f.mirror, k.archive, k.suite), "apt.conf": configuration,
 	} {

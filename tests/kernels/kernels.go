@@ -6,16 +6,28 @@ import "slices"
 type kernel struct {
 	// name is how the tables call it.
 	name string
+	// machine is what it is for; nil: amd64.
+	machine *architecture
 	// archive and suite are where Debian keeps its package: archive is the part after the mirror's name.
 	archive, suite string
 	// pattern matches the names of its packages, of which the newest is taken.
 	pattern string
 	// cmdline is added to the kernel's command line.
 	cmdline string
+	// without are features that tests cannot have here, beside the protections that are not expected to be enforced.
+	without []string
 	// suites run here beside those that run everywhere.
 	suites []suite
 	// why says what this kernel is here for.
 	why string
+}
+
+// architecture is that of the kernel.
+func (k kernel) architecture() architecture {
+	if k.machine == nil {
+		return amd64
+	}
+	return *k.machine
 }
 
 // What Debian calls the same kernel at different times differs in more than the last number, so that the patterns only fix the first two.
@@ -24,6 +36,8 @@ const (
 	linux61  = `linux-image-6\.1\..*-cloud-amd64`
 	linux612 = `linux-image-6\.12\..*-cloud-amd64`
 	linux7   = `linux-image-7\..*-cloud-amd64`
+
+	linux612ARM = `linux-image-6\.12\..*-cloud-arm64`
 )
 
 // kernels are the machines. Debian keeps more versions than these; each of these differs from the others in something that the code asks
@@ -31,7 +45,7 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: groups, why: "no Landlock, no cgroup.kill",
+		suites: groups, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
@@ -47,7 +61,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		cmdline: "lsm=yama,apparmor", why: "Landlock built in and switched off",
+		cmdline: "lsm=yama,apparmor", without: []string{"enclosures"}, why: "Landlock built in and switched off",
 	},
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
@@ -56,5 +70,9 @@ var kernels = []kernel{
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "sidecar.cgroup=hybrid", suites: groups, why: "cgroup v2 beside v1, in another place",
+	},
+	{
+		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,
+		why: "the other architecture; there are no programs for it here, so that only the sidecar's own attacks are tried",
 	},
 }

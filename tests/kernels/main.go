@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +34,7 @@ func main() {
 	flag.StringVar(&o.expected, "expected", "tests/kernels/expected.txt", "file with the statuses that are expected")
 	flag.IntVar(&o.jobs, "jobs", 2, "machines at a time")
 	flag.DurationVar(&o.patience, "patience", 10*time.Minute, "the longest that a machine may take")
-	flag.IntVar(&o.shares, "shares", 16, "deal the attacks out to so many contexts, because emulation is slow; 1: all of them in each")
+	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out to so many contexts, because emulation is slow; 1: all of them in each, and all tests of each suite")
 	flag.BoolVar(&o.update, "update", false, "take what is found for what is expected")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -43,6 +44,10 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// contexts are how many carry out attacks on each kernel that confines. Their number on all kernels is the default of the flag shares: then each
+// attack is carried out once.
+const contexts = 4
 
 // enough is how many kernels must have run for the whole to say anything.
 const enough = 3
@@ -59,10 +64,13 @@ func run(ctx context.Context, o options) error {
 	}
 	var chosen []kernel
 	for _, k := range kernels {
-		if pattern.MatchString(k.name) {
+		switch {
+		case !pattern.MatchString(k.name):
+			continue
+		case k.architecture().name == runtime.GOARCH:
 			k.suites = slices.DeleteFunc(slices.Concat(everywhere, k.suites), func(s suite) bool { return !suitePattern.MatchString(s.pkg) })
-			chosen = append(chosen, k)
 		}
+		chosen = append(chosen, k)
 	}
 	known, err := readExpected(o.expected)
 	if err != nil {
@@ -80,11 +88,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	initrd := filepath.Join(cache, "initrd.cpio")
-	if err := makeInitrd(ctx, initrd, chosen); err != nil {
-		return err
+	like := machine{cache: cache, logs: logs, shares: o.shares, patience: o.patience}
+	for _, arch := range []architecture{amd64, arm64} {
+		if err := makeInitrd(ctx, like.common(arch), arch, chosen); err != nil {
+			return err
+		}
 	}
-	outcomes, err := bootAll(ctx, fetch, machine{initrd: initrd, logs: logs, shares: o.shares, patience: o.patience}, chosen, known, o.jobs)
+	outcomes, err := bootAll(ctx, fetch, like, chosen, known, o.jobs)
 	if err != nil {
 		return err
 	}
@@ -104,15 +114,16 @@ func run(ctx context.Context, o options) error {
 	slowest(os.Stdout, outcomes)
 	skipped(os.Stdout, outcomes)
 	summary(os.Stdout, outcomes)
-	size := int64(0)
-	if info, err := os.Stat(initrd); err == nil {
-		size = info.Size()
-	}
-	total(os.Stdout, time.Since(start), fetch.bytes, size)
+	total(os.Stdout, time.Since(start), fetch.bytes)
 	return judge(os.Stdout, outcomes, known, logs, o.only == "")
 }
 
-func makeInitrd(ctx context.Context, path string, chosen []kernel) error {
+// makeInitrd makes what the chosen kernels of an architecture have in common; nothing where there are none.
+func makeInitrd(ctx context.Context, path string, arch architecture, chosen []kernel) error {
+	chosen = slices.DeleteFunc(slices.Clone(chosen), func(k kernel) bool { return k.architecture().name != arch.name })
+	if len(chosen) == 0 {
+		return nil
+	}
 	root, err := os.MkdirTemp("", "sidecar-guest-")
 	if err != nil {
 		return err
@@ -129,7 +140,7 @@ func makeInitrd(ctx context.Context, path string, chosen []kernel) error {
 			}
 		}
 	}
-	if err := buildTree(ctx, root, suites); err != nil {
+	if err := (tree{root, arch}).build(ctx, suites); err != nil {
 		return err
 	}
 	return toFile(path, func(w io.Writer) error { return pack(ctx, root, w) })
@@ -141,6 +152,7 @@ func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel,
 	slots := make(chan struct{}, jobs)
 	var all sync.WaitGroup
 	defer all.Wait()
+	share := 0
 	for i, k := range chosen {
 		got, err := fetch.fetch(ctx, k)
 		if errors.Is(err, errUnavailable) {
@@ -150,7 +162,10 @@ func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel,
 			return nil, err
 		}
 		m := like
-		m.kernel, m.fetched, m.missing, m.share = k, got, known.missing(k.name), i
+		m.kernel, m.fetched, m.missing, m.share = k, got, known.missing(k.name), share*contexts
+		if known.confines(k.name) {
+			share++ // the others carry out no attack
+		}
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()

@@ -59,7 +59,7 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 	}
 	want := []string{
 		"6.1: the machine did not come to its end in 1 boots", "6.1: mount /x: no such device", "6.1: root: tests/attack: TestX",
-		"6.1: root: spawn: exit status 2", "6.1: root: platform: no test has passed",
+		"6.1: root: spawn: exit status 2", "6.1: root: platform: no test has run",
 	}
 	if got := o.failures(); !slices.Equal(got, want) {
 		t.Errorf("failures %q, want %q", got, want)

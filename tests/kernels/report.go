@@ -116,7 +116,6 @@ func (o outcome) started() float64 {
 }
 
 // total is what a run has cost.
-func total(w io.Writer, took time.Duration, fetched int64, initrd int64) {
-	const mega = 1 << 20
-	fmt.Fprintf(w, "%.0f s in all, %d MB downloaded, %d MB in each machine\n", took.Seconds(), fetched/mega, initrd/mega)
+func total(w io.Writer, took time.Duration, bytes int64) {
+	fmt.Fprintf(w, "%.0f s in all, %d MB downloaded\n", took.Seconds(), bytes>>20)
 }

@@ -11,11 +11,15 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
 // tree is the guest's root file system as it is being put together.
-type tree struct{ dir string }
+type tree struct {
+	dir  string
+	arch architecture
+}
 
 // etc are files that programs expect.
 var etc = map[string]string{
@@ -24,9 +28,9 @@ var etc = map[string]string{
 	"etc/hosts":  "127.0.0.1 localhost\n::1 localhost\n",
 }
 
-// buildTree makes it: the first process, the sidecar, the suites, the programs.
-func buildTree(ctx context.Context, dir string, suites []suite) error {
-	t := tree{dir}
+// build makes it: the first process, the sidecar, the suites, the programs.
+func (t tree) build(ctx context.Context, suites []suite) error {
+	dir := t.dir
 	for _, sub := range []string{
 		"proc", "sys", "dev", "tmp", "etc", "root", "home/user", "mnt", "run", "srv", "boot", "suite", "programs", "modules", "var/lib", "var/tmp", "usr/bin",
 	} {
@@ -60,6 +64,9 @@ func buildTree(ctx context.Context, dir string, suites []suite) error {
 				return err
 			}
 		}
+	}
+	if t.arch.name != runtime.GOARCH {
+		return nil // this machine's programs do not run there
 	}
 	for _, name := range programs {
 		if err := t.program(ctx, name); err != nil {
@@ -101,7 +108,7 @@ func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
 		return err
 	}
 	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w", "-o", target, "./"+pkg)...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+t.arch.name)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}

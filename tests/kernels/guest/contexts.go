@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,21 +33,21 @@ type context struct {
 	// container is true where root is shut up as container engines do it: with few capabilities, a cgroup tree that is only to be read, and a
 	// filter that refuses to make namespaces.
 	container bool
-	// without are the features that tests cannot have in this context on any kernel.
-	without string
+	// never are the features that tests cannot have in this context on any kernel.
+	never string
 }
 
 // The machine has no compiler, no init to speak to, and only some programs.
-const without = "go systemd sudo script ssh overlayfs network_interface vsock "
+const never = "go systemd sudo script ssh overlayfs network_interface vsock "
 
 func contexts() []context {
 	const many = 1000
 	return []context{
-		{name: "root", cgroup: "root", namespaces: many, without: without},
-		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, without: without + "root"},
-		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, without: without + "root"},
-		{name: "user-no-namespaces", uid: user, cgroup: "plain", without: without + "root user_namespaces"},
-		{name: "container", cgroup: "container", container: true, namespaces: many, without: without + "root user_namespaces"},
+		{name: "root", cgroup: "root", namespaces: many, never: never},
+		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, never: never + "root"},
+		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, never: never + "root"},
+		{name: "user-no-namespaces", uid: user, cgroup: "plain", never: never + "root user_namespaces"},
+		{name: "container", cgroup: "container", container: true, namespaces: many, never: never + "root user_namespaces"},
 	}
 }
 
@@ -109,7 +110,7 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + c.home(), "TERM=linux", "LANG=C.UTF-8", "SHELL=/bin/bash",
-		"CI=true", "SIDECAR_LACKS=" + c.without + " " + c.lacks[c.name], "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
+		"CI=true", "SIDECAR_LACKS=" + strings.Join([]string{c.never, c.without, c.lacks[c.name]}, " "), "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
 	}
 	return command
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func first() {
 	}
 	o := readOrder()
 	notes := mountAll(o)
-	tell := openPort()
+	tell := o.openPort()
 	for _, note := range notes {
 		tell(result.Line{Note: note})
 	}
@@ -68,7 +69,8 @@ func first() {
 }
 
 func work() {
-	o, tell := readOrder(), openPort()
+	o := readOrder()
+	tell := o.openPort()
 	for i, c := range contexts() {
 		c.order = o
 		c.share = (o.share + i) % o.shares
@@ -77,16 +79,16 @@ func work() {
 	tell(result.Line{End: true})
 }
 
-// openPort opens the second serial port, and returns what writes a line to it.
-func openPort() (tell func(result.Line)) {
-	port, err := os.OpenFile("/dev/ttyS1", os.O_WRONLY, 0)
+// openPort opens the serial port for results, and returns what writes a line to it.
+func (o order) openPort() (tell func(result.Line)) {
+	port, err := os.OpenFile(o.port, os.O_WRONLY, 0)
 	if err != nil {
-		complain("open the second serial port", err)
+		complain("open the port for results", err)
 	}
 	return func(line result.Line) {
 		data, err := json.Marshal(line)
 		if err == nil {
-			_, err = port.Write(append(data, '\n'))
+			_, err = port.Write(slices.Concat([]byte{'\n'}, data, []byte{'\n'}))
 		}
 		if err != nil {
 			complain("tell", err)

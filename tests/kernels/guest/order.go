@@ -3,14 +3,19 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
 // order is what the host wants of this machine. It stands on the kernel's command line, which is there before any file system is.
 type order struct {
 	suites []string
+	// port is the serial port for results.
+	port string
 	// lacks are, by context, the protections that are known not to be enforced here.
 	lacks map[string]string
+	// without are features that no context has on this kernel.
+	without string
 	// share of shares is what the first context carries out of the attacks.
 	share, shares int
 	// hybrid is cgroup v1 with v2 beside it.
@@ -23,6 +28,8 @@ func readOrder() order {
 	for field := range strings.FieldsSeq(string(cmdline)) {
 		key, value, _ := strings.Cut(field, "=")
 		switch key {
+		case "sidecar.port":
+			o.port = filepath.Join("/dev", value)
 		case "sidecar.suites":
 			o.suites = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 		case "sidecar.lacks":
@@ -30,6 +37,8 @@ func readOrder() order {
 				context, list, _ := strings.Cut(part, ":")
 				o.lacks[context] = strings.ReplaceAll(list, ",", " ")
 			}
+		case "sidecar.without":
+			o.without = strings.ReplaceAll(value, ",", " ")
 		case "sidecar.share":
 			if n, _ := fmt.Sscanf(value, "%d/%d", &o.share, &o.shares); n != 2 {
 				o.shares = 1
