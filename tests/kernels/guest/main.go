@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command guest is the first process of a test machine: it mounts what a Linux system has, runs the suites in each context, tells what
 // came of them over the second serial port, and powers the machine off.
 package main
