@@ -57,6 +57,10 @@ type Needs struct {
 	// it cannot stands in the report of Denials. It is called from several goroutines, must not block, and may still be called a moment
 	// after Supervision.Close.
 	Denied func(Denial)
+	// Learn, where it is not nil, lists directories from which programs may be executed beside those of the policy. All that the policy
+	// refuses is wanted then: what runs is told to Denied as if it had been refused, and Ask is asked about openings whatever Policy.OnDenied
+	// says, about as many as there are, and answers at once.
+	Learn []string
 	// Ask, where it is not nil, is asked before a file that the policy does not grant is refused, as far as that can be: what is opened is
 	// opened outside of the session then, and handed in. The caller waits, for a minute at most. It is called from goroutines of their own, a
 	// few at a time; ctx ends when the answer is of no use any more. What is refused after all goes to Denied.

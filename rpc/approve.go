@@ -53,7 +53,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 // Question is what a user is asked about a denial, but for the session; false where that is not to be asked: credentials, protected paths,
 // and what no setting allows are nobody's to allow by one click.
 func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (protocol.RequestAccessParams, settings.Suggestion, bool) {
-	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target)
+	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !isGrant(suggestion) {
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
 	}

@@ -14,7 +14,7 @@ func (k *sink) Denied(denial spawn.Denial) {
 		SessionID: k.entry.id, Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Count: denial.Count,
 		Missed: denial.Missed,
 	}
-	suggestion, err := k.server.store.Snapshot(k.entry.projectDir).Suggest(settings.Kind(k.entry.kind), string(denial.Access), denial.Target)
+	suggestion, err := k.server.store.Snapshot(k.entry.projectDir).Suggest(settings.Kind(k.entry.kind), string(denial.Access), denial.Target, denial.Process)
 	if err != nil {
 		k.server.log.Debug("no setting is found for a denial", "session", k.entry.id, "error", err)
 	}

@@ -77,6 +77,10 @@ func treasuresOf(r *resolver, home string) *treasures {
 	return found
 }
 
+// Secrets returns a function that says what a grant of a real path would let sessions get at that gives whoever reads it power elsewhere; ""
+// where nothing is known. It is the look of this moment.
+func (s *Snapshot) Secrets() func(path string) string { return s.glance().sensitive.hold }
+
 // hold says what a grant of path lets sessions get at; "" where it is nothing that is known to matter. Whether something exists counts
 // only for what lies below path: a grant of ~/.ssh is one of keys also before there are any.
 func (p *treasures) hold(path string) string {

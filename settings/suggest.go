@@ -18,14 +18,22 @@ type Suggestion struct {
 	Key, Value string
 	// Hint is a sentence for the user; "" where there is nothing to say.
 	Hint string
+	// Allowed is true where the settings allow it already.
+	Allowed bool
 }
 
 // Suggest says what would allow a refused access, which is one of Attempts, or "create" or "remove" of a name, or "signal" of a process. The
-// target is as a session names it, so that it holds for sessions that start now.
-func (s *Snapshot) Suggest(kind Kind, access, target string) (Suggestion, error) {
+// target is as a session names it, so that it holds for sessions that start now. program is the name of who was refused, or "".
+func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
-		return s.suggestName(kind, target)
+		suggestion, err := s.suggestName(kind, target)
+		if err == nil && !suggestion.Allowed && suggestion.Key != protectedKey {
+			if name := s.toolchainFor(kind, target, program); name != "" {
+				suggestion = Suggestion{Key: toolchainsKey, Value: name}
+			}
+		}
+		return suggestion, err
 	case "signal":
 		return Suggestion{Hint: "no setting lets a session signal processes outside of it"}, nil
 	}
@@ -59,7 +67,7 @@ func (s *Snapshot) suggestName(kind Kind, target string) (Suggestion, error) {
 func (x Explanation) suggestion() Suggestion {
 	switch {
 	case x.Allowed:
-		return Suggestion{Hint: "the settings allow it by now, for sessions that start from now on"}
+		return Suggestion{Hint: "the settings allow it by now, for sessions that start from now on", Allowed: true}
 	case x.Holds != "":
 		return Suggestion{Hint: x.Hint}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):
@@ -82,6 +90,52 @@ func (s Suggestion) JSON() json.RawMessage {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %q: %v", s.Value, err))
 	}
 	return text
+}
+
+// toolchainFor names the toolchain that a name is made or removed for: that it belongs to, or, where a program makes the directories on the
+// way to a cache of its own, that program's. Sessions find such directories made.
+func (s *Snapshot) toolchainFor(kind Kind, target, program string) string {
+	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
+	x.policy = x.policyFor(kind)
+	if err := x.follow(target); err != nil || x.end.err != nil || x.takenAway(policy.Write) {
+		return ""
+	}
+	for _, known := range x.sensitive.all {
+		if policy.Contains(known.path, x.end.path) {
+			return ""
+		}
+	}
+	if name := x.toolchainOf(policy.Write); name != "" {
+		return name
+	}
+	t, known := findToolchain(toolchainOfProgram(program))
+	if !known || slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.name == t.name }) {
+		return ""
+	}
+	for _, p := range t.places {
+		if p.on != "" && p.on != x.host.platform || !p.create {
+			continue
+		}
+		for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
+			if policy.Contains(x.end.path, x.resolver.resolve(filepath.Join(dir, p.below)).path) {
+				return t.name
+			}
+		}
+	}
+	return ""
+}
+
+// programs are the names that tools' processes go by, by toolchain. Numbers behind them are versions.
+var programs = map[string]string{
+	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node", "yarn": "node", "pnpm": "node",
+	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python", "java": "java", "mvn": "java",
+	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php", "composer": "php", "ccache": "c", "nix": "nix",
+}
+
+// toolchainOfProgram reads the first word of a process's name, which is all that some leave of it.
+func toolchainOfProgram(name string) string {
+	word, _, _ := strings.Cut(name, " ")
+	return programs[strings.TrimRight(word, "0123456789.")]
 }
 
 // toolchainOf names the toolchain that the target belongs to, and that would grant the access: its name says more than a path, and

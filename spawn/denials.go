@@ -29,6 +29,8 @@ const (
 const (
 	// maxDenials bounds the different denials of one session that are remembered. The one that was quiet for longest makes room.
 	maxDenials = 256
+	// maxLearnt is the same for one that learns, whose denials are read in the end.
+	maxLearnt = 1 << 16
 	// denialBurst is how many may be told at once, and denialPace how soon after each another one: 20 a second.
 	denialBurst = 20
 	denialPace  = 50 * time.Millisecond
@@ -40,6 +42,8 @@ const (
 // ledger gathers what one session is refused. Whoever writes never waits; a program that tries without end is told of a few times a minute,
 // and takes no more memory than one that tries once. A nil ledger takes nothing.
 type ledger struct {
+	most int // entries
+
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
 	entries map[denialKey]*denialEntry
@@ -63,8 +67,8 @@ type denialEntry struct {
 	order           int
 }
 
-func newLedger() *ledger {
-	l := &ledger{entries: map[denialKey]*denialEntry{}, tokens: denialBurst, filled: time.Now()}
+func newLedger(most int) *ledger {
+	l := &ledger{most: most, entries: map[denialKey]*denialEntry{}, tokens: denialBurst, filled: time.Now()}
 	l.changed.L = &l.mu
 	return l
 }
@@ -79,7 +83,7 @@ func (l *ledger) put(d platform.Denial) {
 	key := denialKey{d.Access, d.Target, d.Process}
 	e := l.entries[key]
 	if e == nil {
-		if len(l.entries) >= maxDenials && !l.forget() {
+		if len(l.entries) >= l.most && !l.forget() {
 			l.missed += d.Count
 			return
 		}

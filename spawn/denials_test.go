@@ -34,7 +34,7 @@ func hear(l *ledger) (stop func() []string) {
 func TestLedger_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
+		l := newLedger(maxDenials)
 		stop := hear(l)
 		l.put(refused("a"))
 		time.Sleep(30 * time.Millisecond) // at no moment two things happen
@@ -58,7 +58,7 @@ func TestLedger_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
 func TestLedger_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
+		l := newLedger(maxDenials)
 		stop := hear(l)
 		for i := range 60 {
 			l.put(refused(fmt.Sprint(i)))
@@ -82,7 +82,7 @@ func TestLedger_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
 func TestLedger_CountsWhatItDoesNotTell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
+		l := newLedger(maxDenials)
 		const all = 10 * maxDenials
 		for i := range all {
 			l.put(refused(fmt.Sprint(i)))
@@ -106,7 +106,7 @@ func TestLedger_CountsWhatItDoesNotTell(t *testing.T) {
 func TestLedger_MakesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
+		l := newLedger(maxDenials)
 		stop := hear(l)
 		for i := range maxDenials {
 			l.put(refused(fmt.Sprint(i)))

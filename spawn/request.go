@@ -34,6 +34,8 @@ type Request struct {
 	FlowControl bool
 	// Ask, where it is not nil, is asked before a file is refused, where the policy says so; see platform.Needs.
 	Ask func(ctx context.Context, denial Denial) Answer
+	// Learn, where it is not nil, wants everything told that the policy refuses; see platform.Needs. It needs Ask.
+	Learn []string
 }
 
 // Size of a terminal in character cells.

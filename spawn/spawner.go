@@ -327,9 +327,13 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		needs.Mark = mark
 	}
 	if p.Restricted && p.OnDenied != policy.Ignore {
-		run.denials = newLedger()
+		run.denials = newLedger(maxDenials)
+		if request.Learn != nil {
+			run.denials = newLedger(maxLearnt)
+			needs.Learn = request.Learn
+		}
 		needs.Denied = run.denials.put
-		if request.Ask != nil && p.OnDenied == policy.Ask {
+		if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
 			needs.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
 		}
 	}

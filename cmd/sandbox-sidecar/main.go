@@ -18,6 +18,7 @@ const usage = `sandbox-sidecar gives an editor terminals that the kernel confine
 
 usage: sandbox-sidecar [serve]                      serve the protocol on stdin and stdout
        sandbox-sidecar exec [flags] -- CMD [ARG…]   run a command under the settings, in this terminal
+       sandbox-sidecar learn [flags] -- CMD [ARG…]  run a command and print the settings that it needs
        sandbox-sidecar policy [flags]               print what a session in a project may do
        sandbox-sidecar explain [flags] ACCESS TARGET
                                                     print whether a session may do something, and why
@@ -42,6 +43,7 @@ var commands = map[string]func(args []string) error{
 	"serve":   serve,
 	"exec":    execute,
 	"explain": explain,
+	"learn":   learn,
 	"policy":  printPolicy,
 	"doctor":  doctor,
 	"schema":  schema,

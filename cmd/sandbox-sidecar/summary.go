@@ -25,7 +25,7 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 			break
 		}
 		fmt.Fprintf(w, "sandbox-sidecar:   %s\n", rpc.DenialText(denial))
-		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target)
+		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 		switch {
 		case err != nil:
 		case suggestion.Key != "":

@@ -40,6 +40,9 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
+	if needs.Learn != nil {
+		return platform.Confinement{}, fmt.Errorf("%w: what is refused is not seen before it is refused on this system", platform.ErrUnavailable)
+	}
 	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
 	if needs.Mark != nil {
 		host.Fingerprint = needs.Mark.Fingerprint()

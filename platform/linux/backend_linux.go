@@ -51,6 +51,10 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	if ruleset.Own == nil {
 		ruleset.dropGuarded(p)
 	}
+	for _, dir := range needs.Learn {
+		// To execute a file is to read it, too (get_required_file_open_access in the kernel's security/landlock/fs.c).
+		ruleset.Rules = append(ruleset.Rules, Rule{Path: dir, Access: (fsRead | fsExecute) & ruleset.FS})
+	}
 	confinement, err := confine(ruleset, p, needs)
 	if err == nil && ruleset.Asked.ProtectedPaths {
 		confinement.Watch = watchProtected(p, ruleset.Own != nil)

@@ -33,7 +33,10 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	}
 	r.Filtering.Offline = r.offline()
 	if r.Asked.Denials && needs.Denied != nil {
-		r.observe(p)
+		r.observe(p.OnDenied == policy.Ask || needs.Learn != nil)
+	}
+	if needs.Learn != nil && r.Filtering.Observed != ObservedAll {
+		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable, r.Unobserved)
 	}
 	granted := r.grantSockets(p)
 	confinement, err := prepare(r)
@@ -49,13 +52,13 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 }
 
 // observe lets the filter send what can be refused to an observer, where there can be one.
-func (r *Ruleset) observe(p *policy.Policy) {
+func (r *Ruleset) observe(readings bool) {
 	if err := observationAvailable(); err != nil {
 		r.Unobserved = err.Error()
 		return
 	}
 	r.Filtering.Observed = ObservedChanges
-	if p.OnDenied == policy.Ask {
+	if readings {
 		r.Filtering.Observed = ObservedAll
 	}
 	r.Filtering.Isolated = r.Own != nil && r.Own.Network
@@ -78,7 +81,7 @@ func (r Ruleset) supervise(
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
 	if filtering.Observed != ObservedNot {
-		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: needs.Denied, Ask: needs.Ask})
+		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}

@@ -84,6 +84,9 @@ func askable(f *finding) bool {
 
 // answer finds out what is said about a denial, and waits for it.
 func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.Answer, error) {
+	if o.options.Learn {
+		return o.options.Ask(context.Background(), denial), nil
+	}
 	q := question{denial.Access, denial.Target}
 	p, known := o.put(q, denial)
 	if p == nil {

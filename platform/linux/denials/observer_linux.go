@@ -27,6 +27,8 @@ type Options struct {
 	Report func(platform.Denial)
 	// Ask, where it is not nil, is asked before a file is refused; see platform.Needs.
 	Ask func(context.Context, platform.Denial) platform.Answer
+	// Learn is true where Ask answers at once, and about everything.
+	Learn bool
 }
 
 // Observer looks at the calls of one session. Its methods may be called from several goroutines; those that take a call answer none.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// block finds the settings for all needs: first those that are no paths, as a toolchain's name makes many paths needless, then the paths, from
+// the widest on, each only where what stands there by then does not grant it. notes are the needs that no setting is offered for.
+func (l *lesson) block() (text []byte, notes []string, err error) {
+	store, snapshot, err := l.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	needs := fold(l.needs, snapshot.Secrets())
+	store.Close()
+	for _, paths := range []bool{false, true} {
+		for _, n := range needs {
+			note, err := l.meet(n, paths)
+			if err != nil {
+				return nil, nil, err
+			}
+			if note != "" && paths && !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	text, err = l.text()
+	return text, notes, err
+}
+
+// meet adds what one need takes to the block, if that is a path or not, as paths says. note says why nothing can be added.
+func (l *lesson) meet(n need, paths bool) (note string, err error) {
+	store, snapshot, err := l.open()
+	if err != nil {
+		return "", err
+	}
+	defer store.Close()
+	s, err := snapshot.Suggest(l.kind, n.access, n.target, n.program)
+	if err != nil {
+		return fmt.Sprintf("%s %q: %v", n.access, n.target, err), nil
+	}
+	isPath := strings.HasPrefix(s.Key, "additional_")
+	switch {
+	case s.Allowed:
+		return "", nil
+	case s.Key == "" || s.Key == "protected_paths":
+		if s.Key != "" {
+			s.Hint = "it is protected, and " + instruction(s) + " would change that"
+		}
+		return fmt.Sprintf("%s %q: %s", n.access, n.target, s.Hint), nil
+	case isPath != paths:
+		return "", nil
+	case !s.Entry():
+		l.values[s.Key] = s.JSON()
+		return "", nil
+	}
+	l.values[s.Key] = append(listOf(snapshot.Merged(), s.Key), s.Value)
+	return "", nil
+}
+
+// listOf is a list as it holds, to which an entry is added: what stands in the block replaces what stands below.
+func listOf(merged settings.Sandbox, key string) []string {
+	switch key {
+	case "toolchains":
+		return merged.Toolchains
+	case "allowed_unix_sockets":
+		return merged.AllowedUnixSockets
+	case "additional_executable_paths":
+		return merged.AdditionalExecutablePaths
+	case "additional_read_only_paths":
+		return merged.AdditionalReadOnlyPaths
+	case "additional_read_write_paths":
+		return merged.AdditionalReadWritePaths
+	}
+	panic("BUG(sandbox-sidecar): no list " + key)
+}
+
+// text is the block as a settings file.
+func (l *lesson) text() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(map[string]any{"terminal": map[string]any{"sandbox": l.values}})
+	return b.Bytes(), err
+}
+
+// enoughToFold is how many entries of one directory are replaced by the directory.
+const enoughToFold = 4
+
+// fold makes directories of many files in them, as long as nothing comes in that gives power elsewhere, and puts the widest first.
+func fold(needs []need, secrets func(string) string) []need {
+	for {
+		in := map[need][]need{}
+		for _, n := range needs {
+			if foldable(n) {
+				dir := need{access: n.access, target: filepath.Dir(n.target)}
+				if !slices.Contains(in[dir], n) {
+					in[dir] = append(in[dir], n)
+				}
+			}
+		}
+		folded := false
+		for dir, entries := range in {
+			if len(entries) >= enoughToFold && secrets(dir.target) == "" && strings.Count(dir.target, "/") > 1 {
+				folded = true
+				needs = append(slices.DeleteFunc(needs, func(n need) bool { return slices.Contains(entries, n) }), dir)
+			}
+		}
+		needs = widest(needs)
+		if !folded {
+			return needs
+		}
+	}
+}
+
+func foldable(n need) bool {
+	return strings.HasPrefix(n.target, "/") && (n.access == "read" || n.access == "write" || n.access == "execute")
+}
+
+// widest leaves out what lies in another entry for the same access, and puts writing before executing before reading, which each includes.
+func widest(needs []need) []need {
+	rank := map[string]int{"write": 1, "execute": 2, "read": 3}
+	slices.SortFunc(needs, func(a, b need) int {
+		return cmp.Or(cmp.Compare(rank[a.access], rank[b.access]), strings.Compare(a.access, b.access), cmp.Compare(len(a.target), len(b.target)),
+			strings.Compare(a.target, b.target))
+	})
+	kept := []need{}
+	for _, n := range slices.Compact(needs) {
+		if !foldable(n) || !slices.ContainsFunc(kept, func(k need) bool { return k.access == n.access && policy.Contains(k.target, n.target) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package denials
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// learnt is what learn printed.
+type learnt struct {
+	status int
+	said   string // on standard error, where the command's own words are too
+	text   string
+	block  map[string]any
+}
+
+// learn runs learn under settings, with a HOME of the world's.
+func (s *scene) learn(settings harness.Sandbox, argv ...string) learnt {
+	s.t.Helper()
+	file := filepath.Join(s.Home, "learnt.json")
+	command := s.execute(settings, append([]string{"learn", "-o", file, "--"}, argv...)...)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	_ = command.Run()
+	l := learnt{status: command.ProcessState.ExitCode(), said: out.String(), text: harness.Read(s.t, file)}
+	var document struct {
+		Terminal struct{ Sandbox map[string]any }
+	}
+	if err := json.Unmarshal([]byte(l.text), &document); err != nil {
+		s.t.Fatalf("%v: %q\n%s", err, l.text, l.said)
+	}
+	l.block = document.Terminal.Sandbox
+	return l
+}
+
+// list is a list of the block.
+func (l learnt) list(key string) []string {
+	entries, _ := l.block[key].([]any)
+	list := []string{}
+	for _, entry := range entries {
+		list = append(list, entry.(string))
+	}
+	return list
+}
+
+// What a command reads and executes is let through and printed, what it writes is refused and printed, and with what is printed it passes.
+func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	observed(t, s.start(harness.Settings(nil), nil))
+	for i := range 6 {
+		harness.Write(t, s.outside(fmt.Sprintf("data/%d", i)), fmt.Sprintf("data %d\n", i))
+	}
+	harness.Write(t, s.outside("single/one"), "one\n")
+	harness.Write(t, s.outside("before/x"), "before\n")
+	harness.Write(t, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
+	program := filepath.Join(s.Home, ".cargo", "bin", "tool")
+	harness.Victim(t, "tests/victim", makeDirs(t, program))
+	if err := os.Mkdir(s.outside("made"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	settings := harness.Sandbox{"additional_read_only_paths": []string{s.outside("before")}}
+	line := fmt.Sprintf("cat %s/data/* %s %s || exit; %s privileges >/dev/null || exit; cat %s/.ssh/id; echo x >%s",
+		s.Outside, s.outside("single/one"), s.outside("before/x"), program, s.Home, s.outside("made/new"))
+	first := s.learn(settings, "sh", "-c", line)
+	if first.status == 0 || strings.Contains(first.said, "secret key") || !strings.Contains(first.said, "data 5\none\nbefore\n") {
+		t.Errorf("status %d:\n%s", first.status, first.said)
+	}
+	if _, err := os.Stat(s.outside("made/new")); err == nil {
+		t.Error("it was written while it was learnt")
+	}
+	want := map[string][]string{
+		"additional_read_only_paths":  {s.outside("before"), s.outside("data"), s.outside("single/one")},
+		"additional_read_write_paths": {s.outside("made")},
+		"toolchains":                  {"rust"},
+		"additional_executable_paths": {},
+	}
+	for key, entries := range want {
+		got := first.list(key)
+		slices.Sort(got)
+		slices.Sort(entries)
+		if !slices.Equal(got, entries) {
+			t.Errorf("%s is %q, want %q", key, got, entries)
+		}
+	}
+	if !strings.Contains(first.said, "SSH keys") || first.block["enabled"] != true {
+		t.Errorf("%v\n%s", first.block, first.said)
+	}
+	// In a fresh session under what was printed all of it works, but for the keys.
+	var block harness.Sandbox
+	data, err := json.Marshal(first.block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &block); err != nil {
+		t.Fatal(err)
+	}
+	session, _, told := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
+	if out := session.Output(); harness.Read(t, s.outside("made/new")) != "x\n" || !strings.Contains(out, "data 5\none\nbefore\n") || len(told) > 0 || strings.Contains(out, "secret") {
+		t.Errorf("told %+v:\n%s", told, out)
+	}
+	// And to learn again adds nothing.
+	if again := s.learn(block, "sh", "-c", line); again.text != first.text || again.status != 0 {
+		t.Errorf("status %d, learnt\n%s\nafter\n%s", again.status, again.text, first.text)
+	}
+}
+
+// A tool that makes its cache in a new home needs its toolchain, not the home.
+func TestLearnKnowsWhoMakesACache(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	observed(t, s.start(harness.Settings(nil), nil))
+	tool := filepath.Join(s.Project, "go") // by its name alone
+	harness.Victim(t, "tests/victim", tool)
+	l := s.learn(nil, tool, "make-many", filepath.Join(s.Home, ".cache"), "1")
+	if l.status == 0 || len(l.list("toolchains")) > 0 {
+		t.Errorf("a name that is on no way to a cache: status %d, %v\n%s", l.status, l.block, l.said)
+	}
+	l = s.learn(nil, "sh", "-c", "mkdir ~/.cache")
+	if len(l.list("toolchains")) > 0 {
+		t.Errorf("a program that is no tool's: %v", l.block)
+	}
+	l = s.learn(nil, "bash", "-c", "exec -a go "+tool+" mkdir "+filepath.Join(s.Home, ".cache"))
+	if !slices.Equal(l.list("toolchains"), []string{"go"}) || len(l.list("additional_read_write_paths")) > 0 {
+		t.Errorf("%v\n%s", l.block, l.said)
+	}
+}
