@@ -16,8 +16,7 @@ import (
 )
 
 // Most calls are about files that the session may change, and the caller waits. So the path is judged as it is written first, and where the
-// policy grants that, the call goes on at once. Only then it is looked whether a symlink leads elsewhere; that costs nobody's time, and is
-// left out where too many wait for it.
+// policy grants that, and no symlink can lead elsewhere, the call goes on at once.
 
 // First returns what answers calls of that name at once where that can be: it lets them go on. It does not wait for a file system.
 func First(o *Observer, name string) func(*notify.Call) bool {
@@ -36,12 +35,10 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 				paths = append(paths, w)
 			}
 		}
-		paths = o.doubtful(paths)
-		if len(paths) > 0 && o.options.Ask != nil {
-			return false // whether to ask has to be known before
+		if o.doubtful(paths) {
+			return false
 		}
 		call.Continue()
-		o.later(call, paths)
 		return true
 	}
 }
@@ -118,48 +115,18 @@ func (o *Observer) grants(w wish, name string) bool {
 	}
 }
 
-// mostLater bounds the looks that are taken at a time after calls were let go on.
-const mostLater = 4
-
-// later looks whether symlinks lead a call that went on to where it is refused. It forgets the call itself, which is over.
-func (o *Observer) later(call *notify.Call, list []written) {
-	if len(list) == 0 {
-		return
-	}
-	select {
-	case o.looks <- struct{}{}:
-	default:
-		return
-	}
-	root, err := o.heldRoot(call.TID)
-	if err != nil {
-		<-o.looks
-		return
-	}
-	go func() {
-		defer func() { <-o.looks }()
-		defer unix.Close(root)
-		for _, w := range list {
-			if o.reallyRefused(call, root, w) {
-				return
-			}
-		}
-	}()
-}
-
-// doubtful are the paths that may lead elsewhere. A directory that was no symlink a moment ago is not looked at again. Its last name only
-// matters to who follows it, and where the file system is this machine's own it is quicker to look than to have it looked at.
-func (o *Observer) doubtful(list []written) []written {
+// doubtful reports whether one of the paths may lead elsewhere. A directory that was no symlink a moment ago is not looked at again. Its last
+// name only matters to who follows it, and where the file system is this machine's own it is quicker to look than to have it looked at.
+func (o *Observer) doubtful(list []written) bool {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
-	kept := list[:0]
 	for _, w := range list {
 		local, known := o.plain[path.Dir(w.name)]
 		if !known || w.follow && (!local || !o.isPlain(w.name)) {
-			kept = append(kept, w)
+			return true
 		}
 	}
-	return kept
+	return false
 }
 
 // isPlain reports whether what is there is no symlink, or nothing. o.mu is held.
@@ -183,24 +150,6 @@ func isLocal(fd int) bool {
 	return unix.Fstatfs(fd, &stat) == nil && slices.Contains(localFileSystems, int64(uint32(stat.Type)))
 }
 
-func (o *Observer) reallyRefused(call *notify.Call, root int, w written) bool {
-	there, err := walk(root, w.name, w.follow)
-	if err != nil {
-		return false
-	}
-	defer there.close()
-	if there.path == w.name {
-		o.remember(there)
-		return false
-	}
-	access, refused := o.decide(w.wish, there)
-	if !refused || !o.permitted(call, root, w.wish, there, access) {
-		return false
-	}
-	o.tell(call, refusal{access: access, target: display(there.path)})
-	return true
-}
-
 // mostPlain bounds the directories that are remembered.
 const mostPlain = 1024
 
@@ -219,23 +168,6 @@ func (o *Observer) remember(there *place) {
 	o.plain[there.parentPath] = local
 }
 
-// heldRoot opens the root of the session's mounts, which its first caller has told: a caller that went on may be gone.
-func (o *Observer) heldRoot(tid int) (int, error) {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
-	if o.closed {
-		return -1, os.ErrClosed
-	}
-	if o.rootFD < 0 {
-		fd, err := rootOf(tid)
-		if err != nil {
-			return -1, err
-		}
-		o.rootFD = fd
-	}
-	return unix.FcntlInt(uintptr(o.rootFD), unix.F_DUPFD_CLOEXEC, 0)
-}
-
 // hold keeps the root of the session's mounts, which a caller has told.
 func (o *Observer) hold(root int) {
 	o.views.mu.Lock()
@@ -247,7 +179,7 @@ func (o *Observer) hold(root int) {
 	}
 }
 
-// Close gives back what the observer holds. It does not wait for who still looks, as a file system may not answer.
+// Close gives back what the observer holds.
 func (o *Observer) Close() {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
@@ -260,8 +192,6 @@ func (o *Observer) Close() {
 
 // views are what an observer has found out about the session's files.
 type views struct {
-	looks chan struct{} // a token for each look that is taken later
-
 	mu     sync.Mutex      // guards the fields below
 	plain  map[string]bool // directories without symlinks, and whether their file systems are local
 	rootFD int

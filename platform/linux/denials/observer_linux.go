@@ -43,7 +43,7 @@ type Observer struct {
 // New makes an observer, which is to be closed.
 func New(options Options) *Observer {
 	return &Observer{
-		options: options, views: views{looks: make(chan struct{}, mostLater), plain: map[string]bool{}, rootFD: -1},
+		options: options, views: views{plain: map[string]bool{}, rootFD: -1},
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }
@@ -285,7 +285,7 @@ func (o *Observer) tell(call *notify.Call, r refusal) {
 
 func (o *Observer) report(denial platform.Denial) { o.options.Report(denial) }
 
-// describe says who was refused. A caller that is gone by now, after a call that went on, may have left its number to another; that is rare.
+// describe says who was refused.
 func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	denial := platform.Denial{Access: r.access, Target: r.target, Count: 1}
 	if pid, name, err := call.Process(); err == nil {
