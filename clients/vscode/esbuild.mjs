@@ -3,7 +3,8 @@ import { build } from "esbuild";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 
 const release = process.argv.includes("release");
-const common = { bundle: true, platform: "node", format: "cjs", target: "node20", logLevel: "warning" };
+// jsonc-parser cannot be bundled from its other form.
+const common = { bundle: true, platform: "node", mainFields: ["module", "main"], format: "cjs", target: "node20", logLevel: "warning" };
 await build({ ...common, entryPoints: ["src/extension.ts"], outdir: "dist", external: ["vscode"], minify: release, sourcemap: !release });
 await mkdir("dist", { recursive: true });
 await copyFile("../../docs/settings.schema.json", "dist/settings.schema.json");
@@ -14,5 +15,5 @@ if (process.argv.includes("tests")) {
     for (const name of await readdir(`tests/${dir}`)) if (name.endsWith(".test.ts")) tests.push(`tests/${dir}/${name}`);
   }
   const entryPoints = [...tests, "tests/host/index.ts", "tests/host/suite.ts"];
-  await build({ ...common, entryPoints, outdir: "dist-test", outbase: "tests", external: ["vscode", "mocha", "playwright-core"], sourcemap: "inline" });
+  await build({ ...common, entryPoints, outdir: "dist-test", outbase: "tests", external: ["vscode", "mocha", "playwright-core", "typescript"], sourcemap: "inline" });
 }

@@ -1,5 +1,8 @@
 import * as vscode from "vscode";
 
+import { Allow } from "./allow";
+import { Approvals } from "./approvals";
+import { Denials } from "./denials";
 import { doctor } from "./doctor";
 import { Documents } from "./document";
 import { describe } from "./errors";
@@ -34,6 +37,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   const stale = new Stale(sidecar, terminals);
   const documents = new Documents(context);
   const trust = new Trust(context, sidecar);
+  const denials = new Denials(sidecar, new Allow(sidecar, trust), log);
+  new Approvals(sidecar);
   new SettingsDiagnostics(context, sidecar);
   new Status(context, sidecar, terminals);
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
@@ -55,6 +60,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("showStatus", () => showStatus());
   register("showPolicy", () => showPolicy(sidecar, documents));
   register("explain", () => explain(sidecar, copySetting));
+  register("showDenials", () => denials.list());
   register("doctor", async () => {
     const program = await sidecar.program();
     await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
@@ -100,6 +106,7 @@ async function showStatus(): Promise<void> {
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
+    ["showDenials", vscode.l10n.t("Show What Was Refused"), "circle-slash"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
     ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],

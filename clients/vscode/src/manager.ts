@@ -184,7 +184,7 @@ export class Manager {
         processId: process.pid,
         clientInfo: { name: "vscode", version: vscode.version },
         workspaceFolders: (vscode.workspace.workspaceFolders ?? []).map(wireFolder),
-        capabilities: { flowControl: true },
+        capabilities: { flowControl: true, approvals: true },
         initializationOptions: settings.settingsPath === "" ? {} : { userSettingsPath: settings.settingsPath },
       },
       attach: (connection) => {

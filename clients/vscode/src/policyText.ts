@@ -12,7 +12,7 @@ function from(key: string, origin: { file: string; line?: number; entry?: string
 }
 
 function section(title: string, rows: Row[]): string[] {
-  const widths = [0, 1].map((i) => Math.min(60, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))));
+  const widths = [0, 1].map((i) => Math.min(36, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))));
   const lines = rows.map((row) => `  ${row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] ?? 0) : cell)).join("  ")}`);
   return [title, ...(rows.length === 0 ? ["  none"] : lines), ""];
 }

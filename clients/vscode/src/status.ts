@@ -102,17 +102,21 @@ export class Status {
     const report = pty?.spawned?.sandbox;
     if (pty === undefined || report === undefined) return "";
     const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
+    // Whether refusals are told protects nothing by itself.
+    const less = Object.entries(report.protections).filter(([name, { status }]) => status !== "enforced" && name !== "denials");
+    const why = report.status === "degraded" ? less.map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${detail}`)}`).join("") : "";
     const warnings = report.warnings.map((warning) => `\n\n$(warning) ${escapeMarkdown(warning)}`).join("");
-    return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${warnings}\n\n`;
+    return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${why}${warnings}\n\n`;
   }
 
   private protections(protections: Protections): string {
     const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
       const mend = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
-      const by = mechanism === "" ? "" : ` (${escapeMarkdown(mechanism)})`;
-      return `| ${marks[status]} | ${escapeMarkdown(name.replaceAll("_", " "))} | ${escapeMarkdown(detail)}${by}${mend} |`;
+      // What holds is told by what enforces it; what does not, in full.
+      const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + mend;
+      return `| ${marks[status]} ${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
-    return [`| | ${vscode.l10n.t("Protection")} | ${vscode.l10n.t("What this machine enforces")} |`, "|---|---|---|", ...rows].join("\n");
+    return [`| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`, "|---|---|---|", ...rows].join("\n");
   }
 
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {

@@ -43,6 +43,9 @@ function refusals(denied: DeniedParams[]): string[] {
   });
 }
 
-function advice(_what: DeniedParams): string {
-  return "";
+function advice({ suggestion, hint }: DeniedParams): string {
+  const parts = [];
+  if (suggestion !== undefined) parts.push(`the user can allow it with the setting "${suggestion.setting}": ${JSON.stringify(suggestion.value)}`);
+  if (hint !== undefined) parts.push(hint);
+  return parts.map((part) => `; ${part}`).join("");
 }

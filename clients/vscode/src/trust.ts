@@ -58,7 +58,8 @@ export class Trust {
     if (folder !== undefined) await this.askFor(folder.uri.fsPath);
   }
 
-  private async askFor(projectDir: string): Promise<void> {
+  /** Shows what a folder's project asks for, and asks the user. */
+  async askFor(projectDir: string): Promise<void> {
     const project = await this.manager.request(ProjectStatusRequest, { projectDir });
     const obstacle = obstacleTo(project);
     if (obstacle !== undefined) {

@@ -1,0 +1,72 @@
+import * as vscode from "vscode";
+
+import { currentFolder } from "./folders";
+import type { Manager } from "./manager";
+import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
+import { projectSettings, userSettings } from "./settingsFiles";
+import { withSetting, withSuggestion } from "./settingsEdit";
+import type { Trust } from "./trust";
+
+/** Writes a setting that would allow what was refused, where the user wants it. */
+export class Allow {
+  constructor(
+    private readonly manager: Manager,
+    private readonly trust: Trust,
+  ) {}
+
+  /** Asks where the suggestion is to be written, and writes it. projectDir is the refused session's; undefined: the current folder's. */
+  async ask(what: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
+    const project = projectDir ?? currentFolder()?.uri.fsPath;
+    const items = [
+      {
+        label: vscode.l10n.t("$(account) For all my projects"),
+        description: vscode.l10n.t("in your own settings"),
+        write: () => this.writeUser(suggestion),
+      },
+    ];
+    if (project !== undefined && vscode.workspace.isTrusted) {
+      items.push({
+        label: vscode.l10n.t("$(folder) For this project"),
+        description: vscode.l10n.t("in its .zed/settings.json, which you then trust"),
+        write: () => this.writeProject(project, suggestion),
+      });
+    }
+    const title = vscode.l10n.t("Allow: {0}", what);
+    const placeHolder = `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
+    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
+    await chosen?.write();
+  }
+
+  private async writeUser(suggestion: Suggestion): Promise<void> {
+    const { settings, origins } = await this.manager.request(SettingsGetRequest, { kind: "terminal" });
+    // A list replaces the one of a lower layer, so it is the file that has it which gets the entry.
+    const origin = origins[suggestion.setting];
+    const file = origin?.startsWith("/") === true ? origin : userSettings();
+    await this.write(file, suggestion, settings);
+    this.say(file);
+  }
+
+  private async writeProject(projectDir: string, suggestion: Suggestion): Promise<void> {
+    const { settings } = await this.manager.request(SettingsGetRequest, { projectDir, kind: "terminal" });
+    await this.write(projectSettings(projectDir), suggestion, settings);
+    await this.trust.askFor(projectDir); // it counts when it is trusted
+  }
+
+  private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {
+    const uri = vscode.Uri.file(file);
+    const open = vscode.workspace.textDocuments.find((document) => document.uri.fsPath === file && document.isDirty);
+    if (open !== undefined) throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", file));
+    const before = await vscode.workspace.fs.readFile(uri).then(
+      (bytes) => new TextDecoder().decode(bytes),
+      () => "",
+    );
+    const value = withSuggestion((settings as Record<string, unknown>)[suggestion.setting], suggestion.value);
+    const platform = process.platform === "darwin" ? "macos" : "linux";
+    const text = withSetting(before, platform, suggestion.setting, value);
+    await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(text));
+  }
+
+  private say(file: string): void {
+    void vscode.window.showInformationMessage(vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", file));
+  }
+}

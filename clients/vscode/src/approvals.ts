@@ -1,0 +1,54 @@
+import * as vscode from "vscode";
+
+import { denialText } from "./denialText";
+import type { Manager } from "./manager";
+import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
+
+/** Asks the user about what is about to be refused, while the program waits. Without an answer it is refused. */
+export class Approvals {
+  constructor(manager: Manager) {
+    manager.onRequest(RequestAccessRequest, async (params, token) => {
+      const gone = new Promise<Decision>((resolve) => {
+        token.onCancellationRequested(() => resolve("deny"));
+      });
+      return { decision: await Promise.race([this.ask(params), gone]) };
+    });
+  }
+
+  private async ask(params: RequestAccessParams): Promise<Decision> {
+    const [once, more, deny] = [vscode.l10n.t("Allow Once"), vscode.l10n.t("Allow…"), vscode.l10n.t("Deny")];
+    const who = params.process?.name ?? vscode.l10n.t("A program");
+    const hint = params.hint === undefined ? "" : ` ${params.hint}`;
+    const message = vscode.l10n.t("{0} wants to {1} {2}, and waits.", who, verb(params.access), params.target) + hint;
+    const buttons = [...(params.choices.includes("once") ? [once] : []), more, deny];
+    const choice = await vscode.window.showWarningMessage(message, ...buttons);
+    if (choice === once) return "once";
+    return choice === more ? this.choose(params) : "deny";
+  }
+
+  private async choose(params: RequestAccessParams): Promise<Decision> {
+    const { suggestion } = params;
+    const setting = suggestion === undefined ? "" : `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
+    const all: { label: string; detail?: string; decision: Decision }[] = [
+      { label: vscode.l10n.t("Once"), decision: "once" },
+      { label: vscode.l10n.t("Until the session ends"), decision: "session" },
+      { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
+      { label: vscode.l10n.t("For all my projects"), detail: setting, decision: "user" },
+    ];
+    const title = denialText({ ...params, count: 1 });
+    const offered = all.filter(({ decision }) => params.choices.includes(decision));
+    const chosen = await vscode.window.showQuickPick(offered, { title, placeHolder: vscode.l10n.t("How long is it allowed?"), ignoreFocusOut: true });
+    return chosen?.decision ?? "deny";
+  }
+}
+
+function verb(access: string): string {
+  switch (access) {
+    case "read":
+      return vscode.l10n.t("read");
+    case "create":
+      return vscode.l10n.t("create");
+    default:
+      return vscode.l10n.t("write");
+  }
+}

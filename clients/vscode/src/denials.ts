@@ -1,0 +1,96 @@
+import * as vscode from "vscode";
+
+import type { Allow } from "./allow";
+import { configuration } from "./configuration";
+import { denialText } from "./denialText";
+import type { Manager } from "./manager";
+import { ListRequest, type DeniedParams } from "./protocol.gen";
+
+/** How long, in milliseconds, refusals are collected before they are told: a program that searches a tree meets many at once. */
+const pause = 300;
+/** So many are told one by one; more are told as a sum. */
+const few = 2;
+/** So many are kept for the list. */
+const most = 200;
+
+/** Tells the user of what sessions were refused, each thing once, and offers the setting that would allow it. */
+export class Denials {
+  private readonly seen = new Map<string, DeniedParams>();
+  private batch: DeniedParams[] = [];
+
+  constructor(
+    private readonly manager: Manager,
+    private readonly allow: Allow,
+    private readonly log: vscode.LogOutputChannel,
+  ) {
+    manager.onDidDeny((what) => this.collect(what));
+  }
+
+  private collect(what: DeniedParams): void {
+    this.log.info(`${denialText(what)}${what.missed === undefined ? "" : ` ${what.missed} more are not told.`}`);
+    const key = `${what.access} ${what.target}`;
+    const before = this.seen.get(key);
+    this.seen.delete(key);
+    this.seen.set(key, { ...what, count: (before?.count ?? 0) + what.count });
+    const oldest = this.seen.keys().next();
+    if (this.seen.size > most && oldest.done !== true) this.seen.delete(oldest.value);
+    if (before !== undefined || configuration().denials === "log") return;
+    if (this.batch.length === 0) setTimeout(() => this.flush(), pause);
+    this.batch.push(what);
+  }
+
+  private flush(): void {
+    const batch = this.batch;
+    this.batch = [];
+    if (batch.length <= few) for (const what of batch) void this.tell(what);
+    else void this.tellSum(batch);
+  }
+
+  private async tell(what: DeniedParams): Promise<void> {
+    const { suggestion, hint } = what;
+    const [allow, copy] = [vscode.l10n.t("Allow…"), vscode.l10n.t("Copy Setting")];
+    const message = hint === undefined ? denialText(what) : `${denialText(what)} ${hint}`;
+    const choice = await vscode.window.showWarningMessage(message, ...(suggestion === undefined ? [] : [allow, copy]));
+    if (suggestion === undefined || choice === undefined) return;
+    if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`);
+    else await this.ask(what);
+  }
+
+  private async ask(what: DeniedParams): Promise<void> {
+    if (what.suggestion === undefined) return;
+    try {
+      await this.allow.ask(`${what.access} ${what.target}`, what.suggestion, await this.projectOf(what.sessionId));
+    } catch (error) {
+      void vscode.window.showErrorMessage(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  private async projectOf(sessionId: string): Promise<string | undefined> {
+    const { sessions } = await this.manager.request(ListRequest, {});
+    return sessions.find((session) => session.sessionId === sessionId)?.projectDir;
+  }
+
+  private async tellSum(batch: DeniedParams[]): Promise<void> {
+    const show = vscode.l10n.t("Show…");
+    const [first] = batch;
+    if (first === undefined) return;
+    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", batch.length, denialText(first));
+    if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
+  }
+
+  /** Lists what was refused, the newest first, and offers to allow it. */
+  async list(): Promise<void> {
+    const items = [...this.seen.values()].reverse().map((what) => {
+      const { suggestion } = what;
+      const detail = suggestion === undefined ? (what.hint ?? "") : `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
+      return { label: denialText(what), detail, what };
+    });
+    if (items.length === 0) {
+      void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was refused in this window."));
+      return;
+    }
+    const placeHolder = vscode.l10n.t("Choose one to allow it. What has no setting below it cannot be allowed by one.");
+    const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("What the sandbox refused"), placeHolder });
+    if (chosen !== undefined) await this.ask(chosen.what);
+  }
+}

@@ -1,0 +1,84 @@
+import { mkdirSync } from "node:fs";
+import * as path from "node:path";
+
+import { clearStage, setStage, type Stage } from "../harness/stage";
+import { until } from "../harness/until";
+
+/** Where the pictures go; those of the README are kept only when somebody asks for them ("make screenshots"). */
+const directory = process.env["PICTURES"] ?? path.join(__dirname, "pictures");
+
+/** Takes the pictures of the README, in a dark window and in a light one: a feature that cannot be shown has gone. */
+for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Default Light Modern"]] as const) {
+  describe(`pictures, ${scheme}`, () => {
+    let stage: Stage | undefined;
+    before(async function () {
+      this.timeout(240_000);
+      mkdirSync(directory, { recursive: true });
+      stage = await setStage({
+        scheme,
+        settings: { "workbench.colorTheme": theme, "window.commandCenter": false, "editor.minimap.enabled": false, "workbench.layoutControl.enabled": false },
+        prepare: (world) => {
+          world.write(path.join(world.home, ".bashrc"), "PS1='project$ '\n");
+          world.write(path.join(world.home, "notes", "list.txt"), "milk\n");
+          world.write(path.join(world.project, "main.c"), '#include <stdio.h>\n\nint main(void)\n{\n  puts("hello");\n}\n');
+        },
+      });
+    });
+    after(async function () {
+      this.timeout(60_000);
+      await clearStage(stage);
+    });
+    const at = (): Stage => {
+      if (stage === undefined) throw new Error("there is no stage");
+      return stage;
+    };
+    const take = async (name: string) => {
+      const { page } = at().window;
+      await page.screenshot({ path: path.join(directory, `${name}-${scheme}.png`), animations: "disabled", caret: "hide" });
+    };
+    const prompt = /project\$ $/;
+
+    it("of a terminal that refuses, and offers the setting", async () => {
+      const { window, world } = at();
+      await window.newTerminal(prompt);
+      await window.run("clear; gcc -o /tmp/hello main.c && /tmp/hello", /^hello$/m);
+      const file = path.join(world.home, "notes", "list.txt");
+      await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
+      await window.notification(`refused bash to write ${file}`).waitFor();
+      await window.statusSays("Sandbox: full");
+      await take("terminal");
+      await window.command("Notifications: Clear All Notifications");
+    });
+
+    it("of the status", async () => {
+      const { window } = at();
+      await window.status.hover();
+      await window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" }).waitFor();
+      await take("status");
+      await window.page.mouse.move(640, 200);
+      await until("the hover has gone", async () => (await window.page.locator(".monaco-hover:visible").count()) === 0);
+    });
+
+    it("of the policy", async () => {
+      const { window } = at();
+      await window.page.keyboard.press("Control+J"); // the panel goes
+      await window.command("Sandbox: Show Policy");
+      await window.choose("Terminals");
+      await until("the policy", async () => (await window.editorText()).includes("FILES"));
+      await take("policy");
+    });
+
+    it("of mistakes in settings", async () => {
+      const { window, world } = at();
+      const block = { enabled: true, toolchains: ["go", "nodejs"], allow_netwrk: false };
+      world.write(world.settingsFile, `${JSON.stringify({ terminal: { sandbox: block } }, undefined, 2)}\n`);
+      await window.command("Sandbox: Open User Settings");
+      await until("the file", async () => (await window.editorText()).includes("allow_netwrk"));
+      await window.page.locator(".squiggly-warning, .squiggly-error").first().waitFor();
+      await window.command("View: Focus Problems");
+      await window.page.locator(".markers-panel", { hasText: "unknown setting" }).waitFor();
+      await window.command("Notifications: Clear All Notifications");
+      await take("settings");
+    });
+  });
+}

@@ -1,0 +1,66 @@
+import * as assert from "node:assert/strict";
+
+import { parse } from "jsonc-parser";
+
+import { withSetting, withSuggestion } from "../../src/settingsEdit";
+
+describe("a setting that is written", () => {
+  const file = `// mine
+{
+  "theme": "One Dark", // looks
+  "terminal": {
+    "sandbox": {
+      "enabled": true,
+      "additional_read_only_paths": ["~/notes"], // a list
+    },
+  },
+}
+`;
+
+  it("leaves everything else as it was, comments too", () => {
+    const text = withSetting(file, "linux", "additional_read_only_paths", ["~/notes", "~/.ssh/config"]);
+    assert.match(text, /^\/\/ mine/);
+    assert.match(text, /\/\/ looks/);
+    assert.match(text, /\/\/ a list/);
+    assert.deepEqual(parse(text), {
+      theme: "One Dark",
+      terminal: { sandbox: { enabled: true, additional_read_only_paths: ["~/notes", "~/.ssh/config"] } },
+    });
+  });
+
+  it("may be a new one, in a new file too", () => {
+    const want = { terminal: { sandbox: { allow_network: true } } };
+    for (const text of ["", "{}", "{\n}\n"]) assert.deepEqual(parse(withSetting(text, "linux", "allow_network", true)), want);
+    const sandbox = (parse(withSetting(file, "linux", "allow_network", true)) as typeof want).terminal.sandbox;
+    assert.equal(sandbox.allow_network, true);
+  });
+
+  it("stands in the platform's block where that has it", () => {
+    const text = '{"linux": {"terminal": {"sandbox": {"toolchains": ["go"]}}}}';
+    assert.deepEqual(parse(withSetting(text, "linux", "toolchains", ["go", "node"])), {
+      linux: { terminal: { sandbox: { toolchains: ["go", "node"] } } },
+    });
+    assert.deepEqual(parse(withSetting(text, "macos", "toolchains", ["node"])), {
+      linux: { terminal: { sandbox: { toolchains: ["go"] } } },
+      terminal: { sandbox: { toolchains: ["node"] } },
+    });
+  });
+
+  it("is not written into a file that nobody understands", () => {
+    assert.throws(() => withSetting('{"terminal": ', "linux", "enabled", true), /mistakes/);
+    assert.throws(() => withSetting("[]", "linux", "enabled", true), /mistakes/);
+  });
+});
+
+describe("a suggestion", () => {
+  it("adds an entry to a list, once", () => {
+    assert.deepEqual(withSuggestion(["a"], "b"), ["a", "b"]);
+    assert.deepEqual(withSuggestion(["a"], "a"), ["a"]);
+  });
+
+  it("is the value itself otherwise", () => {
+    assert.equal(withSuggestion(false, true), true);
+    assert.deepEqual(withSuggestion(["a"], ["b"]), ["b"]);
+    assert.equal(withSuggestion(undefined, true), true);
+  });
+});
