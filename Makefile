@@ -64,7 +64,7 @@ vet:
 	go vet ./...
 
 lint: $(GOLANGCI) ## run the linters of .golangci.yml
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --allow-parallel-runners ./...
 
 $(GOLANGCI):
 	@mkdir -p bin && dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -85,7 +85,7 @@ cross: $(GOLANGCI) ## build everything for the other systems, compile all tests,
 	@for target in darwin/arm64 darwin/amd64 linux/arm64; do \
 		echo "build, vet, lint and compile the tests for $$target"; \
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
-		go build -o /dev/null ./... && go vet ./... && go test -c -o /dev/null ./... >/dev/null && $(GOLANGCI) run ./... || exit 1; \
+		go build -o /dev/null ./... && go vet ./... && go test -c -o /dev/null ./... >/dev/null && $(GOLANGCI) run --allow-parallel-runners ./... || exit 1; \
 	done
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)

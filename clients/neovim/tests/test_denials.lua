@@ -192,6 +192,16 @@ T['each decision can be made, no answer refuses, and nothing is offered that the
   H.eq(child.lua_get('_G.asked[6].texts'), { 'Do not allow', 'Allow once' })
 end
 
+T['what the settings would say is shown beside the question'] = function()
+  local child = asked_child()
+  ask(child, { suggestion = { setting = 'additional_read_only_paths', value = '/etc/secret' } })
+  H.until_true(child, '#_G.asked == 1')
+  H.eq(
+    child.lua_get('_G.asked[1].prompt'),
+    'a session: cat wants to read /etc/secret. Allow it? (in settings: add "/etc/secret" to additional_read_only_paths)'
+  )
+end
+
 T['questions come one after the other'] = function()
   local child = asked_child(true)
   ask(child, { target = '/one' })

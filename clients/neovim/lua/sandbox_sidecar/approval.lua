@@ -74,7 +74,12 @@ end
 sidecar.requests['sandbox/requestAccess'] = function(params, answer)
   local label = sidecar.label(params.sessionId)
   waiting[#waiting + 1] = {
-    prompt = ('%s: %s. Allow it?'):format(label, denials.attempt(params, 'wants to')),
+    prompt = ('%s: %s. Allow it?%s'):format(
+      label,
+      denials.attempt(params, 'wants to'),
+      -- What two of the choices write.
+      params.suggestion and (' (in settings: %s)'):format(denials.change(params.suggestion)) or ''
+    ),
     choices = params.choices,
     asked = vim.uv.now(),
     answer = answer,

@@ -77,20 +77,23 @@ local function describe(denial)
   return denial.count > 1 and ('%s (%d times)'):format(text, denial.count) or text
 end
 
+---A suggestion in words.
+---@param suggestion { setting: string, value: any }
+---@return string
+function M.change(suggestion)
+  local value = vim.json.encode(suggestion.value):gsub('\\/', '/')
+  -- A text is an entry of a list, everything else the value of the key.
+  if type(suggestion.value) == 'string' then
+    return ('add %s to %s'):format(printable(value), suggestion.setting)
+  end
+  return ('set %s to %s'):format(suggestion.setting, printable(value))
+end
+
 ---What would allow it, in words; nil where nothing would.
 ---@param told table
 ---@return string?
 local function remedy(told)
-  local suggestion = told.suggestion
-  if not suggestion then
-    return told.hint
-  end
-  local value = vim.json.encode(suggestion.value):gsub('\\/', '/')
-  -- A text is an entry of a list, everything else the value of the key.
-  if type(suggestion.value) == 'string' then
-    return ('to allow it, add %s to %s'):format(value, suggestion.setting)
-  end
-  return ('to allow it, set %s to %s'):format(suggestion.setting, value)
+  return told.suggestion and 'to allow it, ' .. M.change(told.suggestion) or told.hint
 end
 
 local function say()
