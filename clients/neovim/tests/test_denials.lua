@@ -140,8 +140,8 @@ local function ask(child, params)
 end
 
 ---A child whose user answers by the text of a choice, or, with hold, later.
-local function asked_child(hold)
-  local child = H.child()
+local function asked_child(hold, world)
+  local child = H.child(world)
   child.lua(
     [[
     _G.asked, _G.hold = {}, ...
@@ -238,6 +238,46 @@ T['names cannot write the question themselves'] = function()
   local prompt = child.lua_get('_G.asked[1].prompt')
   H.eq(prompt:find('%c'), nil)
   H.eq(prompt:find('x^Mls wants to read /a^@^[[2Kharmless', 1, true) ~= nil, true)
+end
+
+---A world whose programs wait for the user's answer, and a child whose user gives it.
+local function asking()
+  observed()
+  local world = H.world(H.settings({ on_denied = 'ask' }))
+  H.write(world.project .. '/.zed/settings.json', '{}')
+  local child = asked_child(false, world)
+  return child, world
+end
+
+T['a program that asks for a file gets it once, for its session, or not at all'] = function()
+  local child, world = asking()
+  local line = 'cat ../outside/secret && cat ../outside/secret'
+  for _, case in ipairs({
+    { choice = 'Do not allow', questions = 1, exit = 1 },
+    { choice = 'Allow once', questions = 2, exit = 0 },
+    { choice = 'Allow while this session lives', questions = 1, exit = 0 },
+    { questions = 1, exit = 1 },
+  }) do
+    child.lua('_G.choice, _G.asked = ..., {}', { case.choice })
+    H.eq({ case.choice, run(child, line) }, { case.choice, case.exit })
+    H.eq({ case.choice, child.lua_get('#_G.asked') }, { case.choice, case.questions })
+  end
+  local prompt = child.lua_get('_G.asked[1].prompt')
+  H.eq(prompt:find(line .. ': cat wants to read ', 1, true), 1)
+  H.eq(prompt:find(world.outside .. '/secret', 1, true) ~= nil, true)
+  H.eq(prompt:find('additional_read_only_paths', 1, true) ~= nil, true)
+end
+
+T['what the user allows everywhere stands in the settings, and nobody asks again'] = function()
+  local child, world = asking()
+  child.lua('_G.choice = "Allow everywhere (written to your settings)"')
+  H.eq(run(child, 'cat ../outside/secret'), 0)
+  H.eq(child.lua_get('#_G.asked'), 1)
+  H.eq(H.read(world.settings):find('outside', 1, true) ~= nil, true)
+  H.wait('a session that need not ask', function()
+    child.lua('_G.asked = {}')
+    return run(child, 'cat ../outside/secret') == 0 and child.lua_get('#_G.asked') == 0
+  end)
 end
 
 return T
