@@ -3,6 +3,7 @@ package spawn
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -19,19 +20,29 @@ const (
 	drainPause = 200 * time.Millisecond
 )
 
+// chunks are for sessions that are busy: hundreds of idle ones need not have one each.
+var chunks = sync.Pool{New: func() any { return new([maxChunk]byte) }}
+
 // readOutput moves the terminal's bytes into the sink until the terminal is closed on the other side (EIO) and everything is read.
 func (s *Session) readOutput(sink Sink) {
-	buf := make([]byte, maxChunk)
+	buf := make([]byte, 4<<10) // what one read returns at most
 	var last time.Time
 	for {
 		n, err := s.read(buf)
+		data := buf[:n]
+		var chunk *[maxChunk]byte
 		if n > 0 && err == nil && time.Since(last) < busyWindow {
-			n, err = s.gather(buf, n, last.Add(gatherTime))
+			chunk = chunks.Get().(*[maxChunk]byte)
+			n, err = s.gather(chunk[:], copy(chunk[:], data), last.Add(gatherTime))
+			data = chunk[:n]
 		}
 		if n > 0 {
 			s.gate.pass(n)
-			sink.Output(buf[:n])
+			sink.Output(data)
 			last = time.Now()
+		}
+		if chunk != nil {
+			chunks.Put(chunk)
 		}
 		if err != nil {
 			return
