@@ -117,4 +117,4 @@ bench-packages: ## print the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
 clean: ## remove what was built
-	rm -rf bin dist clients/vscode/dist clients/vscode/dist-test clients/vscode/bin # build/bench, which takes minutes to install, stays
+	rm -rf bin dist clients/vscode/dist clients/vscode/dist-test clients/vscode/bin

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -116,6 +117,13 @@ func run(program, stopwatch, dir, out, only string, quick bool) error {
 		return fmt.Errorf("make a place to measure in: %w", err)
 	}
 	defer w.tidy()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, unix.SIGINT, unix.SIGTERM)
+	go func() {
+		<-interrupted
+		w.tidy() // the hosts end with their pipes
+		os.Exit(1)
+	}()
 	b := &bench{world: w, peers: findPeers(dir, w), quick: quick, idle: map[string]float64{}}
 	for _, part := range parts {
 		if only != "" && part.name != only {

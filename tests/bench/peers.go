@@ -50,7 +50,9 @@ func findPeers(dir string, w *world) *peers {
 		if program == "" {
 			l.absent = "not installed"
 		} else if version != "" {
-			p.versions = append(p.versions, name+" "+version)
+			program, _, _ := strings.Cut(name, ",")
+			fields := strings.Fields(version) // some say their name before
+			p.versions = append(p.versions, program+" "+fields[len(fields)-1])
 		}
 		p.launchers = append(p.launchers, l)
 	}

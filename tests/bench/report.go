@@ -74,7 +74,7 @@ which all take turns; a figure means something only as a ratio within a table. "
 		user = "root"
 	}
 	fmt.Fprintf(w, "- measured as %s on %s, in %d s, with a load of %s before the end\n", user, time.Now().UTC().Format("2006-01-02"), int(took.Seconds()), load())
-	fmt.Fprintf(w, "- sandbox-sidecar %s; %s\n", says(b.world.sidecar, "version"), strings.Join(b.peers.versions, "; "))
+	fmt.Fprintf(w, "- %s; %s\n", says(b.world.sidecar, "version"), strings.Join(b.peers.versions, "; "))
 	for _, fact := range b.facts {
 		fmt.Fprintf(w, "- %s\n", fact)
 	}
