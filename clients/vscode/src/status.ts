@@ -102,9 +102,11 @@ export class Status {
     const report = pty?.spawned?.sandbox;
     if (pty === undefined || report === undefined) return "";
     const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
-    // Whether refusals are told protects nothing by itself.
-    const less = Object.entries(report.protections).filter(([name, { status }]) => status !== "enforced" && name !== "denials");
-    const why = report.status === "degraded" ? less.map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${detail}`)}`).join("") : "";
+    // Whether refusals are told protects nothing by itself, and what no mechanism was asked for is not missing.
+    const less = Object.entries(report.protections)
+      .filter(([name, { status, mechanism }]) => status !== "enforced" && mechanism !== "" && name !== "denials")
+      .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${detail.length > 200 ? `${detail.slice(0, 200)}…` : detail}`)}`);
+    const why = report.status === "degraded" ? less.join("") : "";
     const warnings = report.warnings.map((warning) => `\n\n$(warning) ${escapeMarkdown(warning)}`).join("");
     return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${why}${warnings}\n\n`;
   }

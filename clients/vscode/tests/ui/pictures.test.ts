@@ -60,12 +60,17 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
     });
 
     it("of the policy", async () => {
-      const { window } = at();
+      const { window, world } = at();
+      world.write(world.settingsFile, '{ "terminal": { "sandbox": { "enabled": true, "toolchains": ["go"] } } }\n');
+      await window.notification("keeps what it started with").waitFor();
+      await window.command("Notifications: Clear All Notifications");
       await window.page.keyboard.press("Control+J"); // the panel goes
+      await window.page.keyboard.press("Control+B"); // and the side bar
       await window.command("Sandbox: Show Policy");
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
       await take("policy");
+      await window.page.keyboard.press("Control+B");
     });
 
     it("of mistakes in settings", async () => {
