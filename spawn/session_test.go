@@ -249,7 +249,11 @@ func TestClose(t *testing.T) {
 		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0, Exit{Signal: unix.SIGKILL}},
 		{"a hangup that is taken", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", patience, Exit{Code: 3}},
 		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond, Exit{Signal: unix.SIGKILL}},
-		{"a stopped process takes the hangup", "trap 'exit 4' HUP; echo ready; kill -STOP $$; while :; do sleep 0.01; done", patience, Exit{Code: 4}},
+		{
+			"a stopped process takes the hangup",
+			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill -STOP $$; while :; do sleep 0.01; done",
+			patience, Exit{Code: 4},
+		},
 		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0, Exit{Signal: unix.SIGKILL}},
 		{"flow control that nobody serves", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
 	}
