@@ -2,6 +2,9 @@ module github.com/sandbox-sidecar/sandbox-sidecar
 
 go 1.26.0
 
+// A Go package that comes with the VS Code extension's linter is none of ours.
+ignore ./clients/vscode/node_modules
+
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24
