@@ -147,6 +147,9 @@ func (l *ledger) next() (Denial, bool) {
 }
 
 func (l *ledger) fill(now time.Time) {
+	if l.ended {
+		return // the last that is told has counted the rest
+	}
 	for l.tokens < denialBurst && now.Sub(l.filled) >= denialPace {
 		l.tokens++
 		l.filled = l.filled.Add(denialPace)
