@@ -184,6 +184,9 @@ func (t *tracer) step(tid int) {
 		return
 	}
 	process := groupOf(tid)
+	if t.target == targetWatchdog && !t.dead {
+		t.dead = !harness.Alive(t.sidecar) // its end may be waited for later than that of a watchdog which is quick
+	}
 	if t.dead != (t.target == targetWatchdog) || t.target == targetHelper && process == t.sidecar {
 		return
 	}
