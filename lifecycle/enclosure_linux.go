@@ -13,6 +13,9 @@ import (
 // Linux 6.12). The thread that enters it may then kill "everybody", which is everybody in it. The kernel does so under a lock that each
 // fork takes too (kill_something_info in kernel/signal.c, copy_process in kernel/fork.c): either the child is there to be killed, or
 // its parent is killed before there is one. So no process can outrun it, as it can outrun one that looks for it in /proc.
+//
+// Every domain denies renaming and linking between directories (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says anything
+// about files denies mounting. Whoever is enclosed can therefore rename as before, and not mount.
 type enclosure struct {
 	thread int // 0 where there is none
 }
@@ -30,12 +33,22 @@ func (e *enclosure) enter() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Offsetof(attr.Quiet_access_fs), 0)
 	if errno != 0 {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer unix.Close(int(ruleset))
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open /: %w", err)
+	}
+	defer unix.Close(root)
+	everywhere := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_REFER, Parent_fd: int32(root)}
+	_, _, errno = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&everywhere)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("add rule: %w", errno)
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
 		return fmt.Errorf("enforce ruleset: %w", errno)
 	}

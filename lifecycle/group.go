@@ -57,7 +57,8 @@ type Group interface {
 type Enclosed interface {
 	Group
 	// Enclose has the leader and all that it starts enclosed, where the tracking says that it can be. After Start it does nothing.
-	// They gain no privileges from then on, and cannot signal anybody outside, so it is for sessions that could not do that anyway.
+	// They gain no privileges from then on, cannot signal anybody outside and cannot mount, so it is for sessions that could not do that anyway,
+	// and whose leader does not have to before it is confined.
 	Enclose()
 }
 

@@ -518,3 +518,25 @@ func TestEnclosure_StrikesFromInsideOnly(t *testing.T) {
 		t.Error("a thread that is not the main one can enter")
 	}
 }
+
+// Every Landlock domain denies links and renames between directories that does not say otherwise.
+func TestKeeper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
+	t.Parallel()
+	k := testKeepers(t)
+	if k.encloses != nil {
+		harness.Lack(t, "enclosures", k.encloses.Error())
+	}
+	group := k.newGroup(nil)
+	group.Enclose()
+	process, err := group.Start("/bin/sh", []string{"sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again"},
+		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := process.Wait(false); err != nil || status.ExitStatus() != 0 {
+		t.Errorf("%v, %v", status, err)
+	}
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -130,7 +130,6 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*ready
 	if err != nil {
 		return nil, err
 	}
-	enclose(group) // a stage is only ever ahead of a session that is restricted
 	stage, err := platform.Prepare(s.Backend, confinement, group.Start)
 	if err != nil {
 		s.abandon(group)

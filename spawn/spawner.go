@@ -155,7 +155,6 @@ func setTerminal(target *platform.Target, request Request) (master *os.File, rel
 type running struct {
 	process   lifecycle.Process
 	group     lifecycle.Group
-	ahead     bool                 // the leader was started before anybody knew for what
 	terminal  *os.File             // the master, where the stage has opened the terminal
 	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
@@ -211,7 +210,7 @@ func (s *Spawner) startIn(
 ) (_ *running, err error) {
 	run := &running{tracker: s.Tracker, log: s.log()}
 	if prepared != nil {
-		run.group, run.ahead = prepared.group, true
+		run.group = prepared.group
 	} else if run.group, err = s.Tracker.NewGroup(request.ID); err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
 	}
@@ -350,7 +349,7 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		run.outcome.Unconfinable = err
 		return runtimeDir, nil
 	}
-	if p.Restricted && !run.ahead {
+	if p.Restricted && target.Confinement.Attach == nil { // in namespaces of its own the stage has to mount
 		enclose(run.group)
 	}
 	return runtimeDir, nil
