@@ -19,9 +19,12 @@ type Process interface {
 }
 
 // child is a process whose parent we are.
-type child struct{ process *os.Process }
+type child struct {
+	process *os.Process
+	pid     int // process.Pid is overwritten by Release
+}
 
-func (c child) PID() int { return c.process.Pid }
+func (c child) PID() int { return c.pid }
 
 func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 	if !stops {
@@ -29,18 +32,18 @@ func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 		if err != nil {
 			return 0, err
 		}
-		own.ended(c.process.Pid)
+		own.ended(c.pid)
 		return state.Sys().(syscall.WaitStatus), nil
 	}
 	// os.Process.Wait does not tell of a stop.
 	for {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.process.Pid, &status, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
 		if err == syscall.EINTR {
 			continue
 		}
 		if err == nil && !status.Stopped() {
-			own.ended(c.process.Pid)
+			own.ended(c.pid)
 			_ = c.process.Release()
 		}
 		return status, err
@@ -55,7 +58,7 @@ func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return child{process}, nil
+	return child{process, process.Pid}, nil
 }
 
 // SmallRuntime is an environment for processes of this program that do one thing after another. Go's runtime would start threads for every
