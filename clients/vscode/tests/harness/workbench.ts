@@ -65,6 +65,12 @@ export class Workbench {
     return this.page.locator(".notification-toast", { hasText: text });
   }
 
+  /** One in the list of notifications, where they stay when nobody has answered for a while. */
+  async listed(text: string | RegExp): Promise<Locator> {
+    await this.command("Notifications: Show Notifications");
+    return this.page.locator(".notifications-center .monaco-list-row", { hasText: text });
+  }
+
   /** Opens a sandboxed terminal, and waits for its prompt. */
   async newTerminal(prompt = /ready\$ $/): Promise<void> {
     const before = await this.tabs();

@@ -44,7 +44,7 @@ describe("settings in the window", () => {
   it("count in the terminal that is opened in a stale one's place", async () => {
     const { window } = stage();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
-    await window.notification("keeps what it started with").getByText("Reopen…").click();
+    await (await window.listed("keeps what it started with")).first().getByText("Reopen…").click();
     await window.page.locator(".quick-input-widget:visible .quick-input-action, .quick-input-widget:visible .monaco-button", { hasText: "OK" }).first().click();
     await until("one terminal, without the mark", async () => {
       const names = await window.page.locator(".single-terminal-tab, .terminal-tabs-entry").allInnerTexts();
