@@ -252,7 +252,8 @@ func TestClose(t *testing.T) {
 		{
 			"a stopped process takes the hangup",
 			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill -STOP $$; while :; do sleep 0.01; done",
-			patience, Exit{Code: 4},
+			patience,
+			Exit{Code: 4},
 		},
 		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0, Exit{Signal: unix.SIGKILL}},
 		{"flow control that nobody serves", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
