@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -468,75 +467,5 @@ func TestKeeper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// One call kills the enclosed, however fast they fork, and nobody else of the same user.
-func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
-	t.Parallel()
-	k := testKeepers(t)
-	if k.encloses != nil {
-		harness.Lack(t, "enclosures", k.encloses.Error())
-	}
-	bystander := helper("wait")
-	bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := bystander.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = bystander.Process.Kill()
-		_ = bystander.Wait()
-	}()
-	for range 5 {
-		group := k.newGroup(nil)
-		group.Enclose()
-		pids := startIn(t, group, helper("respawn", "100000", "100000", "setsid"))
-		if killed, err := group.Kill(soon(t)); err != nil || killed == 0 {
-			t.Errorf("%d killed: %v", killed, err)
-		}
-		mustBeGone(t, pids)
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if !running(bystander.Process.Pid) {
-		t.Error("a process outside was killed")
-	}
-}
-
-// Outside of an enclosure the blow would strike everybody.
-func TestEnclosure_StrikesFromInsideOnly(t *testing.T) {
-	t.Parallel()
-	(&enclosure{}).kill()
-	(&enclosure{thread: -1}).kill()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		done <- (&enclosure{}).enter()
-	}()
-	if err := <-done; err == nil {
-		t.Error("a thread that is not the main one can enter")
-	}
-}
-
-// Every Landlock domain denies links and renames between directories that does not say otherwise.
-func TestKeeper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
-	t.Parallel()
-	k := testKeepers(t)
-	if k.encloses != nil {
-		harness.Lack(t, "enclosures", k.encloses.Error())
-	}
-	group := k.newGroup(nil)
-	group.Enclose()
-	process, err := group.Start("/bin/sh", []string{"sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again"},
-		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status, err := process.Wait(false); err != nil || status.ExitStatus() != 0 {
-		t.Errorf("%v, %v", status, err)
-	}
-	if err := group.Close(); err != nil {
-		t.Error(err)
 	}
 }
