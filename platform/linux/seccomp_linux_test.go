@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // onOwnThread runs something that changes its thread for good; the thread ends with it.
@@ -30,7 +31,7 @@ func onOwnThread(do func() error) error {
 func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		t.Skip(err)
+		harness.Lack(t, "seccomp", err.Error())
 	}
 	for _, offline := range []bool{false, true} {
 		filtering := Filtering{Offline: offline}
@@ -66,7 +67,7 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		t.Skip(err)
+		harness.Lack(t, "seccomp", err.Error())
 	}
 	err := onOwnThread(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -168,7 +169,7 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		t.Skip(err)
+		harness.Lack(t, "seccomp", err.Error())
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	open := func(flags int) func() error {
