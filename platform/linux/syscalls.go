@@ -23,7 +23,6 @@ var syscallNumbers = map[string]numbers{
 	"execve":            {59, 221, 11, 11},
 	"execveat":          {322, 281, 358, 387},
 	"finit_module":      {313, 273, 350, 379},
-	"fork":              {57, none, 2, 2},
 	"fsconfig":          everywhere(431),
 	"fsmount":           everywhere(432),
 	"fsopen":            everywhere(430),
@@ -100,5 +99,4 @@ var syscallNumbers = map[string]numbers{
 	"unlinkat":          {263, 35, 301, 328},
 	"unshare":           {272, 97, 310, 337},
 	"userfaultfd":       {323, 282, 374, 388},
-	"vfork":             {58, none, 190, 190},
 }

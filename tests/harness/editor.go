@@ -194,9 +194,6 @@ func (s *Session) Exit() protocol.ExitedParams {
 	}
 }
 
-// Exited is closed after terminal/exited.
-func (s *Session) Exited() <-chan struct{} { return s.exited }
-
 // Close ends the session.
 func (s *Session) Close(graceMs int) protocol.CloseResult {
 	s.e.t.Helper()
