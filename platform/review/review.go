@@ -52,9 +52,13 @@ const (
 	maxWalked  = 4096
 )
 
+// fileTimeLag is how far the time of a file that was just written can lie behind the clock: the kernel takes that of its last tick
+// (current_time() in fs/inode.c), which is 10 ms ago at most (CONFIG_HZ=100).
+const fileTimeLag = 10 * time.Millisecond
+
 // Take looks at what is acted upon in the policy's project, and at its protected paths.
 func Take(p *policy.Policy) *State {
-	s := &State{project: p.Project, since: time.Now(), why: map[string]string{}}
+	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), why: map[string]string{}}
 	if p.Project != "" {
 		for _, one := range surfaces {
 			s.why[filepath.Join(p.Project, one.path)] = one.why

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -61,7 +62,13 @@ func TestFindings(t *testing.T) {
 			func(p project) { p.write("package.json", `{{`) }, "package.json changed",
 		},
 		{
-			"a repository", func(p project) { p.write("old/.git/config", "") },
+			"a repository", func(p project) {
+				p.write("old/.git/config", "")
+				old := time.Now().Add(-time.Minute)
+				if err := os.Chtimes(filepath.Join(p.dir, "old/.git/config"), old, old); err != nil {
+					p.t.Fatal(err)
+				}
+			},
 			func(p project) { p.write("a/b/.git/config", "[core]\n\tfsmonitor = evil\n") }, "a/b/.git created",
 		},
 	} {
