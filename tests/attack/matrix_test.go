@@ -128,12 +128,17 @@ func tally(cells iter.Seq[string]) map[string]int {
 	return counts
 }
 
-// machineHas are what attacks need of a kernel, which may have been built without, or may not find its modules.
+// machineHas are what attacks need of a kernel, which may have been built without, may not find its modules, or may have been told to refuse.
 var machineHas = map[string]func(person) bool{
 	// Since Linux 6.2 it can be switched off for all but root.
 	"tiocsti": func(who person) bool {
 		value, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti")
 		return err != nil || strings.TrimSpace(string(value)) != "0" || who.name == "root"
+	},
+	"user_namespaces": func(who person) bool {
+		command := exec.Command("unshare", "--user", "true")
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: who.credential}
+		return command.Run() == nil
 	},
 	"vsock": func(person) bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
 	"mptcp": func(person) bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },

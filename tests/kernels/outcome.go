@@ -76,7 +76,7 @@ func (o outcome) failures() (all []string) {
 	}
 	for _, context := range o.guest.contexts {
 		for _, p := range o.guest.doctor[context].Protections {
-			if p.Name == "process_tracking" && p.Status != enforced && o.escaped() {
+			if p.Name == "process_tracking" && p.Status != enforced && (o.escaped() || o.askedOnly()) {
 				continue
 			}
 			if why := unproved(p); why != "" {
@@ -104,6 +104,9 @@ func (o outcome) escaped() bool {
 		return run.Suite == "tests/lifetime" && run.Exit == 0 && run.Passed > 0
 	})
 }
+
+// askedOnly reports whether the machine ran no suite, as one of another processor does not: another machine of the same kernel has shown it.
+func (o outcome) askedOnly() bool { return len(o.guest.runs) == 0 }
 
 // unproved says why a status is not proved; "" where it is. Enforced is proved by attacks that work without a sandbox and not in a session,
 // and anything less by one that works in a session.

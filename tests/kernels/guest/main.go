@@ -51,6 +51,9 @@ func first() {
 	}
 	o := readOrder()
 	notes := mountAll(o)
+	if err := unix.Sethostname([]byte("guest")); err != nil {
+		notes = append(notes, fmt.Sprintf("give the machine a name: %v", err))
+	}
 	tell := o.openPort()
 	for _, note := range notes {
 		tell(result.Line{Note: note})
