@@ -3,33 +3,88 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// enclosure is a Landlock domain of which all that is said is that nobody in it can signal anybody outside (LANDLOCK_SCOPE_SIGNAL,
-// Linux 6.12). The thread that enters it may then kill "everybody", which is everybody in it. The kernel does so under a lock that each
-// fork takes too (kill_something_info in kernel/signal.c, copy_process in kernel/fork.c): either the child is there to be killed, or
-// its parent is killed before there is one. So no process can outrun it, as it can outrun one that looks for it in /proc.
+// An enclosure is a Landlock domain of which all that is said is that nobody in it can signal anybody outside (LANDLOCK_SCOPE_SIGNAL,
+// Linux 6.12). Who is in it may kill "everybody", which is everybody in it. The kernel does so under a lock that each fork takes too
+// (kill_something_info in kernel/signal.c, copy_process in kernel/fork.c): either the child is there to be killed, or its parent is killed
+// before there is one. So no process can outrun it, as it can outrun one that looks for it in /proc.
 //
-// Every domain denies renaming and linking between directories (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says anything
-// about files denies mounting. Whoever is enclosed can therefore rename as before, and not mount.
-type enclosure struct {
-	thread int // 0 where there is none
+// Every domain denies renaming and linking between directories (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says
+// anything about files denies mounting. The leader therefore encloses itself when it has mounted what it wants, and the one who kills is
+// started there:
+//
+//	keeper                leader                              killer
+//	socket, start ──────► mount; enter the enclosure
+//	                      start (as the keeper's child) ────► prove the enclosure by a signal to the keeper
+//	     ◄─────────────────────────────────────────────────── its process id
+//	                      (confine itself) ◄───────────────── "enclosed", end of stream
+//	                      prove that the killer cannot be signalled; execute the session's program
+//	end of stream ──────────────────────────────────────────► kill everybody in the enclosure, and end
+
+// enclosureFD is the leader's end of the socket, in the leader and in the killer.
+const enclosureFD = 4
+
+// Enclosing is a leader that has put itself into an enclosure, and not executed its program yet.
+type Enclosing struct {
+	killer int
+	ready  *os.File
 }
 
-// enter puts the calling thread into an enclosure, for good, and with it what it starts from then on. It must be the main thread, and stay
-// the goroutine's. Privileges cannot be gained in it (no_new_privs). It is proved by a signal to the parent, which must be outside.
-func (e *enclosure) enter() error {
-	if unix.Gettid() != os.Getpid() {
-		return errors.New("not the main thread")
+// EncloseSelf encloses the calling thread, and with it what the thread starts and executes from then on. It is for the leader of a group whose
+// Enclose was called, once: before it is confined and after it has mounted. Privileges cannot be gained from then on
+// (no_new_privs). The goroutine must keep its thread.
+func EncloseSelf() (*Enclosing, error) {
+	unix.CloseOnExec(enclosureFD)
+	defer unix.Close(enclosureFD)
+	if err := enterEnclosure(); err != nil {
+		return nil, fmt.Errorf("enclose session: %w", err)
 	}
-	outside := os.Getppid()
-	if err := unix.Kill(outside, 0); err != nil {
-		return fmt.Errorf("signal the parent, to begin with: %w", err)
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
 	}
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, errors.Join(err, ready.Close())
+	}
+	defer null.Close()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"sandbox-sidecar", "killer"}, &syscall.ProcAttr{
+		Dir: "/", Env: SmallRuntime,
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), enclosureFD},
+		// The session's program is not to find a child that it never had.
+		Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start killer: %w", err), ready.Close())
+	}
+	return &Enclosing{killer: pid, ready: ready}, nil
+}
+
+// Confirm waits until the killer stands, and proves that the calling thread, which must have been confined, can do nothing to it.
+func (e *Enclosing) Confirm() error {
+	defer e.ready.Close()
+	said, err := io.ReadAll(e.ready)
+	switch {
+	case err != nil:
+		return fmt.Errorf("wait for killer: %w", err)
+	case string(said) != enclosed:
+		return fmt.Errorf("enclose session: the killer says %q", said)
+	}
+	if err := unix.Kill(e.killer, 0); !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("enclose session: its killer can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
+	}
+	return nil
+}
+
+func enterEnclosure() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -52,16 +107,5 @@ func (e *enclosure) enter() error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
 		return fmt.Errorf("enforce ruleset: %w", errno)
 	}
-	if err := unix.Kill(outside, 0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("the parent can still be signalled (%w)", errors.Join(err, unix.ENOTSUP))
-	}
-	e.thread = unix.Gettid()
 	return nil
-}
-
-// kill ends everybody in the enclosure but this process, if it has one. From any other thread it would end everybody there is.
-func (e *enclosure) kill() {
-	if e.thread != 0 && e.thread == unix.Gettid() {
-		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH where nobody is
-	}
 }

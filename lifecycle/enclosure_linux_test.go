@@ -2,9 +2,10 @@ package lifecycle
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,63 +16,57 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func init() { helpers["blow"] = blow }
-
-// blow enters an enclosure, lets chains run in it that no look can catch, and strikes once, or not at all where args say so. It says whether
-// anybody is left.
-func blow(args []string) {
-	var e enclosure
-	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		panic(err)
-	}
-	if err := e.enter(); err != nil {
-		panic(err)
-	}
-	for range 4 {
-		if err := helper("respawn", "100000", "100000", "setsid").Start(); err != nil {
-			panic(err)
-		}
-	}
-	for range 20 { // until links have ended and left their successors to us
-		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			panic(err)
-		}
-	}
-	if args[0] == "strike" {
-		e.kill()
-	}
-	left := true
-	for deadline := time.Now().Add(time.Second); left && time.Now().Before(deadline); {
-		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-		left = !errors.Is(err, unix.ECHILD)
-	}
-	fmt.Println("somebody is left:", left)
-	e.kill()
+func init() {
+	helpers["enclose"] = func(args []string) { panic(encloseAndExecute(enterEnclosure, args)) }
+	// A leader that nothing else confines can signal its killer, which must not go unnoticed.
+	helpers["enclose only"] = func(args []string) { panic(encloseAndExecute(func() error { return nil }, args)) }
 }
 
-// What an enclosure promises is kept by the one blow, without anybody who looks; without it the chains go on.
-func TestEnclosure_OneBlowIsEnough(t *testing.T) {
-	t.Parallel()
-	if err := testKeepers(t).encloses; err != nil {
-		harness.Lack(t, "enclosures", err.Error())
+// encloseAndExecute is what a stage does.
+func encloseAndExecute(confine func() error, argv []string) error {
+	runtime.LockOSThread()
+	enclosing, err := EncloseSelf()
+	if err == nil {
+		err = confine()
 	}
-	for what, want := range map[string]string{"strike": "somebody is left: false\n", "control": "somebody is left: true\n"} {
-		command := helper("blow", what)
-		command.Stdin = strings.NewReader("")
-		if out, err := command.Output(); err != nil || string(out) != want {
-			t.Errorf("%s: %q, %v", what, out, err)
+	if err == nil {
+		err = enclosing.Confirm()
+	}
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(argv[0], argv, os.Environ())
+}
+
+// inEnclosure makes a helper the leader of a session that encloses itself.
+func inEnclosure(command *exec.Cmd) *exec.Cmd { return helper("enclose", command.Args...) }
+
+// newEnclosedGroup is a group whose leader is to enclose itself.
+func newEnclosedGroup(t *testing.T, k *keepers) *keeperGroup {
+	t.Helper()
+	if k.encloses != nil {
+		harness.Lack(t, "enclosures", k.encloses.Error())
+	}
+	k.tracking.Enclosable = true
+	group := k.newGroup(nil)
+	if !group.Enclose() {
+		t.Fatal("the group says that it is not enclosed")
+	}
+	t.Cleanup(func() {
+		if _, err := group.Kill(soon(t)); err != nil {
+			t.Error(err)
 		}
-	}
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return group
 }
 
 // One call kills the enclosed, however fast they fork, and nobody else of the same user.
 func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 	t.Parallel()
 	k := testKeepers(t)
-	if k.encloses != nil {
-		harness.Lack(t, "enclosures", k.encloses.Error())
-	}
 	bystander := helper("wait")
 	bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := bystander.Start(); err != nil {
@@ -82,55 +77,168 @@ func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 		_ = bystander.Wait()
 	}()
 	for range 5 {
-		group := k.newGroup(nil)
-		group.Enclose()
-		pids := startIn(t, group, helper("respawn", "100000", "100000", "setsid"))
+		group := newEnclosedGroup(t, k)
+		pids := startIn(t, group, inEnclosure(helper("respawn", "100000", "100000", "setsid")))
+		killer := killerOf(t, group)
 		if killed, err := group.Kill(soon(t)); err != nil || killed == 0 {
 			t.Errorf("%d killed: %v", killed, err)
 		}
-		mustBeGone(t, pids)
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
+		mustBeGone(t, append(pids, killer))
 	}
 	if !running(bystander.Process.Pid) {
 		t.Error("a process outside was killed")
 	}
 }
 
-// Outside of an enclosure the blow would strike everybody.
-func TestEnclosure_StrikesFromInsideOnly(t *testing.T) {
+// killerOf finds the killer beside a session.
+func killerOf(t *testing.T, group *keeperGroup) int {
+	t.Helper()
+	table, err := processTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range table {
+		if entry.parent == group.keeper.pid && entry.session == entry.pid && entry.pid != group.leader.pid {
+			command, _ := os.ReadFile("/proc/" + strconv.Itoa(entry.pid) + "/cmdline")
+			if strings.HasSuffix(string(command), "\x00killer\x00") {
+				return entry.pid
+			}
+		}
+	}
+	t.Fatal("the session has no killer")
+	return 0
+}
+
+// The blow alone is enough: when the keeper is killed, nobody looks for what is left. Without it, a chain goes on.
+func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
 	t.Parallel()
-	(&enclosure{}).kill()
-	(&enclosure{thread: -1}).kill()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		done <- (&enclosure{}).enter()
-	}()
-	if err := <-done; err == nil {
-		t.Error("a thread that is not the main one can enter")
+	for _, enclosed := range []bool{true, false} {
+		k := testKeepers(t)
+		group, command := newKeptGroup(t), helper("respawn", "500", "500", "setsid") // which ends by itself
+		if enclosed {
+			group, command = newEnclosedGroup(t, k), inEnclosure(helper("respawn", "100000", "100000", "setsid"))
+		}
+		alive, err := startChain(group, command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer alive.Close()
+		group.closing.Store(true)
+		if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-group.gone
+		if !enclosed {
+			if err := awaitEnd(alive, 200*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the chain is dead without a blow, so this shows nothing: %v", err)
+			}
+		}
+		if err := awaitEnd(alive, patience); err != nil {
+			t.Errorf("enclosed %t: somebody is left: %v", enclosed, err)
+		}
+	}
+}
+
+// startChain starts a chain whose links hold a pipe, which is at its end when no link is left.
+func startChain(group Group, command *exec.Cmd) (alive *os.File, err error) {
+	alive, end, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer end.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	output, outputEnd, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close()
+	process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{null, outputEnd, end}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	outputEnd.Close()
+	if err != nil {
+		return nil, err
+	}
+	readReady(output)
+	_, err = process.Wait(false) // the first link has started the second
+	return alive, err
+}
+
+func awaitEnd(alive *os.File, within time.Duration) error {
+	if err := alive.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	var b [64]byte
+	for {
+		switch n, err := alive.Read(b[:]); {
+		case n > 0: // what a link says that cannot start another
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		default:
+			return nil
+		}
+	}
+}
+
+// A session whose killer is killed, which only somebody outside can do, does not go on without.
+func TestKeeper_EndsASessionWithoutItsKiller(t *testing.T) {
+	t.Parallel()
+	group := newEnclosedGroup(t, testKeepers(t))
+	pids := startIn(t, group, inEnclosure(helper("daemon")))
+	if err := unix.Kill(killerOf(t, group), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	mustBeGone(t, pids)
+}
+
+// Outside of an enclosure a blow would strike everybody.
+func TestKiller_StrikesFromInsideOnly(t *testing.T) {
+	t.Parallel()
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Close()
+	command := helper("wait")
+	command.Args = []string{command.Path, "killer"}
+	command.ExtraFiles = []*os.File{theirs, theirs}
+	out := command.Run()
+	theirs.Close()
+	var said [200]byte
+	n, _ := ready.Read(said[:])
+	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 || !strings.Contains(string(said[:n]), "can be signalled") {
+		t.Errorf("it says %q, and ends with %v", said[:n], out)
+	}
+}
+
+// What could signal its killer is not executed.
+func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"enclose": 0, "enclose only": 2} {
+		group := newEnclosedGroup(t, testKeepers(t))
+		command := helper(name, "/bin/true")
+		process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err := process.Wait(false); err != nil || status.ExitStatus() != want {
+			t.Errorf("%s: %v, %v", name, status, err)
+		}
 	}
 }
 
 // Every Landlock domain denies links and renames between directories that does not say otherwise.
 func TestKeeper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
 	t.Parallel()
-	k := testKeepers(t)
-	if k.encloses != nil {
-		harness.Lack(t, "enclosures", k.encloses.Error())
-	}
-	group := k.newGroup(nil)
-	group.Enclose()
-	process, err := group.Start("/bin/sh", []string{"sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again"},
-		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	group := newEnclosedGroup(t, testKeepers(t))
+	command := helper("enclose", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
+	process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, err := process.Wait(false); err != nil || status.ExitStatus() != 0 {
 		t.Errorf("%v, %v", status, err)
-	}
-	if err := group.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -24,7 +24,7 @@ type Tracking struct {
 	Detail string
 	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
 	Fix string
-	// Enclosable is true where the guarantee can be had by Enclosed.Enclose, and still is to be had, or was.
+	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
 	Enclosable bool
 }
 
@@ -56,10 +56,10 @@ type Group interface {
 // Enclosed is a group whose processes can be told from all others by the kernel, and killed at one blow.
 type Enclosed interface {
 	Group
-	// Enclose has the leader and all that it starts enclosed, where the tracking says that it can be. After Start it does nothing.
-	// They gain no privileges from then on, cannot signal anybody outside and cannot mount, so it is for sessions that could not do that anyway,
-	// and whose leader does not have to before it is confined.
-	Enclose()
+	// Enclose gives the leader that is to be started what it needs to enclose itself (EncloseSelf), and reports whether the leader has it. After
+	// Start it only reports. The enclosed gain no privileges, and cannot mount or signal anybody outside, so it is for sessions that may
+	// not do that anyway.
+	Enclose() bool
 }
 
 // Marked is a group whose processes can be recognised by the sandbox that they are in.

@@ -24,12 +24,14 @@ type keeperGroup struct {
 	log      *slog.Logger
 	forget   func(*keeperGroup) // called when the group was given back
 
+	triesEnclosure bool // the keeper is to find out whether leaders can enclose themselves
+
 	killing sync.Mutex // held while the keeper is asked to kill
 	asked   int        // how often it was; guarded by killing
 	answers chan keeperKilled
 
 	mu       sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
-	encloses bool       // the leader is to be enclosed
+	encloses bool       // the leader is to enclose itself
 	conn     *keeperConn
 	keeper   prey
 	leader   prey // no pid where there is none
@@ -58,7 +60,7 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 	if err != nil {
 		return nil, err
 	}
-	order.Enclosed = g.encloses
+	order.Enclosed, order.TryEnclosure = g.encloses, g.triesEnclosure
 	if err := g.startKeeper(order.Sys.Setsid, files); err != nil {
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
@@ -77,12 +79,13 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 }
 
 // Enclose implements Enclosed.
-func (g *keeperGroup) Enclose() {
+func (g *keeperGroup) Enclose() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn == nil {
-		g.encloses = true
+		g.encloses = g.tracking.Enclosable
 	}
+	return g.encloses
 }
 
 // startKeeper starts the keeper, which waits for its order. The lock is held.
@@ -293,9 +296,5 @@ func (g *keeperGroup) dismiss() error {
 }
 
 func (g *keeperGroup) Tracking() Tracking {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	tracking := g.tracking
-	tracking.Enclosable = tracking.Enclosable && (g.conn == nil || g.encloses)
-	return tracking
+	return g.tracking
 }

@@ -53,6 +53,9 @@ func (k *keeper) below() ([]processEntry, error) {
 			continue // ended since, or its number was given away meanwhile
 		}
 		seen[pid] = true
+		if k.killer.is(pid) {
+			continue
+		}
 		found = append(found, entry)
 		more, _ := childrenOf(strconv.Itoa(pid)) // where it has ended since, its children are ours at the next look
 		children = append(children, more...)
@@ -66,7 +69,7 @@ func (k *keeper) belowByTable() ([]processEntry, error) {
 		return nil, err
 	}
 	self := os.Getpid()
-	return lineage(table, func(entry processEntry) bool { return entry.parent == self }), nil
+	return lineage(table, func(entry processEntry) bool { return entry.parent == self && !k.killer.is(entry.pid) }), nil
 }
 
 // look finds the children, and where all of them have been killed already and are still there, what is below them. The children are
@@ -74,7 +77,7 @@ func (k *keeper) belowByTable() ([]processEntry, error) {
 // anything slower would always be too late.
 func (k *keeper) look() iter.Seq2[prey, error] {
 	return func(yield func(prey, error) bool) {
-		k.enclosure.kill()
+		k.killer.strike()
 		children, err := childrenOf("self")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(prey{}, err)
@@ -82,6 +85,9 @@ func (k *keeper) look() iter.Seq2[prey, error] {
 		}
 		news := false
 		for _, pid := range children {
+			if k.killer.is(pid) {
+				continue // it ends when it is done
+			}
 			victim, known := k.marked[pid]
 			if !known {
 				victim, news = k.mark(pid), true

@@ -25,9 +25,10 @@ type keeper struct {
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
 
-	enclosure enclosure
-	leader    int          // 0 once it was waited for
-	marked    map[int]prey // the children that are about to be killed, until they were waited for
+	killer killer
+	bereft bool         // the killer has ended unasked
+	leader int          // 0 once it was waited for
+	marked map[int]prey // the children that are about to be killed, until they were waited for
 }
 
 // keeperPatience bounds the kill after the sidecar's death.
@@ -152,15 +153,26 @@ func (k *keeper) refuse(attempt string, cause error) {
 
 // start starts the leader. Where it cannot, it has told so.
 func (k *keeper) start(s *keeperStart) bool {
-	if s.Enclosed {
-		if err := k.enclosure.enter(); err != nil {
-			k.refuse("enclose session", err)
-			return false
-		}
-	}
 	attr := &syscall.ProcAttr{Dir: string(s.Dir), Env: stringsOf(s.Env), Sys: s.Sys}
 	for _, fd := range s.Files {
 		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too
+	}
+	if s.Enclosed {
+		end, err := k.killer.open()
+		if err == nil {
+			defer end.Close()
+			err = giveEnclosure(attr, end)
+		}
+		if err != nil {
+			k.refuse("make socket of killer", err)
+			return false
+		}
+	}
+	if s.TryEnclosure {
+		if err := tryEnclosure(); err != nil {
+			k.refuse("enclose session", err)
+			return false
+		}
 	}
 	// If somebody kills this process and the sidecar, nobody is left to end a leader that ignores the hang-up; the kernel does it then. It
 	// is a second line: descendants of the leader's do not inherit it, and a setuid program loses it. In a new process id namespace the
@@ -184,7 +196,7 @@ func (k *keeper) start(s *keeperStart) bool {
 	return true
 }
 
-// serve carries orders out until the sidecar is gone.
+// serve carries orders out until the sidecar is gone, or the session's killer, without whom the session may not live.
 func (k *keeper) serve(decoder *json.Decoder) {
 	orders := make(chan keeperOrder)
 	go func() {
@@ -198,7 +210,9 @@ func (k *keeper) serve(decoder *json.Decoder) {
 		}
 	}()
 	for {
-		k.reap()
+		if k.reap(); k.bereft {
+			return
+		}
 		select {
 		case <-k.children:
 		case order, ok := <-orders:
@@ -256,6 +270,7 @@ func (k *keeper) changed(pid int, status syscall.WaitStatus) {
 		return
 	}
 	delete(k.marked, pid)
+	k.bereft = k.bereft || k.killer.is(pid) && k.killer.conn != nil
 	if pid == k.leader {
 		k.leader = 0
 		_ = k.reports.Encode(keeperReport{Ended: &status})

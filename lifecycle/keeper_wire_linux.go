@@ -38,8 +38,10 @@ type keeperStart struct {
 	// Files are descriptors of the keeper's; -1 is one that is to be closed.
 	Files []int                `json:"files"`
 	Sys   *syscall.SysProcAttr `json:"sys"`
-	// Enclosed puts the keeper and the leader into an enclosure.
+	// Enclosed gives the leader what it needs to enclose itself.
 	Enclosed bool `json:"enclosed,omitempty"`
+	// TryEnclosure has the keeper find out whether it could.
+	TryEnclosure bool `json:"tryEnclosure,omitempty"`
 }
 
 // keeperKill asks for the end of everything.

@@ -43,9 +43,7 @@ func openKeepers(command func() (path string, argv []string), log *slog.Logger) 
 
 func (k *keepers) try(enclosed bool) error {
 	group := k.newGroup(nil)
-	if enclosed {
-		group.Enclose()
-	}
+	group.triesEnclosure = enclosed
 	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
 		return errors.Join(fmt.Errorf("try a keeper: %w", err), group.Close())

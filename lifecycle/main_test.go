@@ -39,8 +39,8 @@ var helpers = map[string]func(args []string){
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "keeper" {
-		os.Exit(runKeeper())
+	if len(os.Args) == 2 && roles[os.Args[1]] != nil {
+		os.Exit(roles[os.Args[1]]())
 	}
 	if len(os.Args) > 2 && os.Args[1] == "lifecycle-helper" {
 		_, _ = io.Copy(io.Discard, os.Stdin) // a group's leader starts nothing before it was added

@@ -6,4 +6,5 @@ func running(pid int) bool {
 	return err == nil && !entry.dead
 }
 
-func runKeeper() int { return RunKeeper() }
+// roles are what the program is started as to hold a session.
+var roles = map[string]func() int{"keeper": RunKeeper, "killer": RunKiller}

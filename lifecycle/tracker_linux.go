@@ -81,7 +81,7 @@ func (t *Tracker) Tracking() Tracking {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
 			Detail: fmt.Sprintf("no cgroup can be made (%v): a keeper adopts every process of a session that loses its parent, and kills them all; "+
-				"but a session that can signal its keeper, as every unsandboxed one can, or that is not enclosed (Linux 6.12, and no namespaces) may escape it, and so may what sudo starts", t.reason),
+				"but a session that can signal its keeper, as every unsandboxed one can, or that is not enclosed (Linux 6.12) may escape it, and so may what sudo starts", t.reason),
 			Fix:        fix,
 			Enclosable: t.keepers.encloses == nil,
 		}

@@ -34,6 +34,8 @@ type Order struct {
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
+	// Enclosed has the stage enclose the session; see lifecycle.Enclosed. It needs Orders, and a leader that was started for it.
+	Enclosed bool
 	// Terminal is the terminal that the stage is to open; nil where the sidecar has done so, or there is none.
 	Terminal *Terminal
 	// Orders are the backend's; null leaves the process unconfined.

@@ -160,6 +160,7 @@ type running struct {
 	watched   platform.Supervision // nil where the session needs none
 	vigil     *vigil               // nil where nothing is restricted
 	denials   *ledger              // nil where nobody wants to hear of any
+	enclosed  bool                 // the stage was ordered to enclose itself
 	outcome   Outcome
 	startedAt time.Time
 	tracker   Tracker
@@ -279,7 +280,7 @@ func (s *Spawner) startIn(
 // reported from inside.
 func (r *running) held() lifecycle.Tracking {
 	tracking := r.outcome.Tracking
-	if r.outcome.Confined && tracking.Enclosable && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
+	if r.enclosed && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
 		return tracking.WithEnclosure()
 	}
 	return tracking
@@ -349,17 +350,18 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		run.outcome.Unconfinable = err
 		return runtimeDir, nil
 	}
-	if p.Restricted && target.Confinement.Attach == nil { // in namespaces of its own the stage has to mount
-		enclose(run.group)
+	if p.Restricted {
+		run.enclosed = enclose(run.group)
+		target.Order.Enclosed = run.enclosed
 	}
 	return runtimeDir, nil
 }
 
-// enclose has the kernel hold a group's processes together, where it can and nothing else does. The group's leader must not have been started.
-func enclose(group lifecycle.Group) {
-	if enclosed, ok := group.(lifecycle.Enclosed); ok && group.Tracking().Enclosable {
-		enclosed.Enclose()
-	}
+// enclose has the kernel hold a group's processes together, where it can and nothing else does, and reports whether it will, once the stage was
+// ordered to.
+func enclose(group lifecycle.Group) bool {
+	enclosed, ok := group.(lifecycle.Enclosed)
+	return ok && enclosed.Enclose()
 }
 
 func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {

@@ -79,7 +79,12 @@ func (g *notedGroup) Kill(context.Context) (int, error) {
 func (g *notedGroup) MakeDir() (string, error) { return "", errors.New("no directory") }
 func (g *notedGroup) Close() error             { g.note("close group"); return nil }
 
-func (g *notedGroup) Enclose() { g.note("enclose") }
+func (g *notedGroup) Enclose() bool {
+	if g.tracking.Enclosable {
+		g.note("enclose")
+	}
+	return g.tracking.Enclosable
+}
 
 var (
 	subreaper  = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}

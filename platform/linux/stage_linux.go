@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
@@ -20,8 +21,9 @@ func rehearse() {
 }
 
 // confineSelf confines the calling thread in an order that matters: mounts come first, because Landlock refuses them, the canary is tried
-// while everything is still allowed, capabilities go before no_new_privs (both are this thread's and are kept by execve), then Landlock, which needs no_new_privs and after
-// which even opening the granted paths could fail, and last the filter of system calls, so that it need not allow what comes before it.
+// while everything is still allowed, then the enclosure, whose killer keeps the capabilities that it may need to signal everybody in it. They
+// go, with no_new_privs (both are this thread's and are kept by execve), before Landlock, which needs no_new_privs and after
+// which even opening the granted paths could fail, and last comes the filter of system calls, so that it need not allow what comes before it.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var ruleset Ruleset
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
@@ -42,6 +44,13 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
+	var enclosing *lifecycle.Enclosing
+	if order.Enclosed {
+		var err error
+		if enclosing, err = lifecycle.EncloseSelf(); err != nil {
+			return platform.Confined{}, err
+		}
+	}
 	if err := dropCapabilities(ruleset.Own); err != nil {
 		return platform.Confined{}, err
 	}
@@ -54,6 +63,11 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}
 	if ruleset.Canary != nil {
 		if err := proveAfter(ruleset.Canary); err != nil {
+			return platform.Confined{}, err
+		}
+	}
+	if enclosing != nil { // before the filter, with which the sidecar would have to look at a signal first
+		if err := enclosing.Confirm(); err != nil {
 			return platform.Confined{}, err
 		}
 	}

@@ -55,13 +55,19 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 func Watchdogs(w *World) []int { return Find(w.State()) }
 
 // Keepers lists the keepers of a sidecar, which it has where no cgroup can be made.
-func Keepers(sidecar int) []int {
-	var keepers []int
-	for _, pid := range find(func(line string) bool { return strings.HasSuffix(line, "\x00keeper\x00") }) {
+func Keepers(sidecar int) []int { return inRole("keeper", sidecar) }
+
+// Killers finds the killers beside the session of a keeper.
+func Killers(keeper int) []int { return inRole("killer", keeper) }
+
+// inRole finds the children of a process that are the sidecar's binary in a role.
+func inRole(role string, parent int) []int {
+	var found []int
+	for _, pid := range find(func(line string) bool { return strings.HasSuffix(line, "\x00"+role+"\x00") }) {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", sidecar)) {
-			keepers = append(keepers, pid)
+		if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
+			found = append(found, pid)
 		}
 	}
-	return keepers
+	return found
 }

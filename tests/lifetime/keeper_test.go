@@ -3,6 +3,7 @@
 package lifetime
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -95,6 +96,34 @@ func TestAStoppedKeeperEndsItsSession(t *testing.T) {
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
 		t.Errorf("close says %+v", result)
+	}
+}
+
+// A sandboxed session cannot do to its keeper and its killer what anybody outside can.
+func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal})
+	if !s.Tracking.Guarantee {
+		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
+	}
+	keepers := harness.Keepers(e.Process())
+	if len(keepers) != 1 {
+		t.Fatalf("keepers %v, expected one", keepers)
+	}
+	killers := harness.Killers(keepers[0])
+	if len(killers) != 1 {
+		t.Fatalf("killers %v, expected one", killers)
+	}
+	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", keepers[0], killers[0]))
+	if said := s.Await(`reached|tried`); said[0] != "tried" {
+		t.Error("the session can signal who is to end it")
+	}
+	// The control: it is somebody outside that can, and the session ends with its killer.
+	kill(t, killers[0], unix.SIGKILL)
+	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
+		t.Errorf("terminal/exited says %+v", exit)
 	}
 }
 

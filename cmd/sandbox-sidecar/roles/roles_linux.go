@@ -5,4 +5,4 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 )
 
-var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper}
+var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper, "killer": lifecycle.RunKiller}
