@@ -16,7 +16,7 @@ import { openSettings, projectSettings, userSettings } from "./settingsFiles";
 import { Stale } from "./stale";
 import { Status } from "./status";
 import { Terminals } from "./terminals";
-import { RunTool } from "./tool";
+import { RunTool, type ToolInput } from "./tool";
 import { Trust } from "./trust";
 
 /** What other extensions, and the tests, can ask. */
@@ -25,6 +25,8 @@ export interface Api {
   sidecarPid(): number | undefined;
   /** Opens a sandboxed terminal. */
   openTerminal(cwd: string, projectDir: string): vscode.Terminal;
+  /** Answers what the user is asked before a command of an agent runs. */
+  toolConfirmation(input: ToolInput): Promise<vscode.PreparedToolInvocation>;
 }
 
 let manager: Manager | undefined;
@@ -75,11 +77,13 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("restart", () => sidecar.restart());
   register("showLog", () => log.show());
 
-  context.subscriptions.push(vscode.lm.registerTool(RunTool.id, new RunTool(sidecar)));
+  const tool = new RunTool(sidecar);
+  context.subscriptions.push(vscode.lm.registerTool(RunTool.id, tool));
   startIfNeeded(context, sidecar);
   return {
     sidecarPid: () => sidecar.now?.sidecar.pid,
     openTerminal: (cwd, projectDir) => terminals.open(cwd, projectDir),
+    toolConfirmation: (input) => tool.prepareInvocation({ input }),
   };
 }
 

@@ -28,7 +28,10 @@ export function report(outcome: Outcome): string {
   return lines.join("\n").trimStart();
 }
 
-/** Writes a line for each thing that was refused, however often. */
+/** So many refusals have a line each: a model reads them all, and a command that searches a tree meets thousands. */
+const most = 20;
+
+/** Writes a line for each thing that was refused, however often, and one for those that are too many. */
 function refusals(denied: DeniedParams[]): string[] {
   const folded = new Map<string, { what: DeniedParams; count: number }>();
   for (const what of denied) {
@@ -36,11 +39,15 @@ function refusals(denied: DeniedParams[]): string[] {
     const before = folded.get(key);
     folded.set(key, { what, count: (before?.count ?? 0) + what.count });
   }
-  return [...folded.values()].map(({ what, count }) => {
+  const lines = [...folded.values()].slice(0, most).map(({ what, count }) => {
     const who = what.process === undefined ? "" : ` (${what.process.name})`;
     const times = count > 1 ? `, ${count} times` : "";
     return `Refused by the sandbox: ${what.access} ${what.target}${who}${times}${advice(what)}`;
   });
+  const missed = denied.reduce((sum, what) => sum + (what.missed ?? 0), 0);
+  const more = folded.size - lines.length + missed;
+  if (more > 0) lines.push(`Refused by the sandbox: ${more} more`);
+  return lines;
 }
 
 function advice({ suggestion, hint }: DeniedParams): string {

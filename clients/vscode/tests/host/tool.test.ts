@@ -1,5 +1,5 @@
 import * as assert from "node:assert/strict";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import * as path from "node:path";
 
 import * as vscode from "vscode";
@@ -7,6 +7,14 @@ import * as vscode from "vscode";
 import { alive } from "../harness/processes";
 import { until } from "../harness/until";
 import { content, extension, folder, runTool, withSettings } from "./setting";
+
+/** The words of a question to the user, as they are read: without the escapes of Markdown. */
+function asked({ confirmationMessages }: vscode.PreparedToolInvocation): { title: string; text: string } {
+  const message = confirmationMessages?.message;
+  assert.ok(message instanceof vscode.MarkdownString);
+  const text = message.value.replaceAll("&nbsp;", " ").replace(/\\([^\w\s])/g, "$1");
+  return { title: confirmationMessages?.title ?? "", text };
+}
 
 describe("the tool sandbox_run", () => {
   const secret = path.join(process.env["HOME"] ?? "", ".ssh", "id_test");
@@ -32,6 +40,33 @@ describe("the tool sandbox_run", () => {
     assert.equal(await content(path.join(folder(1), "here")), folder(1));
   });
 
+  it("tells what was refused, with the setting that would allow it", async () => {
+    const home = process.env["HOME"] ?? "";
+    const file = path.join(home, "notes", "list.txt");
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, "milk\n");
+    const text = await runTool({ command: `for i in 1 2 3; do echo bread >>${file}; done; echo key >>${secret}` });
+    const told = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
+    assert.equal(told.length, 2, text);
+    const [notes, key] = told;
+    assert.match(notes ?? "", new RegExp(`write ${file} \\(sh\\), 3 times; .*"additional_read_write_paths": ".*notes`));
+    assert.match(key ?? "", new RegExp(`write ${secret} `));
+    assert.doesNotMatch(key ?? "", /additional_read_write_paths/); // credentials lie there
+  });
+
+  it("asks with the command, where it runs, and what the sandbox lets it do", async () => {
+    const api = await extension();
+    const { title, text } = asked(await api.toolConfirmation({ command: "echo *x*", cwd: folder(1) }));
+    assert.equal(title, "Run in the sandbox?");
+    assert.match(text, /```sh\necho \*x\*\n```/);
+    assert.ok(text.includes(`In ${folder(1)}.`), text);
+    assert.match(text, new RegExp(`It may write ${folder(1)}`));
+    assert.match(text, /It may use the network\./);
+    await withSettings({ allow_network: false }, async () => {
+      await until("no network", async () => asked(await api.toolConfirmation({ command: "true" })).text.includes("It has no network."));
+    });
+  });
+
   it("cannot read what the settings do not grant, and can where they do not sandbox tools", async () => {
     const refused = await runTool({ command: `cat ${secret}` });
     assert.match(refused, /Permission denied/);
@@ -43,6 +78,20 @@ describe("the tool sandbox_run", () => {
       });
       assert.match(open, /a-private-key/);
     });
+  });
+
+  it("asks in other words where the settings do not sandbox tools, and where it will not run", async () => {
+    const api = await extension();
+    await withSettings({ apply_to: "terminal" }, async () => {
+      const { text } = await until("the other question", async () => {
+        const question = asked(await api.toolConfirmation({ command: "true" }));
+        return question.title === "Run without a sandbox?" ? question : undefined;
+      });
+      assert.match(text, /it has all your rights/);
+    });
+    const { text } = asked(await api.toolConfirmation({ command: "true", cwd: "/" }));
+    assert.match(text, /It will not run: .*outside of the open folders/);
+    assert.doesNotMatch(text, /It may/);
   });
 
   it("does not work outside of the open folders, where it could write anything", async () => {
