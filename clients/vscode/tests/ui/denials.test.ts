@@ -5,11 +5,25 @@ import * as path from "node:path";
 import { onStage } from "../harness/stage";
 import { until } from "../harness/until";
 
+/** A project's settings as people write them. */
+const ofTheTeam = `// of the team
+{
+  "tab_size": 4, // four, not two
+  "terminal": {
+    "sandbox": {
+      "allow_network": false, /* why not */
+    },
+  },
+}
+`;
+
 describe("what the sandbox refuses", () => {
   const stage = onStage({
     prepare: (world) => {
       world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
       world.write(path.join(world.home, "more", "list.txt"), "what-stands-in-more\n");
+      world.write(path.join(world.home, "third", "list.txt"), "what-stands-in-the-third\n");
+      world.write(path.join(world.project, ".zed", "settings.json"), ofTheTeam);
     },
   });
 
@@ -49,6 +63,32 @@ describe("what the sandbox refuses", () => {
       }, 5).catch(() => false);
     });
     assert.match(await window.run(`clear; echo x >>${path.join(world.home, "notes", "list.txt")}; echo sti''ll`, /^still$/m), /Permission denied/);
+  });
+
+  it("works in a new terminal of this project once the user has allowed it there, and the file keeps its comments", async () => {
+    const { window, world } = stage();
+    const file = path.join(world.home, "third", "list.txt");
+    const settings = path.join(world.project, ".zed", "settings.json");
+    await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
+    await window.notification(`refused bash to write ${file}`).getByText("Allow…").click();
+    await window.choose("For this project");
+    const dialog = window.page.locator(".monaco-dialog-box");
+    await dialog.waitFor();
+    assert.match(await dialog.innerText(), /additional_read_write_paths.*third/);
+    await dialog.getByText("Trust This Content").click();
+    await window.notification(`${settings} is trusted`).waitFor();
+
+    const text = readFileSync(settings, "utf8");
+    for (const comment of ["// of the team", "// four, not two", "/* why not */"]) assert.ok(text.includes(comment), `${comment} has gone: ${text}`);
+    assert.match(text, /"tab_size": 4/);
+    assert.match(text, /"additional_read_write_paths": \[[^\]]*third/);
+    assert.doesNotMatch(readFileSync(world.settingsFile, "utf8"), /third/);
+
+    // The terminal that was refused stays as it is; a new one may write.
+    assert.match(await window.run(`clear; echo x >>${file}; echo ol''d`, /^old$/m), /Permission denied/);
+    await window.newTerminal();
+    await window.run(`clear; echo written >>${file}; echo status=$?`, /^status=0$/m);
+    assert.match(readFileSync(file, "utf8"), /^what-stands-in-the-third\nwritten\n$/);
   });
 
   it("is no offer where credentials lie", async () => {
