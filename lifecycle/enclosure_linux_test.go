@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -114,7 +115,11 @@ func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, enclosed := range []bool{true, false} {
 		k := testKeepers(t)
-		group, command := newKeptGroup(t), helper("respawn", "500", "500", "setsid") // which ends by itself
+		until := filepath.Join(t.TempDir(), "until")
+		if err := os.WriteFile(until, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		group, command := newKeptGroup(t), helper("respawn", "100000", "100000", "setsid", until)
 		if enclosed {
 			group, command = newEnclosedGroup(t, k), inEnclosure(helper("respawn", "100000", "100000", "setsid"))
 		}
@@ -131,6 +136,9 @@ func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
 		if !enclosed {
 			if err := awaitEnd(alive, 200*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the chain is dead without a blow, so this shows nothing: %v", err)
+			}
+			if err := os.Remove(until); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if err := awaitEnd(alive, patience); err != nil {

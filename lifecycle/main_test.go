@@ -92,7 +92,7 @@ func daemon(args []string) {
 }
 
 // respawn is a process that is never there when one looks: it starts its like and ends. The chain has as many links as the first
-// argument says, of which the second is the first one's; a third makes each link a session of its own.
+// argument says, of which the second is the first one's; a third makes each link a session of its own, and a fourth is a file without which it ends.
 func respawn(args []string) {
 	left, _ := strconv.Atoi(args[0])
 	if args[0] == args[1] {
@@ -100,6 +100,11 @@ func respawn(args []string) {
 	}
 	if left == 0 {
 		return
+	}
+	if len(args) > 3 {
+		if _, err := os.Stat(args[3]); err != nil {
+			return
+		}
 	}
 	next := helper("respawn", append([]string{strconv.Itoa(left - 1)}, args[1:]...)...)
 	next.SysProcAttr = &syscall.SysProcAttr{Setsid: len(args) > 2}
