@@ -75,7 +75,7 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	defer os.Remove(initrd)
 	var suites []string
 	for _, s := range m.kernel.suites {
-		suites = append(suites, s.pkg)
+		suites = append(suites, s.order(m.shares > 1))
 	}
 	arch := m.kernel.architecture()
 	cmdline := []string{

@@ -18,7 +18,8 @@ Debian's kernels were booted, and on each the sidecar was asked what it enforces
 root; an ordinary user with a cgroup of his own, as a systemd user service has; one without; one without, on a machine that lets nobody make
 namespaces; and the root of a container, which has few capabilities, may only read the cgroup tree, and is refused namespaces by a filter. Each status is proved: where it says enforced, attacks work without a sandbox and fail in a session; where it says degraded
 or absent, an attack works in a session. For the tracking of processes, the status is that of the weakest session; where it is degraded, a
-sandboxed session may have more, and its reply says so.
+sandboxed session may have more, and its reply says so: that it has a guarantee from Linux 6.12 on is tried too, as a user without a cgroup.
+On 6.1, 6.12 and 7 all but the container carry out attacks beside those of ` + "`doctor`" + `, each a share of those in ` + "`tests/attack`" + `.
 `
 
 const documentFoot = `

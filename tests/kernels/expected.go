@@ -77,11 +77,6 @@ func (e expected) missing(kernel string) string {
 	return strings.Join(parts, ";")
 }
 
-// confines reports whether a kernel is known to have a sandbox.
-func (e expected) confines(kernel string) bool {
-	return !slices.Contains(e[place{kernel, "root"}], "filesystem=absent")
-}
-
 // found are the statuses of an outcome.
 func (o outcome) found() expected {
 	e := expected{}

@@ -1,7 +1,5 @@
 package main
 
-import "slices"
-
 // kernel is one machine to boot.
 type kernel struct {
 	// name is how the tables call it.
@@ -16,7 +14,7 @@ type kernel struct {
 	cmdline string
 	// without are features that tests cannot have here, beside the protections that are not expected to be enforced.
 	without []string
-	// suites run here beside those that run everywhere.
+	// suites run here, beside what doctor proves.
 	suites []suite
 	// why says what this kernel is here for.
 	why string
@@ -45,31 +43,31 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: groups, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
+		suites: []suite{groups(asRoot, asDelegated), escaping}, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		suites: confining, why: "the oldest Landlock that Debian has, of ABI 2",
+		suites: []suite{attacks, launching, confining, escaping}, why: "the oldest Landlock that Debian has, of ABI 2",
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		why: "signals are Landlock's",
+		suites: []suite{attacks, chasing, sessions}, why: "signals are Landlock's",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: slices.Concat(confining, sessions), why: "Unix sockets are Landlock's",
+		suites: []suite{attacks, confining, enclosing}, why: "Unix sockets are Landlock's",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		cmdline: "lsm=yama,apparmor", without: []string{"enclosures"}, why: "Landlock built in and switched off",
+		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"enclosures"}, why: "Landlock built in and switched off",
 	},
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "cgroup_disable=memory,pids,cpu,io", why: "cgroups without any controller that limits",
+		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: []suite{groups(asRoot), escaping}, why: "cgroups without any controller that limits",
 	},
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "sidecar.cgroup=hybrid", suites: groups, why: "cgroup v2 beside v1, in another place",
+		cmdline: "sidecar.cgroup=hybrid", suites: []suite{groups(asDelegated), escaping}, why: "cgroup v2 beside v1, in another place",
 	},
 	{
 		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,

@@ -32,9 +32,10 @@ func main() {
 	flag.StringVar(&o.suites, "suites", "", "run only the suites whose package matches this regular expression, beside doctor")
 	flag.StringVar(&o.document, "write", "", "write the table of protections to this file, where every kernel ran")
 	flag.StringVar(&o.expected, "expected", "tests/kernels/expected.txt", "file with the statuses that are expected")
-	flag.IntVar(&o.jobs, "jobs", 2, "machines at a time")
+	flag.IntVar(&o.jobs, "jobs", max(2, runtime.NumCPU()), "machines at a time; each has one processor")
 	flag.DurationVar(&o.patience, "patience", 10*time.Minute, "the longest that a machine may take")
-	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out to so many contexts, because emulation is slow; 1: all of them in each, and all tests of each suite")
+	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out in so many shares, one to a context, because emulation is slow; 12: each is carried out once; "+
+		"1: all of them in each context, and all tests of each suite")
 	flag.BoolVar(&o.update, "update", false, "take what is found for what is expected")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -45,8 +46,8 @@ func main() {
 	}
 }
 
-// contexts are how many carry out attacks on each kernel that confines. Their number on all kernels is the default of the flag shares: then each
-// attack is carried out once.
+// contexts are how many carry out attacks, on each kernel where that is a suite. Package attack itself carries out all of them on the kernel that is
+// there already, and doctor its own in every context here: what is dealt out is to show what these two have missed.
 const contexts = 4
 
 // enough is how many kernels must have run for the whole to say anything.
@@ -68,7 +69,9 @@ func run(ctx context.Context, o options) error {
 		case !pattern.MatchString(k.name):
 			continue
 		case k.architecture().name == runtime.GOARCH:
-			k.suites = slices.DeleteFunc(slices.Concat(everywhere, k.suites), func(s suite) bool { return !suitePattern.MatchString(s.pkg) })
+			k.suites = slices.DeleteFunc(slices.Clone(k.suites), func(s suite) bool { return !suitePattern.MatchString(s.pkg) })
+		default:
+			k.suites = nil // their programs are this machine's
 		}
 		chosen = append(chosen, k)
 	}
@@ -163,7 +166,7 @@ func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel,
 		}
 		m := like
 		m.kernel, m.fetched, m.missing, m.share = k, got, known.missing(k.name), share*contexts
-		if known.confines(k.name) {
+		if slices.ContainsFunc(k.suites, func(s suite) bool { return s.pkg == attacks.pkg }) {
 			share++ // the others carry out no attack
 		}
 		slots <- struct{}{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
@@ -91,19 +92,37 @@ func (o outcome) failures() (all []string) {
 		if run.Exit != 0 && len(run.Failed) == 0 {
 			fail("%s: %s: exit status %d", run.Context, run.Suite, run.Exit)
 		}
-		if run.Exit == 0 && run.Passed == 0 && len(run.Skipped) == 0 {
+		if run.Exit == 0 && len(run.Passed) == 0 && len(run.Skipped) == 0 {
 			fail("%s: %s: no test has run", run.Context, run.Suite)
+		}
+	}
+	for _, s := range o.kernel.suites {
+		for _, context := range s.contexts {
+			if !o.ran(func(run result.Run) bool { return run.Suite == s.pkg && run.Context == context }) {
+				fail("%s: %s has not run", context, s.pkg)
+			}
+		}
+		for _, test := range s.proves {
+			if !o.passed(s.pkg, test) {
+				fail("%s: %s has not passed as a whole, and nothing else shows what it is about", s.pkg, test)
+			}
 		}
 	}
 	return all
 }
 
-// escaped reports whether a process was seen to escape its session where no cgroup can be made: doctor's own attacks are too tame.
-func (o outcome) escaped() bool {
-	return slices.ContainsFunc(o.guest.runs, func(run result.Run) bool {
-		return run.Suite == "tests/lifetime" && run.Exit == 0 && run.Passed > 0
+func (o outcome) ran(is func(result.Run) bool) bool { return slices.ContainsFunc(o.guest.runs, is) }
+
+// passed reports whether a test has passed in some context, and with it everything that it consists of: a test of which parts are skipped passes too.
+func (o outcome) passed(pkg, test string) bool {
+	return o.ran(func(run result.Run) bool {
+		return run.Suite == pkg && slices.Contains(run.Passed, test) &&
+			!slices.ContainsFunc(run.Skipped, func(skipped string) bool { return strings.HasPrefix(skipped, test+"/") })
 	})
 }
+
+// escaped reports whether a process was seen to escape its session where no cgroup can be made: doctor's own attacks are too tame.
+func (o outcome) escaped() bool { return o.passed(escaping.pkg, escaping.proves[0]) }
 
 // askedOnly reports whether the machine ran no suite, as one of another processor does not: another machine of the same kernel has shown it.
 func (o outcome) askedOnly() bool { return len(o.guest.runs) == 0 }

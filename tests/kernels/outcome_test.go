@@ -45,8 +45,8 @@ func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 const lines = `{"begin":{"release":"6.1.0","abi":2}}
 [    2.1] noise of the kernel's own
 {"doctor":{"context":"root","protections":[{"name":"signals","status":"absent","attacks":[{"verdict":"open"}]}]}}
-{"run":{"context":"root","suite":"tests/attack","exit":1,"passed":3,"failed":["TestX"],"tally":{"stopped":2,"open, said":1,"HOLE":1}}}
-{"run":{"context":"root","suite":"spawn","exit":2,"passed":1}}
+{"run":{"context":"root","suite":"tests/attack","exit":1,"passed":["TestA","TestB","TestC"],"failed":["TestX"],"tally":{"stopped":2,"open, said":1,"HOLE":1}}}
+{"run":{"context":"root","suite":"spawn","exit":2,"passed":["TestA"]}}
 {"run":{"context":"root","suite":"platform","exit":0}}
 {"note":"mount /x: no such device"}
 `
@@ -69,6 +69,45 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 	}
 	if err := o.guest.read(strings.NewReader(lines + `{"end":true}` + "\n")); err != nil || !o.guest.ended {
 		t.Errorf("the end is not seen: %v", err)
+	}
+}
+
+// A guest's own test reads this form.
+func TestSuite_IsOrderedWithWhoRunsWhatOfIt(t *testing.T) {
+	t.Parallel()
+	s := suite{pkg: "tests/lifetime", contexts: []string{asRoot, asPlain}, proves: []string{"TestA", "TestB"}}
+	if got, want := s.order(true), "tests/lifetime@root+user-plain@TestA+TestB"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := s.order(false); got != s.pkg {
+		t.Errorf("%q where all of it runs", got)
+	}
+}
+
+// What a machine is known to lack is skipped, and no failure; but what a suite is there to prove must have been tried.
+func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
+	t.Parallel()
+	s := suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: []string{"TestX"}}
+	const unproved = "7: tests/lifetime: TestX has not passed as a whole, and nothing else shows what it is about"
+	for _, test := range []struct {
+		name string
+		run  result.Run
+		want []string
+	}{
+		{"passed", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestXY/close"}}, nil},
+		{"skipped", result.Run{Passed: []string{"TestA"}, Skipped: []string{"TestX"}}, []string{unproved}},
+		{"a part is skipped", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestX/kill"}}, []string{unproved}},
+		{"gone", result.Run{Passed: []string{"TestA"}}, []string{unproved}},
+		{"in another context", result.Run{Passed: []string{"TestX"}, Context: asRoot}, []string{"7: user-plain: tests/lifetime has not run"}},
+	} {
+		test.run.Suite = s.pkg
+		if test.run.Context == "" {
+			test.run.Context = asPlain
+		}
+		o := outcome{kernel: kernel{name: "7", suites: []suite{s}}, guest: guest{ended: true, runs: []result.Run{test.run}}}
+		if got := o.failures(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 

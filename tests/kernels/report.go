@@ -42,7 +42,7 @@ func (o outcome) row(context string) (r row) {
 		if run.Context != context {
 			continue
 		}
-		r.passed, r.skipped, r.failed = r.passed+run.Passed, r.skipped+len(run.Skipped), r.failed+len(run.Failed)
+		r.passed, r.skipped, r.failed = r.passed+len(run.Passed), r.skipped+len(run.Skipped), r.failed+len(run.Failed)
 		r.seconds += run.Seconds
 		r.stopped += run.Tally["stopped"]
 		r.expected += run.Tally["stopped"] + run.Tally["HOLE"]

@@ -1,21 +1,58 @@
 package main
 
+import "strings"
+
 // suite is a package whose tests run in a guest.
 type suite struct {
 	pkg string
 	// data are directories beside the tests that they read.
 	data []string
+	// contexts are who runs it where time is short; nil: all but the container.
+	contexts []string
+	// proves are the tests that run where time is short; nil: all. They must pass somewhere, and nothing of them may be skipped: what a machine is
+	// known to lack is skipped without a failure, so that nothing else would tell when a kernel has lost what they are about.
+	proves []string
 }
 
-var (
-	// everywhere are the suites of every kernel, beside what doctor proves.
-	everywhere = []suite{{pkg: "tests/attack", data: []string{"attacks"}}, {pkg: "tests/lifetime"}}
-	// groups is what holds processes together, which does not ask for a sandbox.
-	groups = []suite{{pkg: "lifecycle"}}
-	// confining is how a sandbox is made, and what is promised of it.
-	confining = []suite{{pkg: "platform"}, {pkg: "platform/linux", data: []string{"testdata"}}}
-	sessions  = []suite{{pkg: "spawn"}}
+// order is how a guest is told of it.
+func (s suite) order(short bool) string {
+	if !short {
+		return s.pkg
+	}
+	return s.pkg + "@" + strings.Join(s.contexts, "+") + "@" + strings.Join(s.proves, "+")
+}
+
+// The contexts of a guest; see its contexts.
+const (
+	asRoot      = "root"
+	asDelegated = "user-delegated"
+	asPlain     = "user-plain"
 )
+
+// A suite runs on those kernels, and in those contexts, where something in it is different from the others: emulation is slow, and what doctor
+// proves it proves everywhere.
+var (
+	// attacks are dealt out to the contexts; see the flag shares.
+	attacks = suite{pkg: "tests/attack", data: []string{"attacks"}}
+	// launching and confining are how a sandbox is made, and what is promised of it.
+	launching = suite{pkg: "platform", contexts: []string{asRoot}}
+	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
+	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
+	// escaping proves what doctor cannot: that the tracking of processes is degraded.
+	escaping = lifetime("TestWhoEndsItsKeeperEscapes")
+	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on; chasing does so with
+	// processes that try to outrun it, which takes long.
+	enclosing = lifetime("TestWhoEndsItsKeeperEscapes", "TestASandboxedSessionCannotReachWhoEndsIt")
+	chasing   = lifetime("TestWhoEndsItsKeeperEscapes", "TestASandboxedSessionCannotReachWhoEndsIt", "TestChainsAtFullSpeedDie_WithoutCgroups")
+)
+
+// lifetime is that of sessions, as an ordinary user without a cgroup.
+func lifetime(proves ...string) suite {
+	return suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: proves}
+}
+
+// groups is what holds processes together, which does not ask for a sandbox.
+func groups(contexts ...string) suite { return suite{pkg: "lifecycle", contexts: contexts} }
 
 // commands are what the tests start of this module.
 var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}

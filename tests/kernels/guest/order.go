@@ -11,7 +11,7 @@ import (
 
 // order is what the host wants of this machine. It stands on the kernel's command line, which is there before any file system is.
 type order struct {
-	suites []string
+	suites []suite
 	// port is the serial port for results.
 	port string
 	// lacks are, by context, the protections that are known not to be enforced here.
@@ -24,6 +24,15 @@ type order struct {
 	hybrid bool
 }
 
+// suite is a package whose tests run here.
+type suite struct {
+	pkg string
+	// contexts are who runs them; none: all.
+	contexts []string
+	// tests are those that run; none: what short says of it.
+	tests []string
+}
+
 func readOrder() order {
 	o := order{lacks: map[string]string{}}
 	cmdline, _ := os.ReadFile("/proc/cmdline")
@@ -33,7 +42,7 @@ func readOrder() order {
 		case "sidecar.port":
 			o.port = filepath.Join("/dev", value)
 		case "sidecar.suites":
-			o.suites = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+			o.suites = parseSuites(value)
 		case "sidecar.lacks":
 			for part := range strings.SplitSeq(value, ";") {
 				context, list, _ := strings.Cut(part, ":")
@@ -50,6 +59,19 @@ func readOrder() order {
 		}
 	}
 	return o
+}
+
+// parseSuites reads "package@context+context@test+test,package@…".
+func parseSuites(value string) (suites []suite) {
+	split := func(list, separator string) []string {
+		return strings.FieldsFunc(list, func(r rune) bool { return string(r) == separator })
+	}
+	for _, part := range split(value, ",") {
+		pkg, rest, _ := strings.Cut(part, "@")
+		contexts, tests, _ := strings.Cut(rest, "@")
+		suites = append(suites, suite{pkg: pkg, contexts: split(contexts, "+"), tests: split(tests, "+")})
+	}
+	return suites
 }
 
 func (o order) cgroups() string {

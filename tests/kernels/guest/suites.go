@@ -29,33 +29,24 @@ const (
 
 // short says what of a suite runs where time is short, as it is where the attacks are dealt out.
 var short = map[string]struct {
-	contexts []string // nil: all
-	tests    string   // regular expression; empty: all
-	skip     string   // regular expression
+	tests string // regular expression; empty: all
+	skip  string // regular expression
 }{
-	attacks:    {tests: "^TestAttacks$"},
-	"platform": {contexts: []string{"root"}},
+	attacks: {tests: "^TestAttacks$"},
 	// What is pure says the same on every kernel, and takes minutes here.
-	"platform/linux": {contexts: []string{"root"}, skip: "^Test(Filter|Builder|Translate)_"},
+	"platform/linux": {skip: "^Test((Filter|Builder|Translate)_|Observation_RefusesAll)"},
 	// Fingerprints are how macOS is tracked; the hunt for them is long where programs start slowly.
-	"lifecycle": {contexts: []string{"root", "user-delegated"}, skip: "^Test(MarkedGroup|SessionFingerprint)"},
-	"spawn":     {contexts: []string{"user-delegated"}},
-	// It proves what doctor cannot: that the tracking of processes is degraded.
-	"tests/lifetime": {contexts: []string{"user-plain"}, tests: "^TestWhoEndsItsKeeperEscapes$"},
+	"lifecycle": {skip: "^Test(MarkedGroup|SessionFingerprint)"},
 }
 
 // runs reports whether a suite runs in the context. In a container the controls of many attacks do not work, and doctor is all.
-func (c context) runs(suite string) bool {
-	if c.container {
-		return false
-	}
-	only := short[suite].contexts
-	return c.shares == 1 || only == nil || slices.Contains(only, c.name)
+func (c context) runs(s suite) bool {
+	return !c.container && (len(s.contexts) == 0 || slices.Contains(s.contexts, c.name))
 }
 
 // test runs a suite in the context.
-func (c context) test(suite string) *result.Run {
-	start := time.Now()
+func (c context) test(s suite) *result.Run {
+	start, suite := time.Now(), s.pkg
 	dir := filepath.Join("/suite", suite)
 	args := []string{"-test.v", "-test.timeout", suiteTime, "-test.parallel", "4"}
 	tally := filepath.Join("/tmp", "tally-"+c.name)
@@ -64,7 +55,11 @@ func (c context) test(suite string) *result.Run {
 		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share), "-shares", strconv.Itoa(c.shares))
 	}
 	if c.shares > 1 {
-		args = append(args, "-test.run", short[suite].tests, "-test.skip", short[suite].skip)
+		tests := short[suite].tests
+		if len(s.tests) > 0 {
+			tests = "^(" + strings.Join(s.tests, "|") + ")$"
+		}
+		args = append(args, "-test.run", tests, "-test.skip", short[suite].skip)
 	}
 	command := c.command(dir, filepath.Join(dir, "suite.test"), args...)
 	var printed bytes.Buffer
@@ -81,7 +76,7 @@ func (c context) test(suite string) *result.Run {
 		switch {
 		case !strings.HasPrefix(text, "--- "):
 		case verdict == "PASS":
-			run.Passed++
+			run.Passed = append(run.Passed, name)
 		case verdict == "FAIL":
 			run.Failed = append(run.Failed, name)
 		case verdict == "SKIP":

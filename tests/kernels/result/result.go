@@ -31,7 +31,7 @@ type Run struct {
 	Context string   `json:"context"`
 	Suite   string   `json:"suite"`
 	Exit    int      `json:"exit"`
-	Passed  int      `json:"passed"`
+	Passed  []string `json:"passed,omitempty"`
 	Failed  []string `json:"failed,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
 	Seconds float64  `json:"seconds"`

@@ -1,0 +1,44 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+// What the host wants of each suite arrives: who runs it, and which of its tests.
+func TestParseSuites(t *testing.T) {
+	t.Parallel()
+	got := parseSuites("tests/attack@@,platform/linux@root@,tests/lifetime@root+user-plain@TestA+TestB,spawn")
+	want := []suite{
+		{pkg: "tests/attack"},
+		{pkg: "platform/linux", contexts: []string{"root"}},
+		{pkg: "tests/lifetime", contexts: []string{"root", "user-plain"}, tests: []string{"TestA", "TestB"}},
+		{pkg: "spawn"},
+	}
+	if !slices.EqualFunc(got, want, func(a, b suite) bool {
+		return a.pkg == b.pkg && slices.Equal(a.contexts, b.contexts) && slices.Equal(a.tests, b.tests)
+	}) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// A suite without contexts is everybody's, and none is the container's.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		who  context
+		s    suite
+		want bool
+	}{
+		{context{name: "root"}, suite{}, true},
+		{context{name: "root"}, suite{contexts: []string{"user-plain", "root"}}, true},
+		{context{name: "root"}, suite{contexts: []string{"user-plain"}}, false},
+		{context{name: "container", container: true}, suite{}, false},
+	} {
+		if got := test.who.runs(test.s); got != test.want {
+			t.Errorf("%s, %v: %t", test.who.name, test.s.contexts, got)
+		}
+	}
+}
