@@ -37,8 +37,8 @@ type Sandbox struct {
 	Toolchains []string `json:"toolchains"`
 	// OnUnavailable says what happens where the machine cannot enforce the sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
-	// OnDenied says what a denial does besides failing. Files that are refused for reading are seen with "ask" only: a look at each opening
-	// slows down programs that open thousands.
+	// OnDenied says what a denial does besides failing. On Linux "report" sees of files that are refused for reading those that cat, less, cp,
+	// ssh, a shell and their like open, and "ask" all: a look at each opening slows down programs that open thousands.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`

@@ -6,13 +6,15 @@ import "fmt"
 type arch struct {
 	audit  uint32
 	number func(numbers) int
+	// largeFile is O_LARGEFILE (asm/fcntl.h).
+	largeFile uint64
 }
 
 var (
-	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }}
-	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }}
-	i386  = &arch{0x40000003, func(n numbers) int { return n.i386 }}
-	arm   = &arch{0x40000028, func(n numbers) int { return n.arm }}
+	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }, 0o100000}
+	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000}
+	i386  = &arch{0x40000003, func(n numbers) int { return n.i386 }, 0o100000}
+	arm   = &arch{0x40000028, func(n numbers) int { return n.arm }, 0o400000}
 )
 
 // machine is what a kernel runs: programs of its own architecture and of an older, 32-bit one. Any program may make the calls of both:

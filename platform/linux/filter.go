@@ -20,9 +20,9 @@ type Observed string
 const (
 	// ObservedNot: none.
 	ObservedNot Observed = ""
-	// ObservedChanges: those that change files, run programs, send signals and use the network.
-	ObservedChanges Observed = "changes"
-	// ObservedAll: those that read files, too.
+	// ObservedSome: those that change files, run programs, send signals and use the network, and openings for reading as plainReading has them.
+	ObservedSome Observed = "some"
+	// ObservedAll: all that read files, too.
 	ObservedAll Observed = "all"
 )
 
@@ -127,11 +127,11 @@ func (b *builder) dispatch(a *arch, rules []syscallRule) error {
 			fails := b.label()
 			for i, c := range rule.when {
 				if i == len(rule.when)-1 {
-					b.ask(c, answer(rule.do), fails)
+					b.ask(a, c, answer(rule.do), fails)
 					break
 				}
 				holds := b.label()
-				b.ask(c, holds, fails)
+				b.ask(a, c, holds, fails)
 				b.place(holds)
 			}
 			b.place(fails)
@@ -149,10 +149,11 @@ func (b *builder) dispatch(a *arch, rules []syscallRule) error {
 	return nil
 }
 
-func (b *builder) ask(c condition, yes, no label) {
+func (b *builder) ask(a *arch, c condition, yes, no label) {
+	mask := c.maskOn(a)
 	if c.some {
-		b.ifSome64(c.arg, c.mask, yes, no)
+		b.ifSome64(c.arg, mask, yes, no)
 		return
 	}
-	b.ifEqual64(c.arg, c.mask, c.equals, yes, no)
+	b.ifEqual64(c.arg, mask, c.equals, yes, no)
 }

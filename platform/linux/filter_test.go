@@ -26,7 +26,7 @@ var kinds = func() (all []kind) {
 			{Offline: true},
 			{Sockets: true},
 			{Offline: true, Sockets: true},
-			{Observed: ObservedChanges},
+			{Observed: ObservedSome},
 			{Observed: ObservedAll, Isolated: true},
 			{Observed: ObservedAll, Offline: true, Sockets: true},
 		} {
@@ -47,7 +47,7 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedChanges, "-changes"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedSome, "-some"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
 		if part.is {
 			name += part.name
 		}
@@ -119,7 +119,7 @@ func model(m machine, filtering Filtering, d seccompData) Action {
 		}
 		holds := true
 		for _, c := range rule.when {
-			masked := d.args[c.arg] & c.mask
+			masked := d.args[c.arg] & c.maskOn(a)
 			holds = holds && (c.some && masked != 0 || !c.some && masked == c.equals)
 		}
 		if holds {
@@ -156,6 +156,16 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 						d.args[i] = value(random)
 					}
 					check(d)
+				}
+			}
+		}
+		for _, call := range []string{"open", "openat"} {
+			for _, a := range []*arch{m.native, m.compat} {
+				for _, dir := range []uint64{0, 4, 1<<32 - 100, ^uint64(99)} {
+					for bit := range 33 {
+						flags := uint64(1) << bit &^ (1 << 32)
+						check(seccompData{nr: int32(a.number(syscallNumbers[call])), arch: a.audit, args: [6]uint64{dir, flags, flags}})
+					}
 				}
 			}
 		}

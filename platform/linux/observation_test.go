@@ -13,7 +13,7 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
-			for _, level := range []Observed{ObservedChanges, ObservedAll} {
+			for _, level := range []Observed{ObservedSome, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline
 				program := filter(t, goarch, observed)
@@ -28,6 +28,50 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 						}
 					}
 				}
+			}
+		}
+	}
+}
+
+// Which openings for reading are looked at, by number, and by which reasons they are not.
+func TestObservation_OfReadingsThePlainOnes(t *testing.T) {
+	t.Parallel()
+	const (
+		amd64, i386, arm64, arm = 0xc000003e, 0x40000003, 0xc00000b7, 0x40000028
+		here, here32            = ^uint64(99), 1<<32 - 100 // AT_FDCWD, and as a register of 32 bits has it
+	)
+	for _, test := range []struct {
+		goarch   string
+		arch     uint32
+		nr       int32
+		args     [6]uint64
+		looked   bool
+		whatItIs string
+	}{
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0}, true, "cat"},
+		{"amd64", amd64, 257, [6]uint64{here32, 1, 0}, true, "cat, with an int for the directory"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0xab << 32}, true, "cat, with a high half"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x8000}, true, "cat of musl, with O_LARGEFILE"},
+		{"amd64", amd64, 2, [6]uint64{1, 0}, true, "open"},
+		{"amd64", amd64, 2, [6]uint64{1, 0x8000}, true, "open of musl"},
+		{"amd64", i386, 5, [6]uint64{1, 0x8000}, true, "open by int 0x80"},
+		{"amd64", i386, 295, [6]uint64{here32, 1, 0x8000}, true, "openat by int 0x80"},
+		{"arm64", arm64, 56, [6]uint64{here, 1, 0}, true, "cat"},
+		{"arm64", arm64, 56, [6]uint64{here, 1, 0x20000}, true, "cat of musl, with O_LARGEFILE"},
+		{"arm64", arm, 322, [6]uint64{here32, 1, 0x20000}, true, "openat of 32 bits"},
+		{"amd64", amd64, 257, [6]uint64{4, 1, 0}, false, "below a directory's descriptor"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x80000}, false, "the loader, with O_CLOEXEC"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x100}, false, "a compiler, with O_NOCTTY"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x20000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"arm64", arm64, 56, [6]uint64{here, 1, 0x8000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x90800}, false, "ls, with O_DIRECTORY and others"},
+		{"amd64", amd64, 257, [6]uint64{here, 1, 0x200000}, false, "O_PATH"},
+	} {
+		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedSome: test.looked, ObservedAll: true} {
+			program := filter(t, test.goarch, Filtering{Observed: observed})
+			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
+			if (got == actionNotify) != want || !want && got != actionAllow {
+				t.Errorf("%s %q: %s: answered with %s, want a look: %t", test.goarch, observed, test.whatItIs, got, want)
 			}
 		}
 	}

@@ -59,9 +59,11 @@ func denied(r Ruleset) platform.Protection {
 		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved, Fix: fixObservation}
 	case r.Filtering.Observed == ObservedNot:
 		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
-	case r.Filtering.Observed == ObservedChanges:
-		p.Detail = seen + "; files that are refused for reading are not told, because a look at each opening would slow every program down"
-		p.Fix = `set on_denied to "ask": then every opening is looked at`
+	case r.Filtering.Observed == ObservedSome:
+		p.Detail = seen + "; files that are refused for reading are told where they are opened by a path and without flags, as cat, less, cp, ssh " +
+			"and a shell's redirections do, and not told where bulk work is like that: what is opened close-on-exec (Python, Node, Go, Rust), by " +
+			"grep or a compiler, with O_NOFOLLOW or below a directory's descriptor, and directories that are listed"
+		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
 	default:
 		p.Status, p.Detail = platform.Enforced, "refused openings of files, "+strings.TrimPrefix(seen, "refused ")
 	}

@@ -18,6 +18,15 @@ type condition struct {
 	// equals compares the masked argument; some asks whether any bit of the mask is set.
 	equals uint64
 	some   bool
+	// large leaves O_LARGEFILE out of the mask, which C libraries set or not and whose number is another flag's elsewhere.
+	large bool
+}
+
+func (c condition) maskOn(a *arch) uint64 {
+	if c.large {
+		return c.mask &^ a.largeFile
+	}
+	return c.mask
 }
 
 func argIs(arg int, value uint32) condition {

@@ -57,7 +57,7 @@ func (r *Ruleset) observe(readings bool) {
 		r.Unobserved = err.Error()
 		return
 	}
-	r.Filtering.Observed = ObservedChanges
+	r.Filtering.Observed = ObservedSome
 	if readings {
 		r.Filtering.Observed = ObservedAll
 	}

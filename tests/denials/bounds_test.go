@@ -18,6 +18,16 @@ import (
 func TestOtherFailuresAreNotTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	for _, value := range []string{"report", "ask"} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			otherFailures(t, value)
+		})
+	}
+}
+
+func otherFailures(t *testing.T, onDenied string) {
+	t.Helper()
 	s := newScene(t)
 	closed := filepath.Join(s.Project, "closed")
 	harness.Write(t, closed, "content")
@@ -28,7 +38,7 @@ func TestOtherFailuresAreNotTold(t *testing.T) {
 	if err := os.Chmod(s.outside("closed"), 0); err != nil {
 		t.Fatal(err)
 	}
-	e := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
+	e := s.start(harness.Settings(harness.Sandbox{"on_denied": onDenied}), nil)
 	observed(t, e)
 	as := []string{}
 	if os.Geteuid() == 0 { // whom modes do not bind; another user has to get as far as the file
@@ -81,15 +91,25 @@ func count(told []protocol.DeniedParams) (all int) {
 func TestTheSameAgainAndAgainIsOneThing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	for access, deed := range map[string]string{"write": "open-often", "read": "read-often"} {
+		t.Run(access, func(t *testing.T) {
+			t.Parallel()
+			againAndAgain(t, access, deed)
+		})
+	}
+}
+
+func againAndAgain(t *testing.T, access, deed string) {
+	t.Helper()
 	s := newScene(t)
 	harness.Write(t, s.outside("file"), "content")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
 	const times = 100_000
 	begun := time.Now()
-	session, status, told := e.tool(s.victim, "open-often", s.outside("file"), strconv.Itoa(times))
-	if status != 1 || count(told) != times {
-		t.Errorf("status %d, told of %d\n%s", status, count(told), session.Output())
+	session, status, told := e.tool(s.victim, deed, s.outside("file"), strconv.Itoa(times))
+	if _, events := find(told, access, s.outside("file")); status != 1 || count(told) != times || events != len(told) {
+		t.Errorf("status %d, told of %d: %+v\n%s", status, count(told), told, session.Output())
 	}
 	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one in the end.
 	most := 2

@@ -58,7 +58,7 @@ func kinds(s *scene) map[string]kind {
 	return map[string]kind{
 		"read": {
 			access: "read", target: s.outside("file"), argv: []string{"cat", s.outside("file")}, process: "cat",
-			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.outside("file"),
+			setting: "additional_read_only_paths", value: s.outside("file"),
 		},
 		"list": {
 			access: "read", target: s.outside("full"), argv: []string{"ls", s.outside("full")}, process: "ls",
@@ -261,7 +261,7 @@ func TestSomeDenialsHaveWordsAlone(t *testing.T) {
 		_ = prey.Wait()
 	}()
 	pid := strconv.Itoa(prey.Process.Pid)
-	e := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
+	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
 	for _, test := range []struct {
 		access, target, hint string

@@ -22,6 +22,10 @@ var addressActs = map[string]act{
 	"open-often": two(func(path, times string) error {
 		return often(times, func(int) error { return openWrite(path) })
 	}),
+	// the same, opened for reading as cat does
+	"read-often": two(func(path, times string) error {
+		return often(times, func(int) error { return openPlainly(path) })
+	}),
 	// a directory, and how many different ones are made in it
 	"make-many": two(func(dir, times string) error {
 		return often(times, func(i int) error { return unix.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700) })
@@ -44,6 +48,14 @@ func withUDP(to string, do func(int, unix.Sockaddr) error) error {
 
 func openWrite(path string) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func openPlainly(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -5,5 +5,5 @@
 // decides, and who changes a path or its arguments meanwhile changes a report and nothing else.
 //
 // Each look costs the caller some microseconds. Calls that change files are few beside those that read them, and are looked at wherever
-// denials are reported; reading is not, unless it was asked for.
+// denials are reported; of those that read, the few are that people make by hand, unless all were asked for.
 package denials

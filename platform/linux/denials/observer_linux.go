@@ -226,10 +226,14 @@ func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access
 	case flags.writes() && !at.Has(policy.Write):
 		return platform.RefusedWrite, true
 	case flags.reads() && !at.Has(policy.Read):
-		return platform.RefusedRead, true
+		return platform.RefusedRead, !policy.Contains(hugePages, there.path)
 	}
 	return "", false
 }
+
+// hugePages is what the runtimes of Go and others read at the start of each program (runtime/os_linux.go, getHugePageSize), and go on without.
+// Nobody has asked for that, so nobody is told, or asked.
+const hugePages = "/sys/kernel/mm/transparent_hugepage"
 
 // ours reports whether a path is granted by something that is no rule: the session's terminals, by their descriptors or their mount.
 func ours(name string) bool { return policy.Contains("/dev/pts", name) }

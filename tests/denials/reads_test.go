@@ -1,0 +1,88 @@
+//go:build linux
+
+package denials
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// By default a refused file is told where one of the programs by which people read single files opens it, and the reply says which are not.
+func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	key := filepath.Join(s.Home, ".ssh", "id_rsa")
+	harness.Write(t, key, "key\n")
+	file := s.outside("file")
+	harness.Write(t, file, "content\n")
+	tries := map[string]*reading{
+		"cat of a key":         {argv: []string{"cat", key}, target: key},
+		"cat":                  {argv: []string{"cat", file}},
+		"head":                 {argv: []string{"head", "-n1", file}},
+		"tail":                 {argv: []string{"tail", "-n1", file}},
+		"cp":                   {argv: []string{"cp", file, filepath.Join(s.Project, "copy")}},
+		"dd":                   {argv: []string{"dd", "status=none", "if=" + file}},
+		"sort":                 {argv: []string{"sort", file}, missed: true},
+		"wc":                   {argv: []string{"wc", file}},
+		"a redirection":        {argv: []string{"sh", "-c", "read line <" + file}},
+		"a script":             {argv: []string{"sh", "-c", "cd " + s.Project + " && cat ../outside/file"}},
+		"a program, with open": {argv: []string{s.victim, "read-often", file, "1"}},
+		"grep":                 {argv: []string{"grep", "content", file}, missed: true},
+		"a list":               {argv: []string{"ls", s.Outside}, target: s.Outside, missed: true},
+		"close-on-exec":        {argv: []string{"python3", "-c", "open('" + file + "')"}, missed: true},
+	}
+	open := s.start(harness.Off(), nil)
+	for name, test := range tries {
+		if test.target == "" {
+			test.target = file
+		}
+		if _, err := exec.LookPath(test.argv[0]); err != nil {
+			harness.Lack(t, test.argv[0], err.Error())
+		}
+		if session, status, _ := open.tool(test.argv...); status != 0 {
+			t.Errorf("%s: control: without a sandbox: status %d\n%s", name, status, session.Output())
+		}
+	}
+	report := s.start(harness.Settings(nil), nil)
+	observed(t, report)
+	for name, test := range tries {
+		session, status, told := report.tool(test.argv...)
+		denial, times := find(told, "read", test.target)
+		switch {
+		case status == 0:
+			t.Errorf("%s: it is not refused\n%s", name, session.Output())
+		case test.missed && times != 0:
+			t.Errorf("%s: it is said to be missed, and told %+v", name, told)
+		case !test.missed && (times != 1 || len(told) != 1 || denial.Count != 1 || denial.Process == nil):
+			t.Errorf("%s: told %+v\n%s", name, told, session.Output())
+		}
+		p := session.Sandbox.Protections["denials"]
+		for _, words := range []string{"cat, less, cp, ssh", "close-on-exec", "grep", "directories that are listed"} {
+			if p.Status != protocol.Degraded || !strings.Contains(p.Detail, words) {
+				t.Fatalf("the reply does not tell of %q: %+v", words, p)
+			}
+		}
+	}
+	// The other control: who asks for all hears of what was missed.
+	every := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
+	for name, test := range tries {
+		if session, _, told := every.tool(test.argv...); test.missed {
+			if _, times := find(told, "read", test.target); times != 1 {
+				t.Errorf("%s: on_denied is ask, and told %+v\n%s", name, told, session.Output())
+			}
+		}
+	}
+}
+
+// reading is one way to read a file.
+type reading struct {
+	argv   []string
+	target string // "": the file outside
+	missed bool
+}
