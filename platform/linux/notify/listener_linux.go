@@ -136,13 +136,6 @@ func valid(fd int, id uint64) bool {
 	}
 }
 
-// wakeHere lets a caller and its supervisor run on one processor, by turns, as a caller waits anyway: that halves the time of an answer. Before
-// Linux 6.6 it is not to be had (EINVAL), which is no harm.
-func wakeHere(fd int) {
-	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (linux/seccomp.h)
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), setFlags, syncWakeUp)
-}
-
 func ioctl(fd int, command uintptr, argument unsafe.Pointer) unix.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(argument))
 	return errno

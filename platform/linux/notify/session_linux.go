@@ -72,7 +72,6 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 		s.listener.Close()
 		return nil, fmt.Errorf("wait for listener: %w", err)
 	}
-	wakeHere(fd)
 	s.loop.Go(s.run)
 	return s, nil
 }
