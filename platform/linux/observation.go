@@ -7,9 +7,9 @@ const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 // them, and the fewer questions stand before them the less it costs.
 //
 // Of openings for reading they send those by a path alone and without any flag (plainReading). A filter sees no paths, but its arguments tell
-// who opens: cat, head, less, cp, dd, sed, ssh, redirections of shells, and what else calls open(2) or fopen(3) for one file it was told of. What opens files by the thousand has flags: O_CLOEXEC is the loader's and that of Go, Python, Node and Rust, O_NOCTTY
-// that of grep and of compilers for headers, O_NOFOLLOW that of cp -r and of git for .gitignore; grep -r and find come from a directory's
-// descriptor, too.
+// who opens: cat, head, less, cp, dd, sed, ssh, redirections of shells, and what else calls open(2) or fopen(3) for one file it was told
+// of. What opens files by the thousand has flags: O_CLOEXEC is the loader's and that of Go, Python, Node and Rust, O_NOCTTY that of grep
+// and of compilers for headers, O_NOFOLLOW that of cp -r and of git for .gitignore; grep -r and find come from a directory's descriptor, too.
 var someRules = []syscallRule{
 	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
 	{call: "openat", when: []condition{plainReading(2), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, less, ssh"},
