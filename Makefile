@@ -26,8 +26,8 @@ build: ## build bin/sandbox-sidecar
 
 test: ## run every test; installs what they need first (as root, else says how)
 	@tests/prerequisites
-	go test -timeout 10m ./...
-	tests/on-debian clients/neovim/tests/run
+	tests/failures-last go test -timeout 10m ./...
+	tests/on-debian tests/failures-last clients/neovim/tests/run
 	tests/on-debian clients/vscode/tests/run
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
@@ -40,7 +40,7 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 
 test-user: ## run every test of the sidecar as an ordinary user (root only)
 	@tests/prerequisites
-	tests/as-user go test -timeout 10m ./...
+	tests/as-user tests/failures-last go test -timeout 10m ./...
 
 test-kernels: ## boot Debian's kernels, hold the sidecar to its word on each, write docs/kernels.md (as root; downloads 200 MB once)
 	@tests/prerequisites kernels
@@ -52,7 +52,7 @@ attack: ## try every attack of tests/attack/attacks, without and with a sandbox,
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
+	CGO_ENABLED=1 tests/failures-last go test -race -timeout 10m ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
 
 check: format vet lint lint-lua lint-vscode cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
 
