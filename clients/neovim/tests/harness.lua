@@ -195,6 +195,29 @@ function M.until_text(child, text, buf)
   return found
 end
 
+---The messages of a child with all of these in them, plain. Others come between them when they want, of what was refused for one.
+function M.said(child, ...)
+  local parts, found = { ... }, {}
+  for _, message in ipairs(child.lua_get('_G.said')) do
+    local all = true
+    for _, part in ipairs(parts) do
+      all = all and message.text:find(part, 1, true) ~= nil
+    end
+    if all then
+      found[#found + 1] = message.text
+    end
+  end
+  return found
+end
+
+---Waits for a message with all of these, plain, and returns it.
+function M.until_said(child, ...)
+  local parts = { ... }
+  return M.wait('a message with ' .. table.concat(parts, ', '), function()
+    return M.said(child, unpack(parts))[1]
+  end)
+end
+
 ---Opens a terminal in the child, and waits until its session runs. Returns the buffer.
 function M.terminal(child, opts)
   child.lua('_G.t = require("sandbox_sidecar").terminal(...)', { opts or vim.empty_dict() })

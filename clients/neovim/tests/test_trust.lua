@@ -31,9 +31,7 @@ local function reads_secret(child)
     == 0
 end
 
-local function last_said(child)
-  return child.lua_get('_G.said[#_G.said] and _G.said[#_G.said].text or ""')
-end
+local ASKS = 'asks for more than your settings allow'
 
 local function answer(child, choice)
   child.lua('_G.choice, _G.asked = ..., {}', { choice })
@@ -46,10 +44,9 @@ T['what a project asks for is told once, counts for nothing, and is shown before
   H.require('filesystem')
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
-  H.until_true(child, '#_G.said > 0')
-  H.eq(last_said(child):find('asks for more than your settings allow', 1, true) ~= nil, true)
+  H.until_said(child, ASKS)
   H.terminal(child, { cmd = 'true' })
-  H.eq(child.lua_get('#_G.said'), 1)
+  H.eq(#H.said(child, ASKS), 1)
   local prompt = answer(child, 'Do not trust')
   H.eq(prompt:find(world.project_settings, 1, true) ~= nil, true)
   H.eq(prompt:find('line 1, enabled false: ', 1, true) ~= nil, true)
@@ -64,22 +61,16 @@ T['trusted settings count, until they change or trust is taken back'] = function
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
   answer(child, 'Trust this content')
-  H.wait('the trust to be told', function()
-    return last_said(child):find('is trusted', 1, true)
-  end)
+  H.until_said(child, 'is trusted')
   H.eq(reads_secret(child), true)
   child.cmd('Sidecar trust')
-  H.wait('the answer', function()
-    return last_said(child):find('is trusted already', 1, true)
-  end)
+  H.until_said(child, 'is trusted already')
   H.write(world.project_settings, ROGUE .. '\n')
   H.eq(reads_secret(child), false)
   H.write(world.project_settings, ROGUE)
   H.eq(reads_secret(child), true)
   child.cmd('Sidecar untrust')
-  H.wait('the answer', function()
-    return last_said(child):find('is not trusted', 1, true)
-  end)
+  H.until_said(child, 'is not trusted')
   H.eq(reads_secret(child), false)
 end
 
@@ -96,9 +87,7 @@ T['what changed after it was shown is not trusted'] = function()
     { world.project_settings, ROGUE }
   )
   child.cmd('Sidecar trust')
-  H.wait('the refusal', function()
-    return last_said(child):find('not the content that was shown', 1, true)
-  end)
+  H.until_said(child, 'not the content that was shown')
   H.eq(reads_secret(child), false)
 end
 
@@ -111,19 +100,15 @@ end
 T['without a file there is nothing to trust'] = function()
   local child = H.child()
   child.cmd('Sidecar trust')
-  H.wait('the answer', function()
-    return last_said(child):find('no such file', 1, true)
-  end)
+  H.until_said(child, 'no such file')
 end
 
 T['a change that asks for more is told while the editor runs'] = function()
   local child, world = child_of('{}')
   H.terminal(child, { cmd = 'exec sleep 60' })
-  H.eq(child.lua_get('#_G.said'), 0)
+  H.eq(H.said(child, ASKS), {})
   H.write(world.project_settings, ROGUE)
-  H.wait('the message', function()
-    return last_said(child):find('asks for more than your settings allow', 1, true)
-  end)
+  H.until_said(child, ASKS)
 end
 
 return T
