@@ -40,7 +40,8 @@ var daemons = map[string]daemon{
 		programs: []string{"dbus-daemon", "dbus-send"},
 		start: func(s *scene, dir, socket string) {
 			program := filepath.Join(dir, "service")
-			harness.Write(s.t, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\n")
+			// A service that ends well is waited for until dbus-send's limit of 25 s: it might be on its way to the bus.
+			harness.Write(s.t, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\nexit 1\n")
 			if err := os.Chmod(program, 0o700); err != nil {
 				s.t.Fatal(err)
 			}

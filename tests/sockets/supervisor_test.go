@@ -64,7 +64,11 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	harness.Eventually(t, "the session is told that there is no such call", says("refused: ENOSYS"))
+	// Where it has no cgroup, its killer has it end before it can be told.
+	told := says("refused: ENOSYS")
+	harness.Eventually(t, "the session is told that there is no such call, or has ended with its keeper", func() bool {
+		return told() || len(keepers) > 0 && len(harness.Find(name)) == 0
+	})
 	if got := server.visits.Load(); got != 0 {
 		t.Errorf("THE ATTACK WORKS: %d visits", got)
 	}
