@@ -38,9 +38,9 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 	@tests/prerequisites
 	clients/vscode/tests/run
 
-test-user: ## run every test of the sidecar as an ordinary user (root only)
+test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: with fewer rounds where a test repeats itself)
 	@tests/prerequisites
-	tests/as-user tests/failures-last go test -timeout 10m ./...
+	tests/as-user tests/failures-last go test -timeout 10m $(if $(SHORT),-short) ./...
 
 test-kernels: ## boot Debian's kernels, hold the sidecar to its word on each, write docs/kernels.md (as root; downloads 200 MB once)
 	@tests/prerequisites kernels

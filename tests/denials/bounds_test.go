@@ -87,6 +87,14 @@ func count(told []protocol.DeniedParams) (all int) {
 	return all
 }
 
+// often is how many times a program tries what it may not.
+func often() int {
+	if testing.Short() {
+		return 10_000
+	}
+	return 100_000
+}
+
 // A program that tries the same a hundred thousand times is told of a few times, and none is lost.
 func TestTheSameAgainAndAgainIsOneThing(t *testing.T) {
 	t.Parallel()
@@ -105,7 +113,7 @@ func againAndAgain(t *testing.T, access, deed string) {
 	harness.Write(t, s.outside("file"), "content")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	const times = 100_000
+	times := often()
 	begun := time.Now()
 	session, status, told := e.tool(s.victim, deed, s.outside("file"), strconv.Itoa(times))
 	if _, events := find(told, access, s.outside("file")); status != 1 || count(told) != times || events != len(told) {
@@ -134,7 +142,7 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 		t.Fatalf("status %d", status)
 	}
 	before := peak(t, e.Process())
-	const times = 100_000
+	times := often()
 	begun := time.Now()
 	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
 	// The control of all this: somebody else is heard, and is not mistaken for the other.
