@@ -27,8 +27,7 @@ build: ## build bin/sandbox-sidecar
 test: ## run every test; installs what they need first (as root, else says how)
 	@tests/prerequisites
 	tests/failures-last go test -timeout 10m ./...
-	tests/on-debian tests/failures-last clients/neovim/tests/run
-	tests/on-debian clients/vscode/tests/run
+	tests/on-debian tests/failures-last tests/side-by-side clients/neovim/tests/run clients/vscode/tests/run
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
 	@tests/prerequisites
