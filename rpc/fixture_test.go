@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait; it only matters where a test fails.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // fixture is a server over pipes in memory, with real processes under it.
 type fixture struct {
