@@ -88,6 +88,39 @@ func TestAKilledKeeperEndsItsSession(t *testing.T) {
 	}
 }
 
+// Where keeper and sidecar are killed at once, the killer is left, and it ends the whole of a sandboxed session, what has a session id of its
+// own included. What becomes of that without a killer, TestWhoEndsItsKeeperEscapes shows.
+func TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
+	b := harness.Release(t, e, protocol.Tool)
+	if !b.Session.Tracking.Guarantee {
+		harness.Lack(t, "process_tracking", b.Session.Tracking.Mechanism+" gives no guarantee")
+	}
+	keeper, sidecar := keeperOf(t, e, b.Session), e.Process()
+	for _, pid := range []int{keeper, sidecar} {
+		kill(t, pid, unix.SIGSTOP) // so that neither acts upon the other's end
+	}
+	for _, pid := range []int{keeper, sidecar} {
+		kill(t, pid, unix.SIGKILL)
+	}
+	b.Dead(t)
+}
+
+// keeperOf is a session's keeper: not the only one, if a stage is kept ready for the next session.
+func keeperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
+	t.Helper()
+	keepers := slices.DeleteFunc(harness.Keepers(e.Process()), func(keeper int) bool {
+		_, is := children(keeper)[s.PID]
+		return !is
+	})
+	if len(keepers) != 1 {
+		t.Fatalf("keepers %v of the session, expected one", keepers)
+	}
+	return keepers[0]
+}
+
 // An unconfined session can stop its keeper; that does not help it.
 func TestAStoppedKeeperEndsItsSession(t *testing.T) {
 	t.Parallel()
@@ -108,19 +141,12 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	if !s.Tracking.Guarantee {
 		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
 	}
-	// Not the only one, if a stage is kept ready for the next session.
-	keepers := slices.DeleteFunc(harness.Keepers(e.Process()), func(keeper int) bool {
-		_, is := children(keeper)[s.PID]
-		return !is
-	})
-	if len(keepers) != 1 {
-		t.Fatalf("keepers %v of the session, expected one", keepers)
-	}
-	killers := harness.Killers(keepers[0])
+	keeper := keeperOf(t, e, s)
+	killers := harness.Killers(keeper)
 	if len(killers) != 1 {
 		t.Fatalf("killers %v, expected one", killers)
 	}
-	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", keepers[0], killers[0]))
+	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", keeper, killers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
