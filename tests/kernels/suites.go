@@ -29,6 +29,13 @@ const (
 	asPlain     = "user-plain"
 )
 
+// enclosed says of sandboxed sessions that have no cgroup that nothing of them outlives who is to end them.
+var enclosed = []string{
+	"TestWhoEndsItsKeeperEscapes",
+	"TestASandboxedSessionCannotReachWhoEndsIt",
+	"TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession",
+}
+
 // A suite runs on those kernels, and in those contexts, where something in it is different from the others: emulation is slow, and what doctor
 // proves it proves everywhere.
 var (
@@ -42,8 +49,8 @@ var (
 	escaping = lifetime("TestWhoEndsItsKeeperEscapes")
 	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on; chasing does so with
 	// processes that try to outrun it, which takes long.
-	enclosing = lifetime("TestWhoEndsItsKeeperEscapes", "TestASandboxedSessionCannotReachWhoEndsIt")
-	chasing   = lifetime("TestWhoEndsItsKeeperEscapes", "TestASandboxedSessionCannotReachWhoEndsIt", "TestChainsAtFullSpeedDie_WithoutCgroups")
+	enclosing = lifetime(enclosed...)
+	chasing   = lifetime(append(enclosed[:len(enclosed):len(enclosed)], "TestChainsAtFullSpeedDie_WithoutCgroups")...)
 )
 
 // lifetime is that of sessions, as an ordinary user without a cgroup.
