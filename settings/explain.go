@@ -135,7 +135,7 @@ func (x *explainer) unrestricted() {
 
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
-	rule, granted := x.rule(&x.policy, a.access)
+	rule, granted := x.rule(x.evaluation, a.access)
 	if x.attempt == AttemptWrite {
 		if protected, ok := x.policy.ProtectedAt(x.end.path); ok && granted {
 			x.protected(protected)
@@ -157,10 +157,10 @@ func (x *explainer) path() {
 
 // rule finds the most specific rule that grants an access to where the target leads. A rule for a path that does not exist does nothing
 // for the sessions that start now.
-func (x *explainer) rule(p *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
-	for _, rule := range p.Rules {
+func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
+	for _, rule := range e.policy.Rules {
 		// The caches of toolchains are made before a session starts.
-		exists := x.resolver.resolve(rule.Path).exists || slices.Contains(x.create, rule.Path)
+		exists := x.resolver.resolve(rule.Path).exists || slices.Contains(e.create, rule.Path)
 		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.path) && exists &&
 			(!found || len(rule.Path) > len(best.Path)) {
 			best, found = rule, true
@@ -174,7 +174,7 @@ func (x *explainer) takenAway(access policy.Access) bool {
 	if x.alone == nil {
 		return false
 	}
-	_, granted := x.rule(&x.alone.policy, access)
+	_, granted := x.rule(x.alone, access)
 	return granted
 }
 
@@ -216,7 +216,7 @@ func (x *explainer) notGranted(a attemptKind) {
 		}
 		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", strconv.Quote(rule.Path), rule.Origin, a.verb)
 	}
-	switch what := x.sensitive.hold(x.end.path); {
+	switch what := x.holds(x.end.path); {
 	case x.takenAway(a.access):
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", x.projectFile)
@@ -230,7 +230,7 @@ func (x *explainer) notGranted(a attemptKind) {
 	case !x.end.exists:
 		// A grant of what does not exist opens nothing, so the nearest directory that does has to be granted.
 		x.Value = x.nearestDir()
-		if x.Holds = x.sensitive.hold(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
+		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
 		}
@@ -245,6 +245,15 @@ func (x *explainer) notGranted(a attemptKind) {
 			x.Key, x.Value = toolchainsKey, name
 		}
 	}
+}
+
+// holds says what a grant of path would lay open that gives power elsewhere, or over later sessions; "" where nothing is known.
+func (x *explainer) holds(path string) string {
+	what := x.sensitive.hold(path)
+	if what == "" && x.attempt == AttemptWrite {
+		what = x.enfolds(path)
+	}
+	return what
 }
 
 // neverWritable is the hint for what decides about sessions.

@@ -30,6 +30,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		{on, "", AttemptWrite, "/srv/missing/deep/er", `no no rule lets a session write "/srv/missing/deep/er" [additional_read_write_paths=/srv/missing]`},
 		{on, "", AttemptRead, "/home/u/later/x", `no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` + userFile + `:1) counts for sessions that start once it exists`},
 		{on, "", AttemptWrite, "/home/u/new", `no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`},
+		{on, "", AttemptWrite, "/home/u/.config", `no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [additional_read_write_paths=/home/u/.config] think twice: that is the settings`},
+		{on, "", AttemptWrite, "/home/u/.config/new/file", `no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [] create it first`},
 		{on, "", AttemptRead, "/proc/self/mem", `yes "/proc" is granted (read) by system_paths.read_only (built-in defaults) [system_paths.read_only] "/proc/self" is another file for each process`},
 		{on, "", AttemptWrite, "/proc/42/mem", `no "/proc" is granted by system_paths.read_only (built-in defaults), but not to write it [] what is in /proc belongs to single processes`},
 		{on, "", AttemptRead, "/run/user/1000/bus", `no no rule lets a session read "/run/user/1000/bus" [additional_read_only_paths=/run/user/1000/bus] a session has a runtime directory of its own, which XDG_RUNTIME_DIR names`},

@@ -69,6 +69,16 @@ func (e *evaluation) undoes(path string) string {
 	return ""
 }
 
+// enfolds says what a grant for writing of path would lay open beside, of what decides about sessions; "" where it is nothing.
+func (e *evaluation) enfolds(path string) string {
+	for _, forbidden := range e.forbidden {
+		if path != forbidden.path && policy.Contains(path, forbidden.path) {
+			return forbidden.gain
+		}
+	}
+	return ""
+}
+
 // projectGrant is what a session may do in its project: everything, but where that would undo the sandbox.
 func (e *evaluation) projectGrant() grant {
 	g := grant{

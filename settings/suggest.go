@@ -28,12 +28,16 @@ func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestio
 	switch access {
 	case "create", "remove":
 		suggestion, err := s.suggestName(kind, target)
-		if err == nil && !suggestion.Allowed && suggestion.Key != protectedKey {
-			if name := s.toolchainFor(kind, target, program); name != "" {
-				suggestion = Suggestion{Key: toolchainsKey, Value: name}
-			}
+		if err != nil || suggestion.Allowed || suggestion.Key == protectedKey {
+			return suggestion, err
 		}
-		return suggestion, err
+		switch name, made := s.toolchainFor(kind, target, program); {
+		case made:
+			return Suggestion{Hint: allowedByNow, Allowed: true}, nil
+		case name != "":
+			return Suggestion{Key: toolchainsKey, Value: name}, nil
+		}
+		return suggestion, nil
 	case "signal":
 		return Suggestion{Hint: "no setting lets a session signal processes outside of it"}, nil
 	}
@@ -64,10 +68,12 @@ func (s *Snapshot) suggestName(kind Kind, target string) (Suggestion, error) {
 	return name.suggestion(), nil
 }
 
+const allowedByNow = "the settings allow it by now, for sessions that start from now on"
+
 func (x Explanation) suggestion() Suggestion {
 	switch {
 	case x.Allowed:
-		return Suggestion{Hint: "the settings allow it by now, for sessions that start from now on", Allowed: true}
+		return Suggestion{Hint: allowedByNow, Allowed: true}
 	case x.Holds != "":
 		return Suggestion{Hint: x.Hint}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):
@@ -93,24 +99,28 @@ func (s Suggestion) JSON() json.RawMessage {
 }
 
 // toolchainFor names the toolchain that a name is made or removed for: that it belongs to, or, where a program makes the directories on the
-// way to a cache of its own, that program's. Sessions find such directories made.
-func (s *Snapshot) toolchainFor(kind Kind, target, program string) string {
+// way to a cache of its own, that program's. Sessions find such directories made; made says that those that start now do.
+func (s *Snapshot) toolchainFor(kind Kind, target, program string) (name string, made bool) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
 	x.policy = x.policyFor(kind)
-	if err := x.follow(target); err != nil || x.end.err != nil || x.takenAway(policy.Write) {
-		return ""
+	if err := x.follow(target); err != nil || x.end.err != nil {
+		return "", false
+	}
+	made = slices.ContainsFunc(x.create, func(dir string) bool { return policy.Contains(x.end.path, dir) })
+	if made || x.takenAway(policy.Write) {
+		return "", made
 	}
 	for _, known := range x.sensitive.all {
 		if policy.Contains(known.path, x.end.path) {
-			return ""
+			return "", false
 		}
 	}
 	if name := x.toolchainOf(policy.Write); name != "" {
-		return name
+		return name, false
 	}
 	t, known := findToolchain(toolchainOfProgram(program))
 	if !known || slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.name == t.name }) {
-		return ""
+		return "", false
 	}
 	for _, p := range t.places {
 		if p.on != "" && p.on != x.host.platform || !p.create {
@@ -118,11 +128,11 @@ func (s *Snapshot) toolchainFor(kind Kind, target, program string) string {
 		}
 		for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
 			if policy.Contains(x.end.path, x.resolver.resolve(filepath.Join(dir, p.below)).path) {
-				return t.name
+				return t.name, false
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // programs are the names that tools' processes go by, by toolchain. Numbers behind them are versions.

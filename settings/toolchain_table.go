@@ -46,6 +46,8 @@ var toolchains = []toolchain{
 			{variable: "GOMODCACHE", access: policy.ReadWrite, why: "modules that were downloaded, where they were moved"},
 			{variable: "GOCACHE", at: "~/.cache/go-build", access: policy.ReadWrite, on: "linux", create: true, why: "what was built, and results of tests"},
 			{variable: "GOCACHE", at: "~/Library/Caches/go-build", access: policy.ReadWrite, on: "darwin", create: true, why: "what was built, and results of tests"},
+			{at: "~/.config/go/telemetry/local", access: policy.ReadWrite, on: "linux", create: true, why: "what Go's tools count of themselves, which each of them opens"},
+			{at: "~/.config/go/telemetry/upload", access: policy.ReadWrite, on: "linux", create: true, why: "which of that was sent, where the user has agreed to it"},
 			{variable: "GOENV", at: "~/Library/Application Support/go", access: policy.Read, on: "darwin", why: "what go env -w has set"},
 		},
 		variables: []toolchainVariable{

@@ -199,6 +199,12 @@ func dispensable(target string) bool {
 	return policy.Contains("/sys", target) || policy.Contains("/proc", target)
 }
 
+// bytecode reports whether a name is for what Python makes of the modules that it loads. It goes on where it cannot (importlib ignores the error),
+// and to let it would be to let sessions write beside the programs that run outside.
+func bytecode(target string) bool {
+	return strings.Contains(target+"/", "/__pycache__/")
+}
+
 // note gathers everything that was needed. The program itself is looked up and executed by the sidecar, and is no denial.
 func (l *lesson) note(program string, denials []spawn.Denial) {
 	l.mu.Lock()
@@ -208,7 +214,7 @@ func (l *lesson) note(program string, denials []spawn.Denial) {
 	for _, d := range denials {
 		access, target := string(d.Access), d.Target
 		switch {
-		case access == "read" && dispensable(target):
+		case access == "read" && dispensable(target), access == "create" && bytecode(target):
 			continue
 		case access == "create" || access == "remove":
 			// Names belong to their directory, unless they are for a tool: of a thousand in one, some say enough.

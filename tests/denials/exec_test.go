@@ -16,9 +16,9 @@ import (
 )
 
 // execute prepares the sidecar's exec in the world, under settings.
-func (s *scene) execute(settings harness.Sandbox, args ...string) *exec.Cmd {
+func (s *scene) execute(settings string, args ...string) *exec.Cmd {
 	s.t.Helper()
-	harness.Write(s.t, s.UserSettings(), harness.Settings(settings))
+	harness.Write(s.t, s.UserSettings(), settings)
 	command := exec.Command(harness.Binary(s.t), args...)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
 	return command
@@ -27,14 +27,12 @@ func (s *scene) execute(settings harness.Sandbox, args ...string) *exec.Cmd {
 // Behind the command stands what it was refused, with what would allow it; and nothing where it was refused nothing.
 func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
-	observed(t, s.start(harness.Settings(nil), nil))
+	s := newObservedScene(t)
 	harness.Write(t, s.outside("file"), "")
 	key := filepath.Join(s.Home, ".ssh", "id")
 	harness.Write(t, key, "")
 	line := fmt.Sprintf("for i in 1 2 3; do echo >%s; done; mkdir %s; echo >%s; true", s.outside("file"), s.outside("dir"), key)
-	out, err := s.execute(nil, "exec", "--", "sh", "-c", line).CombinedOutput()
+	out, err := s.execute(harness.Settings(nil), "exec", "--", "sh", "-c", line).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -50,8 +48,8 @@ sandbox-sidecar:     note: think twice: that is SSH keys
 		t.Errorf("got\n%s\nwant\n%s", summary, want)
 	}
 	for name, command := range map[string]*exec.Cmd{
-		"nothing refused": s.execute(nil, "exec", "--", "true"),
-		"ignored":         s.execute(harness.Sandbox{"on_denied": "ignore"}, "exec", "--", "sh", "-c", line),
+		"nothing refused": s.execute(harness.Settings(nil), "exec", "--", "true"),
+		"ignored":         s.execute(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), "exec", "--", "sh", "-c", line),
 	} {
 		if out, _ := command.CombinedOutput(); strings.Contains(string(out), "sandbox-sidecar:") {
 			t.Errorf("%s: %s", name, out)
@@ -78,7 +76,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			harness.Write(t, s.outside("file"), "the content\n")
-			command := s.execute(ask, "exec", "--", "cat", s.outside("file"))
+			command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.outside("file"))
 			terminal, err := pty.Start(command)
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +105,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 	// Without a terminal nobody can be asked, and it is refused.
 	s := newScene(t)
 	harness.Write(t, s.outside("file"), "the content\n")
-	command := s.execute(ask, "exec", "--", "cat", s.outside("file"))
+	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.outside("file"))
 	command.SysProcAttr = detached()
 	if out, err := command.CombinedOutput(); err == nil || strings.Contains(string(out), "the content") || !strings.Contains(string(out), "to allow it: add") {
 		t.Errorf("%v: %s", err, out)

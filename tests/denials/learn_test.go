@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type learnt struct {
 }
 
 // learn runs learn under settings, with a HOME of the world's.
-func (s *scene) learn(settings harness.Sandbox, argv ...string) learnt {
+func (s *scene) learn(settings string, argv ...string) learnt {
 	s.t.Helper()
 	file := filepath.Join(s.Home, "learnt.json")
 	command := s.execute(settings, append([]string{"learn", "-o", file, "--"}, argv...)...)
@@ -55,9 +56,7 @@ func (l learnt) list(key string) []string {
 // What a command reads and executes is let through and printed, what it writes is refused and printed, and with what is printed it passes.
 func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
-	observed(t, s.start(harness.Settings(nil), nil))
+	s := newObservedScene(t)
 	for i := range 6 {
 		harness.Write(t, s.outside(fmt.Sprintf("data/%d", i)), fmt.Sprintf("data %d\n", i))
 	}
@@ -72,7 +71,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	settings := harness.Sandbox{"additional_read_only_paths": []string{s.outside("before")}}
 	line := fmt.Sprintf("cat %s/data/* %s %s || exit; %s privileges >/dev/null || exit; cat %s/.ssh/id; echo x >%s",
 		s.Outside, s.outside("single/one"), s.outside("before/x"), program, s.Home, s.outside("made/new"))
-	first := s.learn(settings, "sh", "-c", line)
+	first := s.learn(harness.Settings(settings), "sh", "-c", line)
 	if first.status == 0 || strings.Contains(first.said, "secret key") || !strings.Contains(first.said, "data 5\none\nbefore\n") {
 		t.Errorf("status %d:\n%s", first.status, first.said)
 	}
@@ -111,7 +110,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 		t.Errorf("told %+v:\n%s", told, out)
 	}
 	// And to learn again adds nothing.
-	if again := s.learn(block, "sh", "-c", line); again.text != first.text || again.status != 0 {
+	if again := s.learn(harness.Settings(block), "sh", "-c", line); again.text != first.text || again.status != 0 {
 		t.Errorf("status %d, learnt\n%s\nafter\n%s", again.status, again.text, first.text)
 	}
 }
@@ -119,21 +118,76 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 // A tool that makes its cache in a new home needs its toolchain, not the home.
 func TestLearnKnowsWhoMakesACache(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
-	observed(t, s.start(harness.Settings(nil), nil))
+	s := newObservedScene(t)
 	tool := filepath.Join(s.Project, "go") // by its name alone
 	harness.Victim(t, "tests/victim", tool)
-	l := s.learn(nil, tool, "make-many", filepath.Join(s.Home, ".cache"), "1")
+	l := s.learn(harness.Settings(nil), tool, "make-many", filepath.Join(s.Home, ".cache"), "1")
 	if l.status == 0 || len(l.list("toolchains")) > 0 {
 		t.Errorf("a name that is on no way to a cache: status %d, %v\n%s", l.status, l.block, l.said)
 	}
-	l = s.learn(nil, "sh", "-c", "mkdir ~/.cache")
+	l = s.learn(harness.Settings(nil), "sh", "-c", "mkdir ~/.cache")
 	if len(l.list("toolchains")) > 0 {
 		t.Errorf("a program that is no tool's: %v", l.block)
 	}
-	l = s.learn(nil, "bash", "-c", "exec -a go "+tool+" mkdir "+filepath.Join(s.Home, ".cache"))
+	l = s.learn(harness.Settings(nil), "bash", "-c", "exec -a go "+tool+" mkdir "+filepath.Join(s.Home, ".cache"))
 	if !slices.Equal(l.list("toolchains"), []string{"go"}) || len(l.list("additional_read_write_paths")) > 0 {
 		t.Errorf("%v\n%s", l.block, l.said)
+	}
+}
+
+// To let programs read what they like is no way to let them change it: no effect outside comes of a lesson, each of which comes without one.
+func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
+	t.Parallel()
+	s := newObservedScene(t)
+	sleeper := exec.Command("sleep", "300")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
+	dir := shortDir(t)
+	ended := func() bool { return !harness.Alive(sleeper.Process.Pid) }
+	content := func(name, want string) func() bool {
+		return func() bool { return harness.Read(s.t, s.outside(name)) == want }
+	}
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Lstat(s.outside(name)); return err == nil }
+	}
+	not := func(is func() bool) func() bool { return func() bool { return !is() } }
+	attacks := []struct {
+		name, line string
+		effect     func() bool
+	}{
+		{"write", "echo changed >OUT/write", content("write", "changed\n")},
+		{"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3", content("append", "old\nchanged\n")},
+		{"truncate", "truncate -s 0 OUT/truncate", content("truncate", "")},
+		{"create", ": >OUT/create", there("create")},
+		{"create from a directory that was listed", "cd OUT && ls && : >listed", there("listed")},
+		{"make a directory", "mkdir OUT/dir", there("dir")},
+		{"make a symlink", "ln -s /etc OUT/symlink", there("symlink")},
+		{"make a hard link", "ln OUT/read OUT/link", there("link")},
+		{"link in", "ln OUT/in . && echo changed >in", content("in", "changed\n")},
+		{"remove", "rm -f OUT/remove", not(there("remove"))},
+		{"rename", "mv -f OUT/rename OUT/renamed", there("renamed")},
+		{"bind a socket", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"DIR/bound\")'", func() bool { _, err := os.Lstat(filepath.Join(dir, "bound")); return err == nil }},
+		{"signal", fmt.Sprintf("kill -KILL %d", sleeper.Process.Pid), ended}, // last: it works once
+	}
+	for _, attack := range attacks {
+		harness.Write(t, s.outside("read"), "old\n")
+		for _, name := range strings.Fields("write append truncate in remove rename") {
+			harness.Write(t, s.outside(name), "old\n")
+		}
+		line := strings.NewReplacer("OUT", s.Outside, "DIR", dir).Replace(attack.line)
+		l := s.learn(harness.Settings(nil), "sh", "-c", "cat "+s.outside("read")+" && "+line)
+		if !strings.Contains(l.said, "old\n") {
+			t.Errorf("%s: what it reads must be let through:\n%s", attack.name, l.said)
+		}
+		if attack.effect() {
+			t.Errorf("%s: it has its effect while it is learnt:\n%s", attack.name, l.said)
+		}
+		out, err := s.execute(harness.Off(), "exec", "--", "sh", "-c", line).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: control: %v: %s", attack.name, err, out)
+		}
+		harness.Eventually(t, attack.name+" works without a sandbox", attack.effect)
 	}
 }

@@ -35,6 +35,15 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
+// newObservedScene is one on a machine that tells of denials.
+func newObservedScene(t testing.TB) *scene {
+	t.Helper()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	observed(t, s.start(harness.Settings(nil), nil))
+	return s
+}
+
 func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }
 
 // editor is one that keeps what it is told.

@@ -27,6 +27,17 @@ func NewWorld(t testing.TB) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return worldIn(t, root)
+}
+
+// NewWorldOutsideDefaults makes one whose Outside and Home the default settings do not grant either; see OutsideDefaults.
+func NewWorldOutsideDefaults(t testing.TB) *World {
+	t.Helper()
+	return worldIn(t, OutsideDefaults(t))
+}
+
+func worldIn(t testing.TB, root string) *World {
+	t.Helper()
 	w := &World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
 	w.born = time.Now().Add(-time.Second) // file times come from a coarser clock
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {

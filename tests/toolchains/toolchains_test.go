@@ -60,15 +60,12 @@ func (p proof) run(t *testing.T) {
 func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status int) {
 	t.Helper()
 	// Not below a temporary directory, which sessions may write by default.
-	base := harness.OutsideDefaults(t)
-	w := &harness.World{Home: filepath.Join(base, "home"), Project: filepath.Join(base, "project"), Outside: filepath.Join(base, "outside")}
-	for _, dir := range []string{w.Home, w.Project, w.Outside, filepath.Join(w.Home, ".cache")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+	w := harness.NewWorldOutsideDefaults(t)
+	if err := os.Mkdir(filepath.Join(w.Home, ".cache"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	for name, content := range p.prepare {
-		path := filepath.Join(base, name)
+		path := filepath.Join(filepath.Dir(w.Home), name)
 		harness.Write(t, path, content)
 		if strings.HasPrefix(content, "#!") {
 			if err := os.Chmod(path, 0o700); err != nil {

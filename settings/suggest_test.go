@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a name is suggested to be allowed by: its toolchain, which makes it before the next session starts, and never a directory that holds
+// what decides about sessions.
+func TestSuggest_NamesOfToolchains(t *testing.T) {
+	t.Parallel()
+	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "", userFile: ""})
+	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
+	const without = `{"toolchains": []}`
+	for _, test := range []struct{ user, project, target, program, want string }{
+		{off, "", "/home/u/.npm", "npm", "toolchains=node"},
+		{on, "", "/home/u/.npm", "npm", "allowed"},
+		{on, "", "/home/u/.cache", "go", "allowed"},
+		{on, without, "/home/u/.npm", "npm", "none: think twice: that is your home directory"},
+		{off, "", "/home/u/.config/go", "go", "toolchains=go"},
+		{off, "", "/home/u/.config/go", "vet", "none: think twice: that is the settings"},
+		{on, "", "/home/u/.config/go", "vet", "allowed"},
+		{on, "", "/home/u/.config/other", "other", "none: think twice: that is the settings"},
+		{on, "", "/home/u/.npmrc", "npm", "none: think twice: that is your home directory, with tokens"},
+		{on, "", "/srv/data/x", "npm", "additional_read_write_paths=/srv/data"},
+	} {
+		s, err := snapshotOf(t, f, test.user, test.project).Suggest(KindTool, "create", test.target, test.program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%s=%s", s.Key, s.Value)
+		switch {
+		case s.Allowed:
+			got = "allowed"
+		case s.Key == "":
+			got = "none: " + s.Hint
+		}
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s by %s, with %s %s: %s, want %s", test.target, test.program, test.user, test.project, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package denials
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// toolsPath is where the distribution's programs are, and Go's.
+const toolsPath = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin"
+
+// mostRounds is how often a tool may have to be watched: once until it is refused to make its cache, and once to its end.
+const mostRounds = 2
+
+// lesson is a small project of a tool's that fails with the default settings, and passes with what learn prints.
+type lesson struct {
+	// needs are programs that must be on the machine.
+	needs []string
+	// prepare makes files, by path: "project/…", "home/…" or "outside/…".
+	prepare map[string]string
+	// before is a command line that the user runs outside, in the project.
+	before string
+	line   string
+	prints string
+	// refused is part of what it prints with the default settings.
+	refused   string
+	toolchain string
+	// outside is all beside the system's own that the block may name, for reading.
+	outside []string
+	// noted is part of what learn says that it does not offer; "" where there is nothing.
+	noted string
+}
+
+func (l lesson) run(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := &scene{World: harness.NewWorldOutsideDefaults(t), t: t}
+	observed(t, s.start(harness.Defaults(nil), nil))
+	s.prepare(l)
+	try := func(settings string) (output string, status int) {
+		s.forget(l)
+		session, status, _ := s.start(settings, nil).tool("/bin/sh", "-c", "PATH="+toolsPath+"; "+l.line)
+		return session.Output(), status
+	}
+	if output, status := try(harness.Defaults(nil)); status == 0 || !strings.Contains(output, l.refused) {
+		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status, l.refused, output)
+	}
+	// What is refused while it learns may end the tool before it has shown all.
+	learnt := learnt{status: -1, text: harness.Defaults(nil)}
+	for rounds := 0; learnt.status != 0; rounds++ {
+		if rounds == mostRounds {
+			t.Fatalf("it fails after %d lessons: status %d\n%s\n%s", rounds, learnt.status, learnt.text, learnt.said)
+		}
+		s.forget(l)
+		learnt = s.learn(learnt.text, "/bin/sh", "-c", "PATH="+toolsPath+"; "+l.line)
+		t.Logf("learnt %s\n%s", learnt.text, learnt.said)
+	}
+	if output, status := try(learnt.text); status != 0 || !strings.Contains(output, l.prints) {
+		t.Fatalf("with what was learnt: status %d, want %q:\n%s\nlearnt\n%s\n%s", status, l.prints, output, learnt.text, learnt.said)
+	}
+	s.judge(l, learnt)
+}
+
+// prepare makes the project, and what is around it.
+func (s *scene) prepare(l lesson) {
+	s.t.Helper()
+	for _, program := range l.needs {
+		if !slices.ContainsFunc(strings.Split(toolsPath, ":"), func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, program))
+			return err == nil
+		}) {
+			harness.Lack(s.t, program, "not in "+toolsPath)
+		}
+	}
+	for name, content := range l.prepare {
+		harness.Write(s.t, filepath.Join(filepath.Dir(s.Home), name), content)
+	}
+	command := exec.Command("/bin/sh", "-ec", l.before)
+	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "PATH="+toolsPath)
+	if output, err := command.CombinedOutput(); err != nil {
+		s.t.Fatalf("outside: %v\n%s", err, output)
+	}
+	harness.Write(s.t, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
+}
+
+// forget makes the home as new as it was, so that each run is a first one: no cache is there, and no directory that a session was given.
+func (s *scene) forget(l lesson) {
+	s.t.Helper()
+	entries, err := os.ReadDir(s.Home)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		// What the sidecar keeps is in use.
+		if name := entry.Name(); name != ".ssh" && name != ".local" && !slices.ContainsFunc(slices.Collect(maps.Keys(l.prepare)), func(path string) bool {
+			return strings.HasPrefix(path+"/", "home/"+name+"/")
+		}) {
+			if err := os.RemoveAll(filepath.Join(s.Home, name)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// judge looks whether the block is small.
+func (s *scene) judge(l lesson, learnt learnt) {
+	s.t.Helper()
+	if got := learnt.list("toolchains"); !slices.Equal(got, []string{l.toolchain}) {
+		s.t.Errorf("toolchains is %q, want %q alone", got, l.toolchain)
+	}
+	for _, key := range []string{"additional_read_write_paths", "additional_executable_paths", "allowed_unix_sockets"} {
+		if got := learnt.list(key); len(got) > 0 {
+			s.t.Errorf("%s is %q, want none", key, got)
+		}
+	}
+	world, named := filepath.Dir(s.Home), []string{}
+	for _, path := range learnt.list("additional_read_only_paths") {
+		switch below, err := filepath.Rel(world, path); {
+		case err == nil && filepath.IsLocal(below):
+			named = append(named, below)
+		case !strings.HasPrefix(path, "/usr/") && !strings.HasPrefix(path, "/etc/"):
+			s.t.Errorf("it names %q, which is neither the test's nor the system's", path)
+		}
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, l.outside) {
+		s.t.Errorf("for reading it names %q, want %q", named, l.outside)
+	}
+	if !strings.Contains(learnt.said, l.noted) || strings.Count(learnt.said, "not allowed by these settings: ") != min(1, len(l.noted)) {
+		s.t.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
+	}
+	// What nobody asked for stays closed.
+	e := s.start(learnt.text, nil)
+	if open := e.opened(s, map[string][]string{
+		"read":  {filepath.Join(s.Home, ".ssh", "id"), s.outside("private")},
+		"write": {s.outside("lib"), s.UserSettings(), filepath.Join(s.Home, ".config"), filepath.Join(s.Home, "x")},
+	}); len(open) > 0 {
+		s.t.Errorf("the block opens %v", open)
+	}
+}
+
+// Installs a package from a file that npm pack has made and one from a directory elsewhere, and runs scripts of the project's. npm keeps what
+// it installs in its cache; a token of a registry it looks for, but does not need.
+func TestLearnOnNpm(t *testing.T) {
+	lesson{
+		needs: []string{"node", "npm"},
+		prepare: map[string]string{
+			"project/dep/package.json": `{"name": "dep", "version": "1.0.0", "main": "dep.js"}`,
+			"project/dep/dep.js":       `module.exports = "installed by npm, "`,
+			"outside/lib/package.json": `{"name": "lib", "version": "1.0.0", "main": "lib.js"}`,
+			"outside/lib/lib.js":       `module.exports = "linked"`,
+			"outside/private":          "private\n",
+			"project/package.json": `{"name": "app", "version": "1.0.0", "private": true, "scripts": {"postinstall": "node made.js", "test": "node test.js"},` +
+				`"dependencies": {"dep": "file:dep-1.0.0.tgz", "lib": "file:../outside/lib"}}`,
+			"project/made.js": `require("fs").writeFileSync("made", " and made")`,
+			"project/test.js": `console.log(require("dep") + require("lib") + require("fs").readFileSync("made"))`,
+			"project/.npmrc":  "offline=true\nupdate-notifier=false\naudit=false\nfund=false\n",
+			"home/.npmrc":     "//registry.npmjs.org/:_authToken=secret\n",
+		},
+		before: "cd dep; npm pack --pack-destination .. >/dev/null; rm -rf ~/.npm",
+		line:   "rm -f made; npm install && npm test", prints: "installed by npm, linked and made", refused: "EACCES",
+		toolchain: "node", outside: []string{"outside/lib/lib.js", "outside/lib/package.json"}, noted: "tokens of package registries",
+	}.run(t)
+}
+
+// Builds a package with one from a directory elsewhere. The build cache is made. Neither imports anything, because a program would have Go's
+// whole runtime compiled.
+func TestLearnOnGo(t *testing.T) {
+	lesson{
+		needs: []string{"go"},
+		prepare: map[string]string{
+			"project/go.mod":     "module example.com/app\n\ngo 1.21\n\nrequire example.com/lib v0.0.0\n\nreplace example.com/lib => ../outside/lib\n",
+			"project/app.go":     "package app\n\nimport \"example.com/lib\"\n\nfunc Word() string { return lib.Word() }\n",
+			"outside/lib/go.mod": "module example.com/lib\n\ngo 1.21\n",
+			"outside/lib/lib.go": "package lib\n\nfunc Word() string { return \"built by go\" }\n",
+			"outside/private":    "private\n",
+		},
+		line: "go vet . && go build -o app.a . && grep -ao example.com/lib app.a && test -d ~/.cache/go-build/00", prints: "example.com/lib", refused: "permission denied",
+		toolchain: "go", outside: []string{"outside/lib"},
+	}.run(t)
+}
+
+// Runs tests that use a module which the user installed and one from a directory elsewhere, with temporary files.
+func TestLearnOnPytest(t *testing.T) {
+	lesson{
+		needs: []string{"pytest-3", "python3"},
+		prepare: map[string]string{
+			"project/test_app.py": "import installed, lib\n\ndef test_words(tmp_path):\n    (tmp_path / 'x').write_text('x')\n    assert installed.word + lib.word == 'ab'\n",
+			"project/pytest.ini":  "[pytest]\npythonpath = ../outside/lib\n",
+			"outside/lib/lib.py":  "word = 'b'\n",
+			"outside/private":     "private\n",
+		},
+		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" >"$dir/installed.py"`,
+		line:   "pytest-3 -q -p no:cacheprovider", prints: "1 passed", refused: "ModuleNotFoundError",
+		toolchain: "python", outside: []string{"outside/lib"},
+	}.run(t)
+}
