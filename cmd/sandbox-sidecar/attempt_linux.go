@@ -5,6 +5,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 // abstractSockets says that sockets can have names that are no paths.
@@ -57,4 +60,11 @@ var systemProofs = []proof{
 	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit", on: func(s *scenery) string { return s.bystander }},
 	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace", on: func(*scenery) string { return "" }},
 	{protection: "syscalls", attack: "start a ring of operations past every filter (io_uring)", act: "ring", on: func(*scenery) string { return "" }},
+	{
+		// Here alone: the log that tells of refusals on macOS comes when it likes.
+		protection: platform.Denials, attack: "try to change a file without a word of it to the editor", act: "write", on: (*scenery).secret,
+		told: func(s *scenery, d spawn.Denial) bool {
+			return d.Access == platform.RefusedWrite && d.Target == s.secret()
+		},
+	},
 }

@@ -25,10 +25,13 @@ type proof struct {
 	on         func(*scenery) string
 	// effect looks whether the attack has had its effect; nil: what the attempt says counts.
 	effect func(*scenery) bool
+	// told looks for the denial that a session must tell of; nil where it is enough that the attack is refused. A session that tells nothing has
+	// had its way, also where the protection is reported as degraded: what is missed then is other than this.
+	told func(*scenery, spawn.Denial) bool
 }
 
 var proofs = []proof{
-	{protection: platform.Filesystem, attack: "read a file that is not granted", act: "read", on: func(s *scenery) string { return s.secret() }},
+	{protection: platform.Filesystem, attack: "read a file that is not granted", act: "read", on: (*scenery).secret},
 	{protection: platform.Filesystem, attack: "make a file in a directory that is not granted", act: "write", on: func(s *scenery) string { return s.path("outside", "new") }},
 	{protection: platform.Execute, attack: "run a file that may only be read", act: "execute", on: func(s *scenery) string { return s.path("readable", "file") }},
 	{protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp", on: func(s *scenery) string { return s.server }},
@@ -73,7 +76,7 @@ func (f finding) verdict() verdict {
 		return verdictUntried
 	case f.session != attemptWorks:
 		return verdictHeld
-	case f.status != platform.Enforced:
+	case f.status == platform.Absent, f.status != platform.Enforced && f.told == nil:
 		return verdictOpen
 	default:
 		return verdictBroken
@@ -173,7 +176,19 @@ func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, 
 		return nil, spawn.Outcome{}, errors.Join(ctx.Err(), closeErr)
 	}
 	list, err := s.answers(all, told.output.String())
-	return list, session.Outcome(), err
+	if err != nil {
+		return nil, spawn.Outcome{}, err
+	}
+	for i, p := range all {
+		if p.told == nil {
+			continue
+		}
+		list[i] = attemptWorks
+		if slices.ContainsFunc(told.denials, func(d spawn.Denial) bool { return p.told(s, d) }) {
+			list[i] = "told"
+		}
+	}
+	return list, session.Outcome(), nil
 }
 
 // libraries are where the loader is, and what this program loads where it was built with a C compiler.
@@ -196,14 +211,15 @@ func (s *scenery) policy() policy.Policy {
 		Restricted: true, Project: s.path("project"), PrivateTerminals: true,
 		Rules:         rules,
 		Protected:     []policy.Protected{{Path: s.path("project", "protected")}},
-		OnUnavailable: policy.Refuse, OnDenied: policy.Ignore,
+		OnUnavailable: policy.Refuse, OnDenied: policy.Report,
 	}
 }
 
 // listener gathers what a session says.
 type listener struct {
-	output strings.Builder
-	ended  chan struct{} // closed at the end, after which output is anybody's to read
+	output  strings.Builder
+	denials []spawn.Denial
+	ended   chan struct{} // closed at the end, after which the others are anybody's to read
 }
 
 func (l *listener) Output(data []byte) { l.output.Write(data) }
@@ -211,8 +227,7 @@ func (l *listener) Output(data []byte) { l.output.Write(data) }
 // Alarm is for editors: whether the path was written the attempt itself says.
 func (l *listener) Alarm(spawn.Alarm) {}
 
-// Denied has nobody to tell: that attacks are refused is what is wanted.
-func (l *listener) Denied(spawn.Denial) {}
+func (l *listener) Denied(d spawn.Denial) { l.denials = append(l.denials, d) }
 
 func (l *listener) Exited(spawn.Exit) { close(l.ended) }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -29,6 +30,14 @@ func (l lying) Confine(p *policy.Policy, needs platform.Needs) (platform.Confine
 	more := *p
 	more.Rules = append(more.Rules[:len(more.Rules):len(more.Rules)], policy.Rule{Path: os.TempDir(), Access: policy.ReadWrite})
 	return l.Backend.Confine(&more, needs)
+}
+
+// mute is a backend that keeps denials to itself.
+type mute struct{ linux.Backend }
+
+func (m mute) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+	needs.Denied = func(platform.Denial) {}
+	return m.Backend.Confine(p, needs)
 }
 
 func findingsOf(t *testing.T, backend platform.Backend) []finding {
@@ -55,9 +64,23 @@ func TestProve_FindsWhatIsClaimedAndDoesNotHold(t *testing.T) {
 			broken[f.act+" "+f.protection] = true
 		}
 	}
-	for _, want := range []string{"read filesystem", "write filesystem", "execute execute"} {
+	for _, want := range []string{"read filesystem", "write filesystem", "execute execute", "write denials"} {
 		if !broken[want] {
 			t.Errorf("a sandbox with a hole passes for whole: %s is not found among %v", want, broken)
+		}
+	}
+}
+
+// That something is refused is not enough where it is claimed that it is told. Nothing else is found, and a machine that claims nothing lies not.
+func TestProve_FindsDenialsThatAreNotTold(t *testing.T) {
+	t.Parallel()
+	for _, f := range findingsOf(t, mute{}) {
+		want := f.verdict() == verdictHeld || f.verdict() == verdictUntried || f.verdict() == verdictOpen && f.status != platform.Enforced
+		if f.protection == platform.Denials && f.status != platform.Absent {
+			want = f.verdict() == verdictBroken
+		}
+		if !want || f.control != attemptWorks && f.protection == platform.Denials {
+			t.Errorf("%s: %s, control %s", f.attack, f.summary(), f.control)
 		}
 	}
 }
@@ -124,7 +147,9 @@ func TestDoctor_IsFastAndPrintsWhatItTried(t *testing.T) {
 func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	t.Parallel()
 	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused", status: platform.Enforced}
-	open, hole, untried := held, held, held
+	open, hole, untried, untold, unclaimed := held, held, held, held, held
+	untold.session, untold.status, untold.told = attemptWorks, platform.Degraded, func(*scenery, spawn.Denial) bool { return false }
+	unclaimed.session, unclaimed.status, unclaimed.told = attemptWorks, platform.Absent, untold.told
 	open.session, open.status = attemptWorks, platform.Absent
 	hole.session, hole.attack = attemptWorks, "do that"
 	untried.control, untried.session = "refused", attemptWorks
@@ -132,6 +157,9 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 		if got := f.verdict(); got != want {
 			t.Errorf("%+v is %s, want %s", f, got, want)
 		}
+	}
+	if untold.verdict() != verdictBroken || unclaimed.verdict() != verdictOpen {
+		t.Errorf("what is not told is %s where it is claimed and %s where it is not", untold.verdict(), unclaimed.verdict())
 	}
 	if err := broken([]finding{held, open, untried}); err != nil {
 		t.Errorf("nothing is broken: %v", err)

@@ -128,7 +128,7 @@ func (o outcome) escaped() bool { return o.passed(escaping.pkg, escaping.proves[
 func (o outcome) askedOnly() bool { return len(o.guest.runs) == 0 }
 
 // unproved says why a status is not proved; "" where it is. Enforced is proved by attacks that work without a sandbox and not in a session,
-// and anything less by one that works in a session.
+// and anything less by one that works in a session. That denials are degraded is about reading; what is tried is to write.
 func unproved(p result.Protection) string {
 	counts := map[string]int{}
 	better := false
@@ -136,14 +136,13 @@ func unproved(p result.Protection) string {
 		counts[attack.Verdict]++
 		better = better || attack.Status == enforced && p.Status != enforced
 	}
+	claimed := p.Status == enforced || p.Name == "denials" && p.Status != "absent"
 	switch {
-	case p.Name == "denials":
-		return "" // what is told cannot be attacked; package attack compares what is told with what is claimed
 	case counts["broken"] > 0:
 		return "an attack works"
-	case p.Status == enforced && counts["held"] == 0:
+	case claimed && counts["held"] == 0:
 		return "no attack was held"
-	case p.Status == enforced || better && counts["held"] > 0: // the machine's status is that of its weakest session
+	case claimed || better && counts["held"] > 0: // the machine's status is that of its weakest session
 		return ""
 	case counts["open"] == 0:
 		return "no attack has shown that something is open"

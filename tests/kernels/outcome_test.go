@@ -16,6 +16,12 @@ func protection(status string, verdicts ...string) result.Protection {
 	return p
 }
 
+func denials(status string, verdicts ...string) result.Protection {
+	p := protection(status, verdicts...)
+	p.Name = "denials"
+	return p
+}
+
 func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 	t.Parallel()
 	stronger := protection("degraded", "held")
@@ -34,6 +40,11 @@ func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 		{"degraded, and the session had more", stronger, true},
 		{"absent, and the attack works", protection("absent", "open"), true},
 		{"absent without attacks", protection("absent"), false},
+		{"denials are degraded, and what is refused is told", denials("degraded", "held"), true},
+		{"denials are degraded, and nothing is told", denials("degraded", "broken"), false},
+		{"denials are degraded, and nothing was tried", denials("degraded"), false},
+		{"denials are absent, and nothing is told", denials("absent", "open"), true},
+		{"denials are absent without attacks", denials("absent"), false},
 	} {
 		if got := unproved(test.p); (got == "") != test.proved {
 			t.Errorf("%s: %q", test.name, got)
