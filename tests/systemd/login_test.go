@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"os/user"
@@ -12,11 +13,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// manager is where Debian and Fedora alike keep it; it is not on the PATH.
-const manager = "/usr/lib/systemd/systemd"
+// managers is where Debian and Fedora alike keep systemd, which is not on the PATH, with what it is made of.
+const managers = "/usr/lib/systemd"
 
-// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3 runtime directory, $4 home. The cgroup is the user's, so
-// that the manager may move processes between what is below it, as the system's manager does on its behalf on a real machine.
+// otherManagers names a directory that stands in for managers in the namespaces of the tests: another version of systemd. See the program
+// beside this file that makes it.
+const otherManagers = "SIDECAR_SYSTEMD"
+
+// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3 runtime directory, $4 home, $5 its directory, $6 what stands in
+// for that, or "". The cgroup is the user's, so that the manager may move processes between what is below it, as the system's manager does on
+// its behalf on a real machine. Where the first process is, by which versions before 250 find the root of the hierarchy, is nowhere in the namespace,
+// and said to be where it is on such a machine.
 const setUp = `
 set -e
 chown "$2" "$1" "$1"/cgroup.{procs,subtree_control,threads}
@@ -28,11 +35,14 @@ mkdir /sys/fs/cgroup/manager /sys/fs/cgroup/login
 chown -R "$2" /sys/fs/cgroup/manager
 echo $$ >/sys/fs/cgroup/manager/cgroup.procs
 mount -t tmpfs -o mode=755 tmpfs /run
+echo 0::/init.scope >/run/first
+mount --bind /run/first /proc/1/cgroup
+[ -z "$6" ] || mount --bind "$6" "$5"
 mkdir -p /run/systemd/system "$3"
 chown "$2" "$3"
 chmod 700 "$3"
 exec setpriv --reuid "$2" --regid "$(id -g "$2")" --clear-groups --bounding-set=-all \
-	env -i HOME="$4" USER="$2" PATH=/usr/bin:/bin XDG_RUNTIME_DIR="$3" "$5" --user --log-target=console
+	env -i HOME="$4" USER="$2" PATH=/usr/bin:/bin XDG_RUNTIME_DIR="$3" "$5/systemd" --user --log-target=console
 ' - "$@"
 `
 
@@ -68,7 +78,8 @@ func newLogin(t *testing.T) *login {
 	if os.Geteuid() != 0 {
 		harness.Lack(t, "systemd", "only root can start one for another user")
 	}
-	for _, program := range []string{manager, "/usr/bin/dbus-daemon"} {
+	other := os.Getenv(otherManagers)
+	for _, program := range []string{filepath.Join(cmp.Or(other, managers), "systemd"), "/usr/bin/dbus-daemon"} {
 		if _, err := os.Stat(program); err != nil {
 			harness.Lack(t, "systemd", err.Error())
 		}
@@ -88,7 +99,7 @@ func newLogin(t *testing.T) *login {
 	}
 	give(t, l.user, home)
 	log := &harness.Buffer{}
-	command := exec.Command("bash", "-c", setUp, "-", l.cgroup, l.user, l.runtime, home, manager)
+	command := exec.Command("bash", "-c", setUp, "-", l.cgroup, l.user, l.runtime, home, managers, other)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -118,6 +129,13 @@ func newLogin(t *testing.T) *login {
 			_, err := os.Lstat(path)
 			return err == nil
 		})
+	}
+	running, err := os.Stat(filepath.Join("/proc", strconv.Itoa(l.manager), "exe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wanted, err := os.Stat(filepath.Join(cmp.Or(other, managers), "systemd")); err != nil || !os.SameFile(running, wanted) {
+		t.Fatalf("another systemd answers than that in %q: %v", other, err)
 	}
 	return l
 }
