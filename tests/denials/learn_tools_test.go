@@ -200,7 +200,7 @@ func TestLearnOnPytest(t *testing.T) {
 			"outside/private":     "private\n",
 		},
 		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" >"$dir/installed.py"`,
-		line:   "pytest-3 -q -p no:cacheprovider", prints: "1 passed", refused: "ModuleNotFoundError",
+		line:   "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed", refused: "ModuleNotFoundError",
 		toolchain: "python", outside: []string{"outside/lib"},
 	}.run(t)
 }
