@@ -17,11 +17,8 @@ import (
 func execute(args []string) error {
 	flags := newFlags("exec", "exec [flags] -- CMD [ARG…]")
 	project := addProjectFlags(flags, settings.KindTerminal)
-	if err := parse(flags, args); err != nil {
+	if err := parseCommand(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() == 0 {
-		return misuse(flags, "no command given")
 	}
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {

@@ -50,6 +50,17 @@ func parseNone(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
+// parseCommand is parse for a command that runs another.
+func parseCommand(flags *flag.FlagSet, args []string) error {
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return misuse(flags, "no command given")
+	}
+	return nil
+}
+
 type teller []byte
 
 func (t *teller) Write(p []byte) (int, error) {

@@ -25,11 +25,8 @@ func learn(args []string) error {
 		"and learn again. The settings are printed behind what CMD prints.\n")
 	project := addProjectFlags(flags, settings.KindTool)
 	output := flags.String("o", "", "file to write the settings to (default: standard output)")
-	if err := parse(flags, args); err != nil {
+	if err := parseCommand(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() == 0 {
-		return misuse(flags, "no command given")
 	}
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {
