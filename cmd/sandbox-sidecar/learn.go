@@ -22,7 +22,7 @@ func learn(args []string) error {
 	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
 		"Runs CMD. What it reads and executes beyond the settings is let through and noted, but for credentials. What it would write outside of\n"+
 		"the project, sockets and a network that is off stay refused, and are noted too: where CMD fails for that, put the printed settings in\n"+
-		"and learn again. The settings are printed behind what CMD prints.\n")
+		"and learn again. Unix sockets that are refused are seen below Linux 7.1 alone. The settings are printed behind what CMD prints.\n")
 	project := addProjectFlags(flags, settings.KindTool)
 	output := flags.String("o", "", "file to write the settings to (default: standard output)")
 	if err := parseCommand(flags, args); err != nil {
