@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 
-import { denialText } from "./denialText";
+import { wishText, withHint } from "./denialText";
 import type { Manager } from "./manager";
 import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
 
@@ -17,11 +17,8 @@ export class Approvals {
 
   private async ask(params: RequestAccessParams): Promise<Decision> {
     const [once, more, deny] = [vscode.l10n.t("Allow Once"), vscode.l10n.t("Allow…"), vscode.l10n.t("Deny")];
-    const who = params.process?.name ?? vscode.l10n.t("A program");
-    const hint = params.hint === undefined ? "" : ` ${params.hint}`;
-    const message = vscode.l10n.t("{0} wants to {1} {2}, and waits.", who, verb(params.access), params.target) + hint;
     const buttons = [...(params.choices.includes("once") ? [once] : []), more, deny];
-    const choice = await vscode.window.showWarningMessage(message, ...buttons);
+    const choice = await vscode.window.showWarningMessage(withHint(wishText(params), params.hint), ...buttons);
     if (choice === once) return "once";
     return choice === more ? this.choose(params) : "deny";
   }
@@ -35,20 +32,9 @@ export class Approvals {
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
       { label: vscode.l10n.t("For all my projects"), detail: setting, decision: "user" },
     ];
-    const title = denialText({ ...params, count: 1 });
+    const title = wishText(params);
     const offered = all.filter(({ decision }) => params.choices.includes(decision));
     const chosen = await vscode.window.showQuickPick(offered, { title, placeHolder: vscode.l10n.t("How long is it allowed?"), ignoreFocusOut: true });
     return chosen?.decision ?? "deny";
-  }
-}
-
-function verb(access: string): string {
-  switch (access) {
-    case "read":
-      return vscode.l10n.t("read");
-    case "create":
-      return vscode.l10n.t("create");
-    default:
-      return vscode.l10n.t("write");
   }
 }

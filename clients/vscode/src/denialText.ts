@@ -1,15 +1,33 @@
 import * as vscode from "vscode";
 
-import type { DeniedParams } from "./protocol.gen";
+import type { DeniedParams, RequestAccessParams } from "./protocol.gen";
 
 /** Says in one sentence what was refused, or what has happened to a protected path. */
-export function denialText({ access, target, process, count }: Pick<DeniedParams, "access" | "target" | "process" | "count">): string {
+export function denialText({ access, target, process, count }: DeniedParams): string {
   const who = process?.name ?? vscode.l10n.t("a program");
-  const what = sentence(access, who, target);
+  const what = refused(access, who, target);
   return count > 1 ? vscode.l10n.t("{0} ({1} times)", what, count) : what;
 }
 
-function sentence(access: string, who: string, target: string): string {
+/** Says in one sentence what a program wants to be allowed. */
+export function wishText({ access, target, process }: RequestAccessParams): string {
+  const who = process?.name ?? vscode.l10n.t("A program");
+  switch (access) {
+    case "read":
+      return vscode.l10n.t("{0} wants to read {1}, and waits.", who, target);
+    case "create":
+      return vscode.l10n.t("{0} wants to create {1}, and waits.", who, target);
+    default:
+      return vscode.l10n.t("{0} wants to write {1}, and waits.", who, target);
+  }
+}
+
+/** Adds what the sidecar has to say on it, which it says without a capital letter and a full stop. */
+export function withHint(text: string, hint: string | undefined): string {
+  return hint === undefined || hint === "" ? text : `${text} ${hint.charAt(0).toUpperCase()}${hint.slice(1)}.`;
+}
+
+function refused(access: string, who: string, target: string): string {
   switch (access) {
     case "read":
       return vscode.l10n.t("The sandbox refused {0} to read {1}.", who, target);

@@ -2,7 +2,8 @@ import * as vscode from "vscode";
 
 import type { Allow } from "./allow";
 import { configuration } from "./configuration";
-import { denialText } from "./denialText";
+import { denialText, withHint } from "./denialText";
+import { describe } from "./errors";
 import type { Manager } from "./manager";
 import { ListRequest, type DeniedParams } from "./protocol.gen";
 
@@ -49,8 +50,7 @@ export class Denials {
   private async tell(what: DeniedParams): Promise<void> {
     const { suggestion, hint } = what;
     const [allow, copy] = [vscode.l10n.t("Allow…"), vscode.l10n.t("Copy Setting")];
-    const message = hint === undefined ? denialText(what) : `${denialText(what)} ${hint}`;
-    const choice = await vscode.window.showWarningMessage(message, ...(suggestion === undefined ? [] : [allow, copy]));
+    const choice = await vscode.window.showWarningMessage(withHint(denialText(what), hint), ...(suggestion === undefined ? [] : [allow, copy]));
     if (suggestion === undefined || choice === undefined) return;
     if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`);
     else await this.ask(what);
@@ -61,7 +61,7 @@ export class Denials {
     try {
       await this.allow.ask(`${what.access} ${what.target}`, what.suggestion, await this.projectOf(what.sessionId));
     } catch (error) {
-      void vscode.window.showErrorMessage(error instanceof Error ? error.message : String(error));
+      void vscode.window.showErrorMessage(describe(error));
     }
   }
 

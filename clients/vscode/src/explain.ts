@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 
+import { withHint } from "./denialText";
 import { pickFolder } from "./folders";
 import type { Manager } from "./manager";
 import { PolicyExplainRequest, type Access, type Kind } from "./protocol.gen";
@@ -43,12 +44,11 @@ async function answer(
     target,
   });
   const verdict = allowed ? vscode.l10n.t("Allowed: {0} {1}", access, real) : vscode.l10n.t("Refused: {0} {1}", access, real);
-  const parts = [`${verdict}. ${reason}`, hint ?? ""].filter((part) => part !== "");
   const [copyIt, open] = [vscode.l10n.t("Copy Setting"), vscode.l10n.t("Open Rule")];
   const buttons: string[] = [];
   if (!allowed && setting !== undefined && value !== undefined) buttons.push(copyIt);
   if (rule?.line !== undefined) buttons.push(open);
-  const choice = await vscode.window.showInformationMessage(parts.join(" "), ...buttons);
+  const choice = await vscode.window.showInformationMessage(withHint(withHint(`${verdict}.`, reason), hint), ...buttons);
   if (choice === copyIt && setting !== undefined && value !== undefined) await copy(setting, value);
   if (choice === open && rule?.line !== undefined) {
     const selection = new vscode.Range(rule.line - 1, 0, rule.line - 1, 0);
