@@ -10,8 +10,3 @@ export function describe(error: unknown): string {
   }
   return error instanceof Error ? error.message : String(error);
 }
-
-/** Answers the code of an answer that was an error; undefined for every other failure. */
-export function errorCode(error: unknown): number | undefined {
-  return error instanceof ResponseError ? error.code : undefined;
-}

@@ -22,7 +22,7 @@ import { Sidecar } from "./sidecar";
 export type State =
   | { is: "idle" }
   | { is: "starting" }
-  | { is: "running"; hello: InitializeResult; pid: number }
+  | { is: "running"; hello: InitializeResult }
   | { is: "waiting"; reason: string }
   | { is: "failed"; reason: string };
 
@@ -161,7 +161,7 @@ export class Manager {
     try {
       const running = await this.launch();
       this.running = running;
-      this.set({ is: "running", hello: running.sidecar.hello, pid: running.sidecar.pid });
+      this.set({ is: "running", hello: running.sidecar.hello });
       void running.sidecar.ended.then((how) => this.onEnded(running, how));
       return running;
     } catch (error) {

@@ -68,11 +68,6 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     this.rename();
   }
 
-  /** Its program runs. */
-  get alive(): boolean {
-    return this.spawned !== undefined && !this.isClosed && !this.isLingering;
-  }
-
   open(dimensions: vscode.TerminalDimensions | undefined): void {
     if (dimensions !== undefined) this.size = { cols: dimensions.columns, rows: dimensions.rows };
     void this.start();

@@ -34,11 +34,6 @@ export class Terminals implements vscode.TerminalProfileProvider {
     context.subscriptions.push(this.changed, vscode.window.registerTerminalProfileProvider(profile, this));
   }
 
-  /** Answers the terminals that run, by the session's id. */
-  get running(): ReadonlyMap<string, SandboxTerminal> {
-    return new Map([...this.all].filter(([, terminal]) => terminal.alive));
-  }
-
   /** Answers the session of one of VS Code's terminals, if it is one of ours. */
   of(terminal: vscode.Terminal | undefined): SandboxTerminal | undefined {
     const options = terminal?.creationOptions;
@@ -135,7 +130,6 @@ export class Terminals implements vscode.TerminalProfileProvider {
     }
     return news;
   }
-
 }
 
 function untrusted(): Error {
@@ -146,7 +140,7 @@ function untrusted(): Error {
  * Answers what a terminal is called: what runs, and what confines it, so that it is heard as well as seen. A mark stands in front, where a narrow
  * list still shows it.
  */
-export function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
+function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
   switch (spawned?.sandbox.status) {
     case "off":
       return vscode.l10n.t("{0} (not sandboxed)", title);

@@ -131,7 +131,7 @@ function check(input: ToolInput): ToolInput {
 }
 
 /** Says what a command may do, for the person who is to decide whether it runs. */
-export function allowance(policy: Policy): string[] {
+function allowance(policy: Policy): string[] {
   if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
   const own = policy.rules.filter((rule) => rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"));
   const writes = own.map((rule) => rule.path).join(", ");
