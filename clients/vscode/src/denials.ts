@@ -4,20 +4,20 @@ import type { Allow } from "./allow";
 import { configuration } from "./configuration";
 import { denialText, withHint } from "./denialText";
 import { describe } from "./errors";
+import { Folding } from "./folding";
 import type { Manager } from "./manager";
 import { ListRequest, type DeniedParams } from "./protocol.gen";
 
-/** How long, in milliseconds, refusals are collected before they are told: a program that searches a tree meets many at once. */
-const pause = 300;
-/** So many are told one by one; more are told as a sum. */
-const few = 2;
 /** So many are kept for the list. */
 const most = 200;
 
 /** Tells the user of what sessions were refused, each thing once, and offers the setting that would allow it. */
 export class Denials {
   private readonly seen = new Map<string, DeniedParams>();
-  private batch: DeniedParams[] = [];
+  private readonly folding = new Folding<DeniedParams>(
+    (what) => void this.tell(what),
+    (all) => void this.tellSum(all),
+  );
 
   constructor(
     private readonly manager: Manager,
@@ -36,15 +36,7 @@ export class Denials {
     const oldest = this.seen.keys().next();
     if (this.seen.size > most && oldest.done !== true) this.seen.delete(oldest.value);
     if (before !== undefined || configuration().denials === "log") return;
-    if (this.batch.length === 0) setTimeout(() => this.flush(), pause);
-    this.batch.push(what);
-  }
-
-  private flush(): void {
-    const batch = this.batch;
-    this.batch = [];
-    if (batch.length <= few) for (const what of batch) void this.tell(what);
-    else void this.tellSum(batch);
+    this.folding.add(what);
   }
 
   private async tell(what: DeniedParams): Promise<void> {
@@ -70,11 +62,12 @@ export class Denials {
     return sessions.find((session) => session.sessionId === sessionId)?.projectDir;
   }
 
-  private async tellSum(batch: DeniedParams[]): Promise<void> {
+  private async tellSum(all: DeniedParams[]): Promise<void> {
     const show = vscode.l10n.t("Show…");
-    const [first] = batch;
+    const [first] = all;
     if (first === undefined) return;
-    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", batch.length, denialText(first));
+    const count = all.reduce((sum, { missed }) => sum + 1 + (missed ?? 0), 0);
+    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", count, denialText(first));
     if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
   }
 
