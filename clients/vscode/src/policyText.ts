@@ -1,7 +1,12 @@
 import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
 
-/** Cells of a line; the last one is as long as it likes. */
+/** Cells of a line. */
 type Row = string[];
+
+/** So wide is the text at most, but for what cannot be broken: it fits into a window that is not maximized. */
+const width = 120;
+/** A cell that is longer shifts what follows, and not that of every other row. */
+const widest = 36;
 
 const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_denied"];
 
@@ -11,10 +16,30 @@ function from(key: string, origin: { file: string; line?: number; entry?: string
   return origin.reason === undefined ? source : `${source}, ${origin.reason}`;
 }
 
+/** Breaks text at blanks into lines of a length. */
+function wrap(text: string, length: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= length) lines.push(`${lines.pop() ?? ""} ${word}`);
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Writes a row; where it would be too long, its last cell goes below the second one. */
+function lines(row: Row, widths: number[]): string[] {
+  const cells = row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] ?? 0) : cell));
+  const whole = `  ${cells.join("  ")}`;
+  if (whole.length <= width) return [whole];
+  const indent = " ".repeat((widths[0] ?? 0) + 4);
+  const last = wrap(cells.pop() ?? "", width - indent.length);
+  return [`  ${cells.join("  ").trimEnd()}`, ...last.map((line) => indent + line)];
+}
+
 function section(title: string, rows: Row[]): string[] {
-  const widths = [0, 1].map((i) => Math.min(36, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))));
-  const lines = rows.map((row) => `  ${row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] ?? 0) : cell)).join("  ")}`);
-  return [title, ...(rows.length === 0 ? ["  none"] : lines), ""];
+  const widths = [0, 1].map((i) => Math.min(widest, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))));
+  return [title, ...(rows.length === 0 ? ["  none"] : rows.flatMap((row) => lines(row, widths))), ""];
 }
 
 function fileRow(rule: PolicyRule): Row {

@@ -105,7 +105,7 @@ export class Status {
     // Whether refusals are told protects nothing by itself, and what no mechanism was asked for is not missing.
     const less = Object.entries(report.protections)
       .filter(([name, { status, mechanism }]) => status !== "enforced" && mechanism !== "" && name !== "denials")
-      .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${detail.length > 200 ? `${detail.slice(0, 200)}…` : detail}`)}`);
+      .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${withinFolders(detail)}`)}`);
     const why = report.status === "degraded" ? less.join("") : "";
     const warnings = report.warnings.map((warning) => `\n\n$(warning) ${escapeMarkdown(warning)}`).join("");
     return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${why}${warnings}\n\n`;
@@ -138,4 +138,9 @@ export class Status {
       severity === undefined ? undefined : new vscode.ThemeColor(`statusBarItem.${severity}Background`);
     this.item.accessibilityInformation = { label: text, role: "button" };
   }
+}
+
+/** Shortens the paths in a text that are below an open folder: there are many of them where it is about protected paths. */
+function withinFolders(text: string): string {
+  return (vscode.workspace.workspaceFolders ?? []).reduce((rest, folder) => rest.replaceAll(`${folder.uri.fsPath}/`, ""), text);
 }

@@ -31,7 +31,7 @@ export function summarize(hello: InitializeResult, routing: Routing): Summary {
   return missing(enforcement, routing).length > 0 ? "degraded" : "full";
 }
 
-/** Makes text harmless within Markdown. */
+/** Makes text harmless within Markdown, on one line: the end of a line would be the end of a table's row. */
 export function escapeMarkdown(text: string): string {
-  return text.replace(/[\\`*_{}[\]()#+\-.!<>|~$]/g, "\\$&");
+  return text.replace(/\s+/g, " ").replace(/[\\`*_{}[\]()#+\-.!<>|~$]/g, "\\$&");
 }
