@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-vscode test-user test-systemd test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -40,6 +40,10 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: with fewer rounds where a test repeats itself)
 	@tests/prerequisites
 	tests/as-user tests/failures-last go test -timeout 10m $(if $(SHORT),-short) ./...
+
+test-vscode-user: ## run the tests of the VS Code extension as an ordinary user (root only)
+	@tests/prerequisites
+	tests/as-user sh -c 'tests/prerequisites && clients/vscode/tests/run'
 
 test-systemd: ## hold the sidecar to its word under the systemd of Debian bullseye, 247 (as root, on Debian; downloads 4.5 MB each time)
 	@tests/prerequisites

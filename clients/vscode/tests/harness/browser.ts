@@ -29,9 +29,10 @@ export class Browser {
       viewport: { width: 1280, height: 800 },
       colorScheme: scheme,
       permissions: ["clipboard-read", "clipboard-write"],
-      // It visits nothing but the server of the tests; its own sandbox does not start as root.
+      // It does not start as root; there it is done without, for the browser visits nothing but the server of the tests.
+      chromiumSandbox: process.getuid?.() !== 0,
       args: [
-        ...["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"],
+        ...["--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"],
         ...["--disable-background-networking", "--disable-component-update", "--disable-sync"],
       ],
       env: { ...process.env, HOME: profile },

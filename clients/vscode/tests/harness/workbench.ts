@@ -3,11 +3,17 @@ import type { Locator, Page } from "playwright-core";
 import type { Server } from "./server";
 import { until } from "./until";
 
+interface TerminalLine {
+  /** It goes on with the line above, which was too long. */
+  isWrapped: boolean;
+  translateToString(trim: boolean): string;
+}
+
 interface TerminalElement {
   xterm: {
     cols: number;
     rows: number;
-    buffer: { active: { length: number; getLine(i: number): { translateToString(trim: boolean): string } | undefined } };
+    buffer: { active: { length: number; getLine(i: number): TerminalLine | undefined } };
   };
 }
 
@@ -61,21 +67,43 @@ export class Workbench {
     await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: label }).first().click();
   }
 
-  notification(text: string | RegExp): Locator {
-    return this.page.locator(".notification-toast", { hasText: text });
+  /** Waits for a notification, whatever others there are. */
+  async told(text: string | RegExp): Promise<Locator> {
+    const notification = this.page.locator(".notification-list-item", { hasText: text }).filter({ visible: true }).first();
+    const shown = await notification.waitFor({ timeout: 20_000 }).then(
+      () => true,
+      () => false,
+    );
+    if (shown) return notification;
+    // Of many only three are shown, and none for long. They stay in the list.
+    const listed = (await this.listed(text)).first();
+    await listed.waitFor();
+    return listed;
   }
 
-  /** One in the list of notifications, where they stay when nobody has answered for a while. */
+  /** Waits for a notification, and clicks one of its buttons. */
+  async answer(text: string | RegExp, button: string): Promise<void> {
+    await until(`${button} of the notification ${String(text)}`, async () => {
+      const notification = await this.told(text);
+      await notification.getByText(button).click({ timeout: 5000 }); // it may go from the window into the list meanwhile
+      return true;
+    }, 120);
+  }
+
+  /** Answers those in the list of notifications, where all stay that nobody has answered. */
   async listed(text: string | RegExp): Promise<Locator> {
     await this.command("Notifications: Show Notifications");
-    return this.page.locator(".notifications-center .monaco-list-row", { hasText: text });
+    return this.page.locator(".notifications-center .notification-list-item", { hasText: text });
   }
 
   /** Opens a sandboxed terminal, and waits for its prompt. */
   async newTerminal(prompt = /ready\$ $/): Promise<void> {
-    const before = await this.tabs();
+    // The one in front before may have a prompt, too, and stays there for a moment.
+    await this.page.locator(".terminal-wrapper").evaluateAll((all) => {
+      for (const { dataset } of all as unknown as { dataset: Record<string, string> }[]) dataset["known"] = "";
+    });
     await this.command("Sandbox: New Terminal");
-    await until("a new terminal", async () => (await this.tabs()) > before);
+    await this.page.locator(".terminal-wrapper.active:not([data-known])").waitFor();
     await until("a prompt", async () => prompt.test(`${(await this.terminal()).trimEnd()} `));
     await this.focusTerminal();
   }
@@ -85,12 +113,17 @@ export class Workbench {
     return this.page.locator(".terminal-wrapper").count();
   }
 
-  /** Answers all that stands in the terminal in front, whether it is scrolled away or not. */
+  /** Answers all that stands in the terminal in front, whether it is scrolled away or not, with lines as long as they were printed. */
   async terminal(): Promise<string> {
     return this.page.locator(".terminal-wrapper.active").evaluate((element) => {
       const { active } = (element as unknown as TerminalElement).xterm.buffer;
       const lines: string[] = [];
-      for (let i = 0; i < active.length; i++) lines.push(active.getLine(i)?.translateToString(true) ?? "");
+      for (let i = 0; i < active.length; i++) {
+        const goesOn = active.getLine(i + 1)?.isWrapped === true;
+        const text = active.getLine(i)?.translateToString(!goesOn) ?? "";
+        if (active.getLine(i)?.isWrapped === true && lines.length > 0) lines.push(`${lines.pop() ?? ""}${text}`);
+        else lines.push(text);
+      }
       return lines.join("\n").trimEnd();
     });
   }

@@ -47,11 +47,12 @@ describe("the tool sandbox_run", () => {
     writeFileSync(file, "milk\n");
     const text = await runTool({ command: `for i in 1 2 3; do echo bread >>${file}; done; echo key >>${secret}` });
     const told = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
-    assert.equal(told.length, 2, text);
-    const [notes, key] = told;
-    assert.match(notes ?? "", new RegExp(`write ${file} \\(sh\\), 3 times; .*"additional_read_write_paths": ".*notes`));
-    assert.match(key ?? "", new RegExp(`write ${secret} `));
-    assert.doesNotMatch(key ?? "", /additional_read_write_paths/); // credentials lie there
+    const [notes, ...again] = told.filter((line) => line.includes(`write ${file} `));
+    assert.deepEqual(again, [], text);
+    assert.match(notes ?? "", new RegExp(`\\(sh\\), 3 times; .*"additional_read_write_paths": ".*notes`));
+    const key = told.find((line) => line.includes(`write ${secret} `));
+    assert.match(key ?? "", /SSH keys/);
+    assert.doesNotMatch(key ?? "", /additional_read_write_paths/);
   });
 
   it("asks with the command, where it runs, and what the sandbox lets it do", async () => {
@@ -113,8 +114,8 @@ describe("the tool sandbox_run", () => {
 
   it("ends everything at the time limit", async () => {
     const file = path.join(folder(0), "slow");
-    const text = await runTool({ command: `setsid sleep 1000 & echo $! >${file}; sleep 1000`, timeout: 2 });
-    assert.match(text, /took longer than 2 s/);
+    const text = await runTool({ command: `setsid sleep 1000 & echo $! >${file}; sleep 1000`, timeout: 6 });
+    assert.match(text, /took longer than 6 s/);
     const pid = Number(await content(file));
     assert.ok(pid > 1);
     await until("the sleeper is dead", () => !alive(pid));

@@ -23,6 +23,8 @@ describe("what the sandbox refuses", () => {
       world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
       world.write(path.join(world.home, "more", "list.txt"), "what-stands-in-more\n");
       world.write(path.join(world.home, "third", "list.txt"), "what-stands-in-the-third\n");
+      world.write(path.join(world.home, "books", "list.txt"), "what-stands-in-the-books\n");
+      world.directory("home/crowd");
       world.write(path.join(world.project, ".zed", "settings.json"), ofTheTeam);
     },
   });
@@ -32,7 +34,7 @@ describe("what the sandbox refuses", () => {
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     assert.match(await window.run(`echo x >>${file}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
-    await window.notification(`refused bash to write ${file}`).getByText("Copy Setting").click();
+    await window.answer(`refused bash to write ${file}`, "Copy Setting");
     await until("the setting in the clipboard", async () => /additional_read_write_paths.*notes/.test(await window.clipboard()));
   });
 
@@ -40,21 +42,43 @@ describe("what the sandbox refuses", () => {
     const { window, world } = stage();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
-    await window.command("Sandbox: Show What Was Refused");
-    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: `to write ${file}` }).first().waitFor();
-    assert.equal(await window.page.locator(".quick-input-list .monaco-list-row", { hasText: `to write ${file}` }).count(), 1);
-    await window.page.keyboard.press("Escape");
-    assert.equal(await window.notification(`to write ${file}`).count(), 0);
+    const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `to write ${file}` });
+    // What happens again is told again after a second, with its number.
+    await until("its number in the list", async () => {
+      await window.command("Sandbox: Show What Was Refused");
+      await rows.first().waitFor();
+      const all = await rows.allInnerTexts();
+      await window.page.keyboard.press("Escape");
+      assert.equal(all.length, 1, all.join("\n"));
+      return /\(\d+ times\)/.test(all.join());
+    });
+    assert.equal(await (await window.listed(`to write ${file}`)).count(), 0);
+  });
+
+  it("works in a new terminal once the user has allowed it to be read", async () => {
+    const { window, world } = stage();
+    const file = path.join(world.home, "books", "list.txt");
+    assert.match(await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m), /Permission denied/);
+    await window.answer(`refused cat to read ${file}`, "Allow…");
+    await window.choose("For all my projects");
+    await window.told("counts in terminals that are opened from now on");
+    assert.match(readFileSync(world.settingsFile, "utf8"), /"additional_read_only_paths": \[[^\]]*books/);
+
+    // The terminal that was refused stays as it is; a new one may read, and no more than that.
+    assert.match(await window.run(`clear; cat ${file}; echo ol''d`, /^old$/m), /Permission denied/);
+    await window.newTerminal();
+    await window.run(`clear; cat ${file}; echo after=$?`, /^what-stands-in-the-books\nafter=0$/m);
+    assert.match(await window.run(`clear; echo x >>${file}; echo written=$?`, /^written=1$/m), /Permission denied/);
   });
 
   it("works in a new terminal once the user has allowed it", async () => {
     const { window, world } = stage();
     const file = path.join(world.home, "more", "list.txt");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
-    await window.notification(`refused bash to write ${file}`).getByText("Allow…").click();
+    await window.answer(`refused bash to write ${file}`, "Allow…");
     await window.choose("For all my projects");
     await until("the setting is written", () => readFileSync(world.settingsFile, "utf8").includes("more"));
-    await window.notification("counts in terminals that are opened from now on").waitFor();
+    await window.told("counts in terminals that are opened from now on");
     await until("it is allowed", async () => {
       await window.newTerminal();
       return until("the file is written", async () => {
@@ -70,13 +94,13 @@ describe("what the sandbox refuses", () => {
     const file = path.join(world.home, "third", "list.txt");
     const settings = path.join(world.project, ".zed", "settings.json");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
-    await window.notification(`refused bash to write ${file}`).getByText("Allow…").click();
+    await window.answer(`refused bash to write ${file}`, "Allow…");
     await window.choose("For this project");
     const dialog = window.page.locator(".monaco-dialog-box");
     await dialog.waitFor();
     assert.match(await dialog.innerText(), /additional_read_write_paths.*third/);
     await dialog.getByText("Trust This Content").click();
-    await window.notification(`${settings} is trusted`).waitFor();
+    await window.told(`${settings} is trusted`);
 
     const text = readFileSync(settings, "utf8");
     for (const comment of ["// of the team", "// four, not two", "/* why not */"]) assert.ok(text.includes(comment), `${comment} has gone: ${text}`);
@@ -91,12 +115,30 @@ describe("what the sandbox refuses", () => {
     assert.match(readFileSync(file, "utf8"), /^what-stands-in-the-third\nwritten\n$/);
   });
 
-  it("is no offer where credentials lie", async () => {
+  it("is no offer where credentials lie, and says that they do", async () => {
     const { window, world } = stage();
-    await window.run(`clear; echo x >>${world.secret}; echo la''st`, /^last$/m);
-    const told = window.notification(`refused bash to write ${world.secret}`);
-    await told.waitFor();
-    assert.equal(await told.getByText("Allow…").count(), 0);
+    for (const [line, what, done] of [
+      [`cat ${world.secret}`, "cat to read", "read"],
+      [`echo x >>${world.secret}`, "bash to write", "written"],
+    ] as const) {
+      await window.run(`clear; ${line}; echo secret-${done}=$?`, new RegExp(`^secret-${done}=1$`, "m"));
+      const told = await window.told(`refused ${what} ${world.secret}`);
+      assert.match(await told.innerText(), /SSH keys/);
+      for (const button of ["Allow…", "Copy Setting"]) assert.equal(await told.getByText(button).count(), 0, button);
+      assert.equal(await told.locator(".monaco-button").count(), 0);
+    }
+  });
+
+  it("is told as a sum where it is much, and nothing piles up", async () => {
+    const { window, world } = stage();
+    const dir = path.join(world.home, "crowd");
+    await window.command("Notifications: Clear All Notifications");
+    await window.run(`clear; for i in $(seq 100); do echo x >>${dir}/$i; done 2>/dev/null; echo cro''wd`, /^crowd$/m);
+    await window.told(/The sandbox refused ([1-9]\d|1\d\d) things, such as: .*crowd/);
+    const told = await window.listed("The sandbox refused");
+    await told.first().waitFor();
+    const all = await told.allInnerTexts();
+    assert.ok(all.length <= 4, all.join("\n"));
   });
 });
 
@@ -114,7 +156,7 @@ describe("what the sandbox asks about", () => {
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
-    await window.notification(`cat wants to read ${file}`).getByText("Deny").click();
+    await window.answer(`cat wants to read ${file}`, "Deny");
     await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
     assert.match(await window.terminal(), /Permission denied/);
   });
@@ -123,7 +165,7 @@ describe("what the sandbox asks about", () => {
     const { window, world } = stage();
     const file = path.join(world.home, "more", "list.txt");
     await window.type(`clear; cat ${file}`);
-    await window.notification(`cat wants to read ${file}`).getByText("Allow…").click();
+    await window.answer(`cat wants to read ${file}`, "Allow…");
     await window.choose("Until the session ends");
     await until("the text", async () => (await window.terminal()).includes("what-stands-in-more"));
     // It is not asked again in this session.

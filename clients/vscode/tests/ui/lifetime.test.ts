@@ -2,6 +2,7 @@ import * as assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import * as path from "node:path";
 
+import { standing } from "../harness/machine";
 import { alive, matching } from "../harness/processes";
 import { onStage } from "../harness/stage";
 import { until } from "../harness/until";
@@ -33,10 +34,10 @@ describe("what was started in a terminal", () => {
     const sidecar = matching("serve --log-level").find(({ command }) => command.startsWith(world.root));
     assert.ok(sidecar);
     process.kill(sidecar.pid, "SIGKILL");
-    await window.notification("ended unexpectedly").waitFor();
+    await window.told("ended unexpectedly");
     await until("the daemon is dead", () => !alive(pid));
     assert.match(await window.terminal(), /The sandbox's sidecar ended \(killed by SIGKILL\)/);
-    await window.statusSays("Sandbox: full");
+    await window.statusSays(`Sandbox: ${standing()}`);
     await window.focusTerminal();
     const before = await window.tabs();
     await window.page.keyboard.press("Enter");

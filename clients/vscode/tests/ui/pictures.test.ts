@@ -1,6 +1,8 @@
+import * as assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import * as path from "node:path";
 
+import { standing } from "../harness/machine";
 import { clearStage, setStage, type Stage } from "../harness/stage";
 import { until } from "../harness/until";
 
@@ -44,8 +46,8 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
       await window.run("clear; gcc -o /tmp/hello main.c && /tmp/hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
-      await window.notification(`refused bash to write ${file}`).waitFor();
-      await window.statusSays("Sandbox: full");
+      await window.told(`refused bash to write ${file}`);
+      await window.statusSays(`Sandbox: ${standing()}`);
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
     });
@@ -62,13 +64,18 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
     it("of the policy", async () => {
       const { window, world } = at();
       world.write(world.settingsFile, '{ "terminal": { "sandbox": { "enabled": true, "toolchains": ["go"] } } }\n');
-      await window.notification("keeps what it started with").waitFor();
+      await window.told("keeps what it started with");
       await window.command("Notifications: Clear All Notifications");
       await window.page.keyboard.press("Control+J"); // the panel goes
       await window.page.keyboard.press("Control+B"); // and the side bar
       await window.command("Sandbox: Show Policy");
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
+      const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
+      for (const line of await window.page.locator(".editor-instance .view-line > span").all()) {
+        const box = await line.boundingBox();
+        assert.ok(editor && box && box.x + box.width <= editor.x + editor.width, `it is cut off: ${await line.innerText()}`);
+      }
       await take("policy");
       await window.page.keyboard.press("Control+B");
     });

@@ -1,9 +1,41 @@
 import * as assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import * as path from "node:path";
 
+import { diagnose, standing, type Diagnosis } from "../harness/machine";
 import { onStage } from "../harness/stage";
 import { until } from "../harness/until";
+import type { Workbench } from "../harness/workbench";
+import { given, type World } from "../harness/world";
+
+/** Makes sure that the status bar's hover has each protection with its status, and with why it is not better, and answers all that it says. */
+async function explained(window: Workbench, diagnoses: Diagnosis[]): Promise<string> {
+  await window.status.hover();
+  const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
+  await hover.waitFor();
+  // Numbers of processes are in the names of control groups.
+  const plain = (text: string) => text.replace(/\s+/g, " ").replace(/\d+/g, "0").trim();
+  const rows = await Promise.all((await hover.locator("tbody tr").all()).map((row) => row.locator("td").allInnerTexts()));
+  const shown = rows.map((row) => row.map(plain).join(" | "));
+  const wanted = diagnoses.map(({ name, status, mechanism, detail, fix }) => {
+    const why = status === "enforced" ? mechanism : `${detail}${fix === undefined ? "" : ` — to mend it: ${fix}`}`;
+    return plain(`${name.replaceAll("_", " ")} | ${status} | ${why}`);
+  });
+  assert.deepEqual(shown.sort(), wanted.sort());
+  const all = await hover.innerText();
+  await window.page.mouse.move(640, 200);
+  return all;
+}
+
+/** A program that starts the sidecar where no namespaces and no control groups are to be had. It has less to protect with then. */
+const elsewhere = (world: World) => path.join(world.home, "sidecar-elsewhere");
+const startElsewhere = `#!/bin/sh
+sidecar=${given("SIDECAR_BINARY")}
+unshare --user --map-root-user true || exec "$sidecar" "$@" # it is so here
+exec unshare --user --map-root-user sh -c '
+	echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@"
+' "$sidecar" "$@"
+`;
 
 describe("settings in the window", () => {
   const stage = onStage();
@@ -16,16 +48,8 @@ describe("settings in the window", () => {
   it("are summed up in the status bar, with each protection in its hover", async () => {
     const { window } = stage();
     await window.newTerminal();
-    await window.statusSays("Sandbox: full");
-    await window.status.hover();
-    const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
-    await hover.waitFor();
-    const text = await hover.innerText();
-    for (const name of ["filesystem", "execute", "network", "unix sockets", "signals", "protected paths", "syscalls", "process tracking"]) {
-      assert.ok(text.includes(name), `${name} is not in the hover: ${text}`);
-    }
-    assert.match(text, /landlock/);
-    await window.page.mouse.move(640, 200);
+    await window.statusSays(`Sandbox: ${standing()}`);
+    await explained(window, diagnose());
   });
 
   it("show their mistakes, and mark terminals that keep the old ones", async () => {
@@ -33,7 +57,7 @@ describe("settings in the window", () => {
     await window.command("Sandbox: Open User Settings");
     await until("the file", async () => (await window.editorText()).includes('"enabled"'));
     world.settings({ enabled: true, allow_network: false, enabeld: true });
-    await window.notification("keeps what it started with").waitFor();
+    await window.told("keeps what it started with");
     await window.page.locator(".squiggly-warning, .squiggly-error").first().waitFor();
     await window.command("View: Focus Problems");
     await window.page.locator(".markers-panel", { hasText: "unknown setting" }).waitFor();
@@ -44,7 +68,7 @@ describe("settings in the window", () => {
   it("count in the terminal that is opened in a stale one's place", async () => {
     const { window } = stage();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
-    await (await window.listed("keeps what it started with")).first().getByText("Reopen…").click();
+    await window.answer("keeps what it started with", "Reopen…");
     await window.page.locator(".quick-input-widget:visible .quick-input-action, .quick-input-widget:visible .monaco-button", { hasText: "OK" }).first().click();
     await until("one terminal, without the mark", async () => {
       const names = await window.page.locator(".single-terminal-tab, .terminal-tabs-entry").allInnerTexts();
@@ -72,7 +96,7 @@ describe("settings in the window", () => {
     await until("the question", async () => (await input.inputValue()) === "~/");
     await input.fill(world.secret);
     await window.page.keyboard.press("Enter");
-    await window.notification(`Refused: read ${world.secret}`).getByText("Copy Setting").click();
+    await window.answer(`Refused: read ${world.secret}`, "Copy Setting");
     await until("the setting in the clipboard", async () => /additional_read_only_paths.*id_test/.test(await window.clipboard()));
   });
 
@@ -88,7 +112,7 @@ describe("settings in the window", () => {
     const file = path.join(world.project, ".zed", "settings.json");
     const trustFile = path.join(world.home, ".local", "state", "sandbox-sidecar", "trust.json");
     world.write(file, JSON.stringify({ terminal: { sandbox: { additional_read_only_paths: [path.dirname(world.secret)] } } }));
-    await window.notification("asks for more than your sandbox settings allow").getByText("Show…").click();
+    await window.answer("asks for more than your sandbox settings allow", "Show…");
     const dialog = window.page.locator(".monaco-dialog-box");
     await dialog.waitFor();
     assert.match(await dialog.innerText(), /additional_read_only_paths/);
@@ -96,5 +120,27 @@ describe("settings in the window", () => {
     await until("the trust is kept", () => readFileSync(trustFile, "utf8").includes(world.project));
     await window.newTerminal();
     await window.run(`cat ${world.secret}`, new RegExp(world.secretText));
+  });
+});
+
+describe("a machine that cannot protect everything", () => {
+  const stage = onStage({
+    machine: { "sandboxSidecar.path": "~/sidecar-elsewhere" },
+    prepare: (world) => {
+      world.write(elsewhere(world), startElsewhere);
+      chmodSync(elsewhere(world), 0o755);
+    },
+  });
+
+  it("is marked in the status bar, whose hover says what is missing and why, and how to mend it", async () => {
+    const { window, world } = stage();
+    const diagnoses = diagnose(elsewhere(world));
+    const paths = diagnoses.find(({ name }) => name === "protected_paths");
+    assert.equal(paths?.status, "degraded", "everything is protected there, too, so nothing would be tested");
+    await window.newTerminal();
+    await window.statusSays("Sandbox: degraded");
+    const hover = await explained(window, diagnoses);
+    assert.match(hover, /The active terminal's sandbox: degraded\./);
+    assert.match(hover, /^protected paths: changes of protected paths are noticed and reported, and not prevented/m);
   });
 });
