@@ -79,8 +79,19 @@ export class Server {
       ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
       ...(options.driver === true ? ["--vscode-option", "enable-smoke-test-driver"] : []),
     ];
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await Server.launch(node, args, env, world);
+      } catch (error) {
+        // It gives its own process ten seconds to come up, which a busy machine may need for something else.
+        if (attempt === 5 || !String(error).includes("error timed out")) throw error;
+      }
+    }
+  }
+
+  private static async launch(node: string, args: string[], env: Record<string, string>, world: World): Promise<Server> {
     const child = spawn(node, args, { env, cwd: world.root, stdio: ["ignore", "pipe", "pipe"] });
-    const log = createWriteStream(path.join(world.root, "server.log"));
+    const log = createWriteStream(path.join(world.root, "server.log"), { flags: "a" });
     let heard = "";
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (chunk: Buffer) => {
@@ -89,10 +100,10 @@ export class Server {
       });
     }
     try {
-      const port = await until("the server listens", () => {
-        if (child.exitCode !== null) throw new Error(`the server has ended: ${heard}`);
-        return /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(heard)?.[1];
-      });
+      const listening = () => /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(heard)?.[1];
+      await until("the server listens", () => child.exitCode !== null || listening() !== undefined);
+      const port = listening();
+      if (port === undefined) throw new Error(`the server has ended: ${heard}`);
       const server = new Server(child, Number(port));
       await until("the server answers", () => server.healthy());
       return server;

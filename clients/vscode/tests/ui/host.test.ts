@@ -24,10 +24,12 @@ describe("in the extension host", function () {
     const folders = [world.project, world.other].map((folder) => ({ path: folder }));
     const workspace = path.join(world.root, "both.code-workspace");
     world.write(workspace, JSON.stringify({ folders }));
-    const server = await Server.start(world, { driver: true, machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") }, env: { HOST_REPORT: file, ...only } });
-    const browser = await Browser.open(world);
     const said: string[] = [];
+    const partial: { server?: Server; browser?: Browser } = {};
     try {
+      const options = { driver: true, machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") }, env: { HOST_REPORT: file, ...only } };
+      const server = (partial.server = await Server.start(world, options));
+      const browser = (partial.browser = await Browser.open(world));
       const ended = new Promise<number>((resolve) => void browser.page.exposeFunction("codeAutomationExit", resolve));
       await browser.page.exposeFunction("codeAutomationLog", (_: string, args: unknown[]) => void said.push(args.map(String).join(" ")));
       const remote = (name: string) => `vscode-remote://127.0.0.1:${server.port}${name}`;
@@ -48,8 +50,8 @@ describe("in the extension host", function () {
       assert.ok(existsSync(file), `the extension host's tests did not run:\n${said.slice(-40).join("\n")}`);
       report = JSON.parse(readFileSync(file, "utf8")) as Report;
     } finally {
-      await browser.close();
-      await server.stop();
+      await partial.browser?.close();
+      await partial.server?.stop();
       world.dispose();
     }
   });

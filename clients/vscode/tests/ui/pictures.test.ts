@@ -43,7 +43,7 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
     it("of a terminal that refuses, and offers the setting", async () => {
       const { window, world } = at();
       await window.newTerminal(prompt);
-      await window.run("clear; gcc -o /tmp/hello main.c && /tmp/hello", /^hello$/m);
+      await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
       await window.told(`refused bash to write ${file}`);
