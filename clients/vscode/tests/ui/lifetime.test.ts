@@ -17,7 +17,7 @@ describe("what was started in a terminal", () => {
     await window.newTerminal();
     await window.type(`setsid sh -c 'trap "" HUP TERM; echo $$ >${file}; while :; do sleep 1; done' &`);
     const pid = Number(await until("a daemon", () => readFileSync(file, "utf8").trim()));
-    assert.ok(alive(pid), "the daemon does not run");
+    assert.ok(alive(pid), `the daemon ${pid} does not run: ${await window.terminal()}`);
     return pid;
   }
 
@@ -36,7 +36,7 @@ describe("what was started in a terminal", () => {
     process.kill(sidecar.pid, "SIGKILL");
     await window.told("ended unexpectedly");
     await until("the daemon is dead", () => !alive(pid));
-    assert.match(await window.terminal(), /The sandbox's sidecar ended \(killed by SIGKILL\)/);
+    await until("the terminal says so", async () => (await window.terminal()).includes("The sandbox's sidecar ended (killed by SIGKILL)"));
     await window.statusSays(`Sandbox: ${standing()}`);
     await window.focusTerminal();
     const before = await window.tabs();
