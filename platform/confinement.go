@@ -33,6 +33,8 @@ type Confinement struct {
 
 // Handover is what a stage hands over for the supervision of its session. The files are to be closed by who takes them.
 type Handover struct {
+	// PID is the stage's, which becomes the session's leader.
+	PID int
 	// Listener is where the session's system calls arrive.
 	Listener *os.File
 	// Diag lists the sockets of the session's network namespace, where that is not the sidecar's; otherwise nil.
@@ -57,6 +59,8 @@ type Needs struct {
 	// it cannot stands in the report of Denials. It is called from several goroutines, must not block, and may still be called a moment
 	// after Supervision.Close.
 	Denied func(Denial)
+	// Missed, where it is not nil, is told by the rules of Denied that something may have been refused of which nothing more is known.
+	Missed func()
 	// Learn, where it is not nil, lists directories from which programs may be executed beside those of the policy. All that the policy
 	// refuses is wanted then: what runs is told to Denied as if it had been refused, and Ask is asked about openings whatever Policy.OnDenied
 	// says, about as many as there are, and answers at once.

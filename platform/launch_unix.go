@@ -140,7 +140,7 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 	if len(handed) != len(conn.handed) {
 		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.handed), len(handed))
 	}
-	var handover Handover
+	handover := Handover{PID: l.Process.PID()}
 	for i, kind := range handed {
 		var to **os.File
 		switch {

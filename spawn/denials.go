@@ -101,6 +101,13 @@ func (l *ledger) put(d platform.Denial) {
 	}
 }
 
+// miss notes that something was refused of which nothing more is known.
+func (l *ledger) miss() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missed++
+}
+
 // forget makes room for another. l.mu is held.
 func (l *ledger) forget() bool {
 	now := time.Now()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 func refused(target string) platform.Denial {
@@ -136,4 +138,58 @@ func TestLedger_NoneTellsNothing(t *testing.T) {
 		t.Error("no ledger remembers something")
 	}
 	none.end()
+}
+
+// What is known to be missing is told with what comes next.
+func TestLedger_CountsWhatIsMissed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(maxDenials)
+		stop := hear(l)
+		l.miss()
+		l.miss()
+		time.Sleep(time.Second)
+		l.put(refused("a"))
+		synctest.Wait()
+		if got, want := stop(), []string{"1s a 1+2"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// Who supervises may learn of the last denials only when all have ended: they are told before the end is.
+func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
+	t.Parallel()
+	fake := &platformtest.Fake{Handed: []platform.Handed{platform.HandedListener}}
+	leader := make(chan int, 1)
+	fake.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+		handover.Close()
+		leader <- handover.PID
+		return lateSupervision{fake}, nil
+	}
+	s := newStand(t, fake)
+	request := s.line("true")
+	request.Policy = policy.Policy{Restricted: true, OnDenied: policy.Report}
+	session, err := s.Start(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid := <-leader; pid != session.PID() {
+		t.Errorf("the supervision is told of process %d, and the leader is %d", pid, session.PID())
+	}
+	r := newRecorder()
+	session.Begin(r, nil)
+	r.until(t, "the end", func() bool { return r.exit != nil })
+	if len(r.denials) != 1 || r.denials[0].Target != "late" {
+		t.Errorf("told %+v", r.denials)
+	}
+}
+
+// lateSupervision tells of a denial when it is closed.
+type lateSupervision struct{ fake *platformtest.Fake }
+
+func (s lateSupervision) Close() error {
+	needed := s.fake.Needed()
+	needed[len(needed)-1].Denied(refused("late"))
+	return nil
 }

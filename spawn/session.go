@@ -127,7 +127,7 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	for _, f := range s.running.vigil.end() {
 		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why", f.Why)
 	}
-	s.running.denials.end()
+	s.running.endWatch()
 	s.inputs.close()
 	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
 	s.ending.Store(true)

@@ -158,6 +158,7 @@ type running struct {
 	terminal  *os.File             // the master, where the stage has opened the terminal
 	kept      []*os.File           // closed with the group
 	watched   platform.Supervision // nil where the session needs none
+	unwatch   sync.Once            // for endWatch
 	vigil     *vigil               // nil where nothing is restricted
 	denials   *ledger              // nil where nobody wants to hear of any
 	enclosed  bool                 // the stage was ordered to enclose itself
@@ -172,16 +173,23 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
+// endWatch ends the supervision, which may have to wait for the last denials, and with that the denials. Only the first time counts.
+func (r *running) endWatch() {
+	r.unwatch.Do(func() {
+		if r.watched != nil {
+			if err := r.watched.Close(); err != nil {
+				r.log.Warn("supervision of a session not ended", "error", err)
+			}
+		}
+		r.denials.end()
+	})
+}
+
 // release gives back what the leader's processes no longer need. The group must be empty, or else killErr says who has survived. What
 // cannot be given back is logged: it is no reason to tell anybody that a session has not ended.
 func (r *running) release(killErr error) {
 	r.vigil.end()
-	r.denials.end()
-	if r.watched != nil {
-		if err := r.watched.Close(); err != nil {
-			r.log.Warn("supervision of a session not ended", "error", err)
-		}
-	}
+	r.endWatch()
 	for _, file := range r.kept {
 		file.Close()
 	}
@@ -332,7 +340,7 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 			run.denials = newLedger(maxLearnt)
 			needs.Learn = request.Learn
 		}
-		needs.Denied = run.denials.put
+		needs.Denied, needs.Missed = run.denials.put, run.denials.miss
 		if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
 			needs.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
 		}
