@@ -20,7 +20,9 @@ type Observed string
 const (
 	// ObservedNot: none.
 	ObservedNot Observed = ""
-	// ObservedSome: those that change files, run programs, send signals and use the network, and openings for reading as plainReading has them.
+	// ObservedChanges: those that change files, run programs, send signals and use the network.
+	ObservedChanges Observed = "changes"
+	// ObservedSome: openings for reading as plainReading has them, too.
 	ObservedSome Observed = "some"
 	// ObservedAll: all that read files, too.
 	ObservedAll Observed = "all"

@@ -57,7 +57,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 			return nil, err
 		}
 	}
-	if err := landlock.LandlockRestrictSelf(fd, 0); err != nil {
+	if err := landlock.LandlockRestrictSelf(fd, r.logging()); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
 	return missing, nil

@@ -17,6 +17,12 @@ var someRules = []syscallRule{
 	{call: "open", when: []condition{plainReading(1)}, do: actionNotify, why: "see openat"},
 }
 
+// changingRules send those that are not for reading alone.
+var changingRules = []syscallRule{
+	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
+	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
+}
+
 // workingDirectory is AT_FDCWD.
 const workingDirectory = 1<<32 - 100
 
@@ -56,7 +62,10 @@ func (f Filtering) observationRules() []syscallRule {
 		return nil
 	}
 	rules := someRules
-	if f.Observed == ObservedAll {
+	switch f.Observed {
+	case ObservedChanges:
+		rules = changingRules
+	case ObservedAll:
 		rules = readingRules
 	}
 	rules = append([]syscallRule{}, rules...)

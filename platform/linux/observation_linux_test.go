@@ -13,7 +13,7 @@ import (
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []Filtering{
-		{Observed: ObservedSome}, {Observed: ObservedAll, Isolated: true}, {Observed: ObservedSome, Offline: true},
+		{Observed: ObservedChanges}, {Observed: ObservedSome}, {Observed: ObservedAll, Isolated: true}, {Observed: ObservedSome, Offline: true},
 	} {
 		handlers := map[string]notify.Handler{}
 		look(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)

@@ -13,7 +13,7 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
-			for _, level := range []Observed{ObservedSome, ObservedAll} {
+			for _, level := range []Observed{ObservedChanges, ObservedSome, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline
 				program := filter(t, goarch, observed)
@@ -67,7 +67,7 @@ func TestObservation_OfReadingsThePlainOnes(t *testing.T) {
 		{"amd64", amd64, 257, [6]uint64{here, 1, 0x90800}, false, "ls, with O_DIRECTORY and others"},
 		{"amd64", amd64, 257, [6]uint64{here, 1, 0x200000}, false, "O_PATH"},
 	} {
-		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedSome: test.looked, ObservedAll: true} {
+		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedChanges: false, ObservedSome: test.looked, ObservedAll: true} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if (got == actionNotify) != want || !want && got != actionAllow {

@@ -64,10 +64,21 @@ func denied(r Ruleset) platform.Protection {
 			"and a shell's redirections do, and not told where bulk work is like that: what is opened close-on-exec (Python, Node, Go, Rust), by " +
 			"grep or a compiler, with O_NOFOLLOW or below a directory's descriptor, and directories that are listed"
 		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
-	default:
+		if r.Unlogged != "" {
+			p.Detail += "; the kernel's log, which has them, is not read: " + r.Unlogged
+		}
+	default: // where only changes are looked at, the log has the rest
 		p.Status, p.Detail = platform.Enforced, "refused openings of files, "+strings.TrimPrefix(seen, "refused ")
 	}
-	if r.FS&fsConnect != 0 {
+	switch {
+	case r.Logged:
+		p.Mechanism = "audit log, " + p.Mechanism
+		what := "Unix sockets and signals"
+		if r.Filtering.Observed == ObservedChanges {
+			what = "files that are read, " + what
+		}
+		p.Detail += "; " + what + " are told from the kernel's log, which drops records where too many come at once"
+	case r.FS&fsConnect != 0:
 		p.Detail += "; Unix sockets that are refused are not told"
 	}
 	if r.Scoped&scopeSignal == 0 {

@@ -34,6 +34,10 @@ type Ruleset struct {
 	Errata []string `json:"errata,omitempty"`
 	// Unobserved says why Filtering.Observed is not what Asked.Denials wants; empty where it is.
 	Unobserved string `json:"unobserved,omitempty"`
+	// Logged lets Landlock log what it refuses to the session's programs, because the sidecar reads that; see package audit.
+	Logged bool `json:"logged,omitempty"`
+	// Unlogged says why not; empty where nobody wants to know, or this kernel could not.
+	Unlogged string `json:"unlogged,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.

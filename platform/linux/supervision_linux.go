@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
@@ -20,6 +21,8 @@ type supervision struct {
 	session  *notify.Session
 	mediator *sockets.Mediator // nil where Landlock decides about sockets
 	observer *denials.Observer // nil where nobody wants to hear of denials
+	logged   *audit.Watch      // nil where the audit log is not read
+	once     sync.Once         // for Close
 }
 
 // confine completes a ruleset by what has to be found out here, and prepares the supervision.
@@ -34,6 +37,9 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	r.Filtering.Offline = r.offline()
 	if r.Asked.Denials && needs.Denied != nil {
 		r.observe(p.OnDenied == policy.Ask || needs.Learn != nil)
+		if needs.Learn == nil {
+			r.readLog()
+		}
 	}
 	if needs.Learn != nil && r.Filtering.Observed != ObservedAll {
 		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable, r.Unobserved)
@@ -81,7 +87,10 @@ func (r Ruleset) supervise(
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
 	if filtering.Observed != ObservedNot {
-		s.observer = denials.New(denials.Options{Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0, Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil})
+		s.observer = denials.New(denials.Options{
+			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 && !r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
+			Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil,
+		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
@@ -96,6 +105,9 @@ func (r Ruleset) supervise(
 	if err != nil {
 		s.close()
 		return nil, err
+	}
+	if r.Logged {
+		s.logged = watchLog(handover.PID, filtering.Observed == ObservedChanges, needs)
 	}
 	return s, nil
 }
@@ -119,13 +131,19 @@ func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler
 
 // Close implements platform.Supervision.
 func (s *supervision) Close() error {
-	err := s.session.Close()
-	s.close()
+	var err error
+	s.once.Do(func() {
+		err = s.session.Close()
+		s.close()
+	})
 	return err
 }
 
 // close gives back what belongs to nobody else.
 func (s *supervision) close() {
+	if s.logged != nil {
+		s.logged.Close()
+	}
 	if s.mediator != nil {
 		s.mediator.Close()
 	}

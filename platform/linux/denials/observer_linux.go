@@ -23,6 +23,8 @@ type Options struct {
 	Policy *policy.Policy
 	// Signals is true where processes outside cannot be signalled.
 	Signals bool
+	// ChangesOnly is true where refused readings are told by somebody else.
+	ChangesOnly bool
 	// Report is told of each denial. It must not block.
 	Report func(platform.Denial)
 	// Ask, where it is not nil, is asked before a file is refused; see platform.Needs.
@@ -135,7 +137,7 @@ func (o *Observer) look(call *notify.Call, root int, name string, u use) (*findi
 		return nil, false // the caller gets this very error
 	}
 	access, refused := o.decide(w, there)
-	if !refused || !o.permitted(call, root, w, there, access) {
+	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, there, access) {
 		if there.path == path.Clean(there.name) {
 			o.remember(there)
 		}
@@ -226,14 +228,10 @@ func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access
 	case flags.writes() && !at.Has(policy.Write):
 		return platform.RefusedWrite, true
 	case flags.reads() && !at.Has(policy.Read):
-		return platform.RefusedRead, !policy.Contains(hugePages, there.path)
+		return platform.RefusedRead, !Unasked(there.path)
 	}
 	return "", false
 }
-
-// hugePages is what the runtimes of Go and others read at the start of each program (runtime/os_linux.go, getHugePageSize), and go on without.
-// Nobody has asked for that, so nobody is told, or asked.
-const hugePages = "/sys/kernel/mm/transparent_hugepage"
 
 // ours reports whether a path is granted by something that is no rule: the session's terminals, by their descriptors or their mount.
 func ours(name string) bool { return policy.Contains("/dev/pts", name) }

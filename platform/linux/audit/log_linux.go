@@ -1,0 +1,248 @@
+package audit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Log is the kernel's audit log as far as it is about Landlock. Its methods may be called from several goroutines. It is never closed: one is
+// enough for a process, and reading it costs nothing while Landlock refuses nothing.
+type Log struct {
+	socket *os.File
+	marks  marks
+
+	mu       sync.Mutex // guards the fields below
+	gatherer gatherer
+	watches  map[int]*Watch    // by the process that has confined itself
+	domains  map[uint64]*Watch // of those that have refused something
+	broken   bool              // nothing more will come
+}
+
+// Watch is one session's part of the log.
+type Watch struct {
+	log  *Log
+	pid  int
+	told func(Refusal)
+	lost func()
+}
+
+// Open starts to read the log. The error says why that cannot be, or why nothing would be in it.
+func Open() (*Log, error) {
+	if err := enabled(); err != nil {
+		return nil, err
+	}
+	fd, err := subscribe()
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		socket: os.NewFile(uintptr(fd), "audit log"), watches: map[int]*Watch{}, domains: map[uint64]*Watch{},
+		gatherer: gatherer{pending: map[uint64]*gathering{}},
+	}
+	go l.read()
+	if err := l.marks.start(); err != nil {
+		l.socket.Close()
+		return nil, err
+	}
+	if err := l.mark(); err != nil {
+		l.socket.Close()
+		l.marks.stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+// readLog is the group that the kernel sends the log to (AUDIT_NLGRP_READLOG, linux/audit.h).
+const readLog = 1
+
+// bufferSize holds the records of some thousand refusals, for when this process is kept waiting.
+const bufferSize = 4 << 20
+
+func subscribe() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_AUDIT)
+	if err != nil {
+		return -1, fmt.Errorf("open the audit log: %w", err)
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferSize) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as anybody may have
+	}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (readLog - 1)})
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("read the audit log, which takes CAP_AUDIT_READ: %w", err)
+	}
+	return fd, nil
+}
+
+// wanted lets the kernel keep all other records, so that a machine that logs much does not push out what matters here. A filter loads numbers
+// as networks have them, and the kernel writes this one as the machine has it.
+var wanted = func() []unix.SockFilter {
+	kinds := []uint16{kindSyscall, kindEnd, kindAccess, kindDomain}
+	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
+	for i, kind := range kinds {
+		swapped := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, kind))
+		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(swapped), Jt: uint8(len(kinds) - i)})
+	}
+	return append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})
+}()
+
+// read takes in the log until it fails.
+func (l *Log) read() {
+	defer l.fail()
+	raw, err := l.socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	buffer := make([]byte, 16<<10) // MAX_AUDIT_MESSAGE_LENGTH is 8970
+	for {
+		var n int
+		var from unix.Sockaddr
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			n, from, failed = unix.Recvfrom(int(fd), buffer, 0)
+			return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
+		})
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			l.take(nil)
+		case err != nil:
+			return
+		case errors.Is(failed, unix.ENOBUFS):
+			l.miss()
+		case failed != nil:
+			return
+		case sentByKernel(from):
+			l.take(buffer[:n])
+		}
+	}
+}
+
+func sentByKernel(from unix.Sockaddr) bool {
+	address, is := from.(*unix.SockaddrNetlink)
+	return is && address.Pid == 0
+}
+
+// take takes in one message, of which nil is none.
+func (l *Log) take(message []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if len(message) > unix.SizeofNlMsghdr { // each has one record, and the length in its header is not always right
+		if r, ok := parse(binary.NativeEndian.Uint16(message[4:]), string(message[unix.SizeofNlMsghdr:])); ok {
+			l.record(r, now)
+		}
+	}
+	l.tell(l.gatherer.overdue(now, false))
+	var deadline time.Time
+	if len(l.gatherer.order) > 0 {
+		deadline = now.Add(patience)
+	}
+	_ = l.socket.SetReadDeadline(deadline) // it fails once the log has failed
+}
+
+// record takes in one record. l.mu is held.
+func (l *Log) record(r record, now time.Time) {
+	switch r.kind {
+	case kindAccess:
+		if refusal, ok := refusalOf(r); ok && l.marks.heardFrom(refusal.domain) {
+			return
+		}
+		l.tell(l.gatherer.access(r, now))
+	case kindSyscall:
+		l.gatherer.call(r)
+	case kindEnd:
+		l.tell(l.gatherer.end(r.serial))
+	case kindDomain:
+		domain, pid, ok := confined(r)
+		if !ok {
+			return
+		}
+		if pid == os.Getpid() {
+			l.marks.isOurs(domain)
+		} else if watch := l.watches[pid]; watch != nil {
+			l.domains[domain] = watch
+		}
+	}
+}
+
+// tell passes refusals on to whose they are. l.mu is held.
+func (l *Log) tell(list []Refusal) {
+	for _, refusal := range list {
+		if watch := l.domains[refusal.domain]; watch != nil {
+			watch.told(refusal)
+		}
+	}
+}
+
+// miss tells everybody that the kernel had to drop records: nobody knows whose they were.
+func (l *Log) miss() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, watch := range l.watches {
+		watch.lost()
+	}
+}
+
+func (l *Log) fail() {
+	l.miss()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = true
+	l.socket.Close()
+}
+
+// Err says why nothing can be read any more, or nil.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken {
+		return errors.New("the audit log has come to an end")
+	}
+	return nil
+}
+
+// Watch tells of what is refused by the domains into which a process puts itself from now on, to itself or to those that it leaves them to. It is
+// the only one watched by that number. Neither told nor lost, which says that something may have been missed, may block, or call the log.
+func (l *Log) Watch(pid int, told func(Refusal), lost func()) *Watch {
+	w := &Watch{log: l, pid: pid, told: told, lost: lost}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watches[pid] = w
+	return w
+}
+
+// Close waits, for a short time, until all has come that was refused before, and ends the watch: nothing is told after it. Closing twice is
+// harmless.
+func (w *Watch) Close() {
+	l := w.log
+	l.mu.Lock()
+	watched := l.watches[w.pid] == w
+	l.mu.Unlock()
+	if !watched {
+		return
+	}
+	late := l.Err() == nil && l.mark() != nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if late {
+		w.lost()
+	}
+	l.tell(l.gatherer.overdue(time.Now(), true))
+	if l.watches[w.pid] == w {
+		delete(l.watches, w.pid)
+	}
+	for domain, watch := range l.domains {
+		if watch == w {
+			delete(l.domains, domain)
+		}
+	}
+}

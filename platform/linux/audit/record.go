@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Kinds of records that matter here (linux/audit.h).
+const (
+	kindSyscall = 1300
+	kindEnd     = 1320 // of the records of one system call
+	kindAccess  = 1423
+	kindDomain  = 1424
+)
+
+// record is one line of the log: "audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path="/secret" dev="vda" ino=7".
+type record struct {
+	kind uint16
+	// serial is shared by all that comes of one system call, where the kernel knows of the call at all; else each record has its own.
+	serial uint64
+	fields string
+}
+
+// parse reads the head of a record; false where it is none.
+func parse(kind uint16, text string) (record, bool) {
+	head, fields, found := strings.Cut(text, "): ")
+	rest, isAudit := strings.CutPrefix(head, "audit(")
+	_, number, hasSerial := strings.Cut(rest, ":")
+	serial, err := strconv.ParseUint(number, 10, 64)
+	if !found || !isAudit || !hasSerial || err != nil {
+		return record{}, false
+	}
+	return record{kind: kind, serial: serial, fields: fields}, true
+}
+
+// each gives every field with its value as it is written. The kernel quotes what others have named only where it has neither quotes nor blanks.
+func (r record) each(yield func(key, value string) bool) {
+	for rest := strings.TrimLeft(r.fields, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		var field string
+		field, rest, _ = strings.Cut(rest, " ")
+		key, value, is := strings.Cut(field, "=")
+		if is && !yield(key, value) {
+			return
+		}
+	}
+}
+
+// text decodes a name: it is quoted, or, where it has bytes that would confuse readers of the log, written in hexadecimal digits.
+func text(value string) (string, bool) {
+	if inside, quoted := strings.CutPrefix(value, `"`); quoted {
+		return strings.CutSuffix(inside, `"`)
+	}
+	decoded, err := hex.DecodeString(value)
+	return string(decoded), err == nil && len(decoded) > 0
+}

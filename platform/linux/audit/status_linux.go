@@ -1,0 +1,63 @@
+package audit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// enabled asks the kernel whether audit is on: where it is off, to wait for a record would be to wait in vain. Who may not ask is not told, and
+// finds out.
+func enabled() error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return fmt.Errorf("bound the wait for audit's status: %w", err)
+	}
+	request := make([]byte, unix.SizeofNlMsghdr)
+	binary.NativeEndian.PutUint32(request, unix.SizeofNlMsghdr)
+	binary.NativeEndian.PutUint16(request[4:], unix.AUDIT_GET)
+	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST)
+	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("ask whether audit is on: %w", err)
+	}
+	reply := make([]byte, 1<<10)
+	n, from, err := unix.Recvfrom(fd, reply, 0)
+	if err != nil {
+		return fmt.Errorf("ask whether audit is on: %w", err)
+	}
+	if !sentByKernel(from) {
+		return errors.New("ask whether audit is on: somebody else answers")
+	}
+	on, err := readStatus(reply[:n])
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return nil // it takes CAP_AUDIT_CONTROL, and reading the log does not
+	case err != nil:
+		return fmt.Errorf("ask whether audit is on: %w", err)
+	case !on:
+		return errors.New("audit is off on this machine")
+	}
+	return nil
+}
+
+// readStatus reads an answer, which is an error or a struct audit_status (linux/audit.h), whose second member says it.
+func readStatus(reply []byte) (on bool, err error) {
+	if len(reply) < unix.SizeofNlMsghdr+4 {
+		return false, errors.New("the answer is too short")
+	}
+	body := reply[unix.SizeofNlMsghdr:]
+	switch kind := binary.NativeEndian.Uint16(reply[4:]); {
+	case kind == unix.NLMSG_ERROR:
+		return false, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+	case kind == unix.AUDIT_GET && len(body) >= 8:
+		return binary.NativeEndian.Uint32(body[4:]) != 0, nil
+	default:
+		return false, fmt.Errorf("the answer is of kind %d", kind)
+	}
+}

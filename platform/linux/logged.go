@@ -1,0 +1,66 @@
+package linux
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
+)
+
+// loggedDenial is what a logged refusal is to be told as; false where it is not, or somebody else tells it.
+func loggedDenial(refusal audit.Refusal, readings bool) (platform.Denial, bool) {
+	denial := platform.Denial{PID: refusal.PID, Process: refusal.Process, Count: 1}
+	only := func(rights ...string) bool {
+		return !slices.ContainsFunc(refusal.Blockers, func(blocker string) bool { return !slices.Contains(rights, blocker) })
+	}
+	switch {
+	case only("fs.read_file", "fs.read_dir"):
+		denial.Access, denial.Target = platform.RefusedRead, ownProc(refusal)
+		return denial, readings && strings.HasPrefix(refusal.Path, "/") && !denials.Unasked(refusal.Path)
+	case only("fs.resolve_unix"):
+		denial.Access, denial.Target = platform.RefusedConnectUnix, refusal.Path
+		return denial, strings.HasPrefix(refusal.Path, "/")
+	case only("scope.abstract_unix_socket"):
+		name, abstract := strings.CutPrefix(refusal.Path, "\x00")
+		denial.Access, denial.Target = platform.RefusedConnectUnix, "abstract:"+name
+		return denial, abstract
+	case only("scope.signal"):
+		denial.Access, denial.Target = platform.RefusedSignal, strconv.Itoa(refusal.Peer)
+		return denial, refusal.Peer > 0 && attempted(refusal.Call)
+	}
+	return denial, false
+}
+
+// ownProc names files of who was refused as every process names its own.
+func ownProc(refusal audit.Refusal) string {
+	own := fmt.Sprintf("/proc/%d", refusal.PID)
+	if rest, is := strings.CutPrefix(refusal.Path, own); is && (rest == "" || rest[0] == '/') {
+		return "/proc/self" + rest
+	}
+	return refusal.Path
+}
+
+// attempted reports whether a call was to signal just that process, as far as the call is known. Signal 0 is a question, and a signal to a group,
+// or to everybody, is only refused where it reaches nobody.
+func attempted(call audit.Call) bool {
+	switch {
+	case isCall(call, "kill"):
+		return int32(call.Args[0]) > 0 && int32(call.Args[1]) != 0
+	case isCall(call, "pidfd_send_signal"):
+		return int32(call.Args[1]) != 0
+	}
+	return true
+}
+
+func isCall(call audit.Call, name string) bool {
+	for _, a := range []*arch{amd64, arm64, i386, arm} {
+		if a.audit == call.Arch && a.number(syscallNumbers[name]) == call.Number {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package linux
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+)
+
+// Each logged refusal is told as what it is, or not at all where somebody else tells it or nobody asked.
+func TestLogged_IsToldAsWhatItIs(t *testing.T) {
+	t.Parallel()
+	call := func(number int, args ...uint64) audit.Call {
+		c := audit.Call{Arch: amd64.audit, Number: number}
+		copy(c.Args[:], args)
+		return c
+	}
+	const kill, pidfdSendSignal = 62, 424
+	for name, test := range map[string]struct {
+		refusal audit.Refusal
+		access  platform.Refused // "": not told
+		target  string
+		changes bool // openings for reading are told by who looks at calls
+	}{
+		"a file":      {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead, target: "/x"},
+		"a directory": {refusal: audit.Refusal{Blockers: []string{"fs.read_dir"}, Path: "/x"}, access: platform.RefusedRead, target: "/x"},
+		"its own": {
+			refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/proc/9/mem", PID: 9}, access: platform.RefusedRead, target: "/proc/self/mem",
+		},
+		"another's": {
+			refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem", PID: 9}, access: platform.RefusedRead, target: "/proc/99/mem",
+		},
+		"looked at":      {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
+		"unasked":        {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"}},
+		"without a path": {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}}},
+		"a change":       {refusal: audit.Refusal{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/x"}},
+		"a program":      {refusal: audit.Refusal{Blockers: []string{"fs.execute", "fs.read_file"}, Path: "/x"}},
+		"a name":         {refusal: audit.Refusal{Blockers: []string{"fs.make_reg"}, Path: "/x"}},
+		"a socket": {
+			refusal: audit.Refusal{Blockers: []string{"fs.resolve_unix"}, Path: "/s"}, access: platform.RefusedConnectUnix, target: "/s",
+		},
+		"an abstract socket": {
+			refusal: audit.Refusal{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00s"}, access: platform.RefusedConnectUnix, target: "abstract:s",
+		},
+		"a signal": {
+			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(kill, 7, 15)}, access: platform.RefusedSignal, target: "7",
+		},
+		"a signal by a handle": {
+			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 0, 15)},
+			access:  platform.RefusedSignal, target: "7",
+		},
+		"a signal by nobody knows what": {
+			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
+		},
+		"a question":             {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(kill, 7, 0)}},
+		"a question by a handle": {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 3, 0)}},
+		"everybody":              {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(kill, ^uint64(0), 15)}},
+		"a group":                {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(kill, 1<<32-7, 15)}},
+		"what is new":            {refusal: audit.Refusal{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
+	} {
+		denial, told := loggedDenial(test.refusal, !test.changes)
+		if told != (test.access != "") || told && (denial.Access != test.access || denial.Target != test.target || denial.Count != 1) {
+			t.Errorf("%s: told: %t, %+v", name, told, denial)
+		}
+	}
+}
+
+// A session logs what its programs are refused where the sidecar reads it, and nothing else anywhere.
+func TestLogging_OnlyWhatIsRead(t *testing.T) {
+	t.Parallel()
+	const sameOff, newOn, subdomainsOff = 1, 2, 4 // linux/landlock.h
+	for _, test := range []struct {
+		ruleset Ruleset
+		want    uint32
+	}{
+		{Ruleset{ABI: 6}, 0},
+		{Ruleset{ABI: 6, Logged: true}, 0},
+		{Ruleset{ABI: 7}, sameOff | subdomainsOff},
+		{Ruleset{ABI: 11}, sameOff | subdomainsOff},
+		{Ruleset{ABI: 7, Logged: true}, sameOff | newOn | subdomainsOff},
+	} {
+		if got := test.ruleset.logging(); got != test.want {
+			t.Errorf("ABI %d, read: %t: flags are %#x, want %#x", test.ruleset.ABI, test.ruleset.Logged, got, test.want)
+		}
+	}
+}

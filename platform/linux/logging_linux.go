@@ -1,0 +1,49 @@
+package linux
+
+import (
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+)
+
+// auditLog is the machine's, as long as this process lives, or why it cannot be read.
+var auditLog = sync.OnceValues(audit.Open)
+
+// readLog lets Landlock log what it refuses, where that can be read, and leaves to the log what it tells better: an observer sees the calls of
+// which it asks, and the log has what was refused. It knows directories, and not the names that were to change in them, so that changes stay
+// with the observer.
+func (r *Ruleset) readLog() {
+	if r.ABI < loggingABI || r.Filtering.Observed == ObservedNot {
+		return
+	}
+	log, err := auditLog()
+	if err == nil {
+		err = log.Err()
+	}
+	if err != nil {
+		r.Unlogged = err.Error()
+		return
+	}
+	r.Logged = true
+	if r.Filtering.Observed == ObservedSome {
+		r.Filtering.Observed = ObservedChanges
+	}
+}
+
+// watchLog tells of what the log has of the session that the process begins.
+func watchLog(pid int, readings bool, needs platform.Needs) *audit.Watch {
+	log, err := auditLog()
+	if err != nil {
+		return nil // it was there when the session was prepared, and is never closed
+	}
+	missed := needs.Missed
+	if missed == nil {
+		missed = func() {}
+	}
+	return log.Watch(pid, func(refusal audit.Refusal) {
+		if denial, ok := loggedDenial(refusal, readings); ok {
+			needs.Denied(denial)
+		}
+	}, missed)
+}
