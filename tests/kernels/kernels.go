@@ -55,7 +55,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: []suite{attacks, confining, enclosing}, why: "Unix sockets are Landlock's",
+		suites: []suite{attacks, confining, enclosing, reading, logging}, cmdline: "audit=1", why: "Unix sockets are Landlock's, and its log is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,

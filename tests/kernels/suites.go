@@ -51,6 +51,9 @@ var (
 	// processes that try to outrun it, which takes long.
 	enclosing = lifetime(enclosed...)
 	chasing   = lifetime(append(enclosed[:len(enclosed):len(enclosed)], "TestChainsAtFullSpeedDie_WithoutCgroups")...)
+	// logging is that what Landlock refuses is told from the kernel's log, where that is on and can be read.
+	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsLogIsToldOf"}}
+	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
 )
 
 // lifetime is that of sessions, as an ordinary user without a cgroup.

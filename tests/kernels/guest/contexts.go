@@ -46,10 +46,10 @@ func contexts() []context {
 	const many = 1000
 	return []context{
 		{name: "root", cgroup: "root", namespaces: many, never: never},
-		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, never: never + "root"},
-		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, never: never + "root"},
-		{name: "user-no-namespaces", uid: user, cgroup: "plain", never: never + "root user_namespaces"},
-		{name: "container", cgroup: "container", container: true, namespaces: many, never: never + "root user_namespaces"},
+		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, never: never + "root audit_log"},
+		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, never: never + "root audit_log"},
+		{name: "user-no-namespaces", uid: user, cgroup: "plain", never: never + "root audit_log user_namespaces"},
+		{name: "container", cgroup: "container", container: true, namespaces: many, never: never + "root audit_log user_namespaces"},
 	}
 }
 
