@@ -116,7 +116,9 @@ func againAndAgain(t *testing.T, access, deed string) {
 	times := often()
 	begun := time.Now()
 	session, status, told := e.tool(s.victim, deed, s.outside("file"), strconv.Itoa(times))
-	if _, events := find(told, access, s.outside("file")); status != 1 || count(told) != times || events != len(told) {
+	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
+	_, events := find(told, access, s.outside("file"))
+	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) || events != len(told) {
 		t.Errorf("status %d, told of %d: %+v\n%s", status, count(told), told, session.Output())
 	}
 	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one in the end.
