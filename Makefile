@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -24,9 +24,14 @@ run: build ## open a sandboxed shell here, through the real sidecar (without a t
 build: ## build bin/sandbox-sidecar
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(SIDECAR) ./cmd/sandbox-sidecar
 
-test: ## run every test; installs what they need first (as root, else says how)
+test: test-go test-clients ## run every test; installs what they need first (as root, else says how)
+
+test-go: ## run every test of the sidecar
 	@tests/prerequisites
 	tests/failures-last go test -timeout 10m ./...
+
+test-clients: ## run every test of the editors' plugins
+	@tests/prerequisites
 	tests/on-debian tests/failures-last tests/side-by-side clients/neovim/tests/run clients/vscode/tests/run
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
