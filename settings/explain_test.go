@@ -100,6 +100,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	}
 	var named atomic.Int64
 	forPairs(t, 15, func(user, _ string) {
+		user = withSetting(t, withSetting(t, user, "enabled", "true"), "apply_to", `"tool"`) // where nothing is sandboxed there is nothing to name
 		s := snapshotOf(t, f, user, "")
 		for _, attempt := range Attempts() {
 			for _, target := range targets {
