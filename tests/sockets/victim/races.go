@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are enough for either race to be won some hundred times without a sandbox. On a machine that is busy with other things patience
-// ends before, and a few times are enough.
+// attempts are enough for either race to be won some hundred times without a sandbox, where they take some time: all of them fit into one
+// turn of the scheduler's in which the other threads stand still. On a machine that is busy with other things patience ends before, and a few
+// times are enough.
 const (
 	attempts = 3000
+	some     = time.Second
 	patience = 5 * time.Second
 )
 
@@ -133,7 +135,7 @@ func swap(args []string) error {
 func tally(try func() (int, error)) error {
 	heard := map[string]int{}
 	begun := time.Now()
-	for i := 0; i < attempts && time.Since(begun) < patience; i++ {
+	for i := 0; (i < attempts || time.Since(begun) < some) && time.Since(begun) < patience; i++ {
 		fd, err := try()
 		if err != nil {
 			return err
