@@ -93,19 +93,22 @@ func TestAKilledKeeperEndsItsSession(t *testing.T) {
 func TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
-	b := harness.Release(t, e, protocol.Tool)
-	if !b.Session.Tracking.Guarantee {
-		harness.Lack(t, "process_tracking", b.Session.Tracking.Mechanism+" gives no guarantee")
+	w := harness.NewWorld(t)
+	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: ownSession + "echo ready; exec sleep 1000"})
+	if !s.Tracking.Guarantee {
+		harness.Lack(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
 	}
-	keeper, sidecar := keeperOf(t, e, b.Session), e.Process()
+	s.Await("ready")
+	away := ownSessionPID(t, w)
+	keeper, sidecar := keeperOf(t, e, s), e.Process()
 	for _, pid := range []int{keeper, sidecar} {
 		kill(t, pid, unix.SIGSTOP) // so that neither acts upon the other's end
 	}
 	for _, pid := range []int{keeper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
 	}
-	b.Dead(t)
+	harness.Eventually(t, "all of the session is dead", func() bool { return !harness.Alive(away) && !harness.Alive(s.PID) })
 }
 
 // keeperOf is a session's keeper: not the only one, if a stage is kept ready for the next session.
@@ -163,19 +166,26 @@ func TestWhoEndsItsKeeperEscapes(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	pidFile := filepath.Join(w.Project, "pid")
-	const line = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; kill -KILL $PPID; sleep 1000`
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: ownSession + "kill -KILL $PPID; sleep 1000"})
 	if s.Tracking.Guarantee || s.Tracking.Mechanism != "subreaper" {
 		t.Fatalf("tracking is %+v", s.Tracking)
 	}
 	s.Exit()
-	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, pidFile)))
+	pid := ownSessionPID(t, w)
+	if !harness.Alive(pid) {
+		t.Errorf("it was found, although the reply gives no guarantee")
+	}
+}
+
+// ownSession starts a process with a session id of its own, and ownSessionPID is its number. It is ended with the test.
+const ownSession = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; `
+
+func ownSessionPID(t *testing.T, w *harness.World) int {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, filepath.Join(w.Project, "pid"))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
-	if !harness.Alive(pid) {
-		t.Errorf("it was found, although the reply gives no guarantee")
-	}
+	return pid
 }
