@@ -108,15 +108,18 @@ func parsed(t *testing.T, kind uint16, line string) record {
 
 func TestConfined_SaysWhoseADomainIs(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]int{
-		`domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`: 94,
-		"domain=1fe89312d status=deallocated denials=66":                                        0,
-		"status=allocated pid=94":                                                               0,
-		"domain=1fe89312d status=allocated":                                                     0,
+	for _, test := range []struct {
+		line string
+		want int
+	}{
+		{`domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`, 94},
+		{"domain=1fe89312d status=deallocated denials=66", 0},
+		{"status=allocated pid=94", 0},
+		{"domain=1fe89312d status=allocated", 0},
 	} {
-		domain, pid, ok := confined(parsed(t, kindDomain, "audit(1795277761.040:7): "+line))
-		if ok != (want != 0) || ok && (pid != want || domain != 0x1fe89312d) {
-			t.Errorf("%s: %x %d %t", line, domain, pid, ok)
+		domain, pid, ok := confined(parsed(t, kindDomain, "audit(1795277761.040:7): "+test.line))
+		if ok != (test.want != 0) || ok && (pid != test.want || domain != 0x1fe89312d) {
+			t.Errorf("%s: %x %d %t", test.line, domain, pid, ok)
 		}
 	}
 }
