@@ -3,24 +3,20 @@ package linux
 // Flags of an opening that changes files: O_WRONLY, O_RDWR, O_CREAT and O_TRUNC, the same numbers on every architecture here.
 const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 
-// someRules send openings that Landlock may refuse to who looks at them; see package denials. They come first: every opening of a file asks
-// them, and the fewer questions stand before them the less it costs.
-//
-// Of openings for reading they send those by a path alone and without any flag (plainReading). A filter sees no paths, but its arguments tell
-// who opens: cat, head, less, cp, dd, sed, ssh, redirections of shells, and what else calls open(2) or fopen(3) for one file it was told
-// of. What opens files by the thousand has flags: O_CLOEXEC is the loader's and that of Go, Python, Node and Rust, O_NOCTTY that of grep
-// and of compilers for headers, O_NOFOLLOW that of cp -r and of git for .gitignore; grep -r and find come from a directory's descriptor, too.
-var someRules = []syscallRule{
-	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
-	{call: "openat", when: []condition{plainReading(2), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, less, ssh"},
-	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
-	{call: "open", when: []condition{plainReading(1)}, do: actionNotify, why: "see openat"},
-}
-
-// changingRules send those that are not for reading alone.
+// changingRules send openings that Landlock may refuse, and that are not for reading alone, to who looks at them; see package denials. They come
+// first: every opening of a file asks them, and the fewer questions stand before them the less it costs.
 var changingRules = []syscallRule{
 	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
 	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
+}
+
+// plainRules send, of openings for reading, those by a path alone and without any flag (plainReading). A filter sees no paths, but its arguments
+// tell who opens: cat, head, less, cp, dd, sed, ssh, redirections of shells, and what else calls open(2) or fopen(3) for one file it was told
+// of. What opens files by the thousand has flags: O_CLOEXEC is the loader's and that of Go, Python, Node and Rust, O_NOCTTY that of grep
+// and of compilers for headers, O_NOFOLLOW that of cp -r and of git for .gitignore; grep -r and find come from a directory's descriptor, too.
+var plainRules = []syscallRule{
+	{call: "openat", when: []condition{plainReading(2), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, less, ssh"},
+	{call: "open", when: []condition{plainReading(1)}, do: actionNotify, why: "see openat"},
 }
 
 // workingDirectory is AT_FDCWD.
@@ -61,14 +57,15 @@ func (f Filtering) observationRules() []syscallRule {
 	if f.Observed == ObservedNot {
 		return nil
 	}
-	rules := someRules
+	var rules []syscallRule
 	switch f.Observed {
-	case ObservedChanges:
-		rules = changingRules
 	case ObservedAll:
-		rules = readingRules
+		rules = append(rules, readingRules...)
+	case ObservedSome:
+		rules = append(append(rules, changingRules...), plainRules...)
+	default:
+		rules = append(rules, changingRules...)
 	}
-	rules = append([]syscallRule{}, rules...)
 	for _, call := range observedCalls {
 		rules = append(rules, syscallRule{call: call, do: actionNotify, why: "Landlock may refuse it"})
 	}
