@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -247,20 +245,7 @@ func TestSomeDenialsHaveWordsAlone(t *testing.T) {
 	s := newScene(t)
 	key := filepath.Join(s.Home, ".ssh", "id_ed25519")
 	harness.Write(t, key, "key")
-	prey := exec.Command(s.victim, "prey", "secret")
-	stdin, err := prey.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	if err := prey.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = prey.Process.Kill()
-		_ = prey.Wait()
-	}()
-	pid := strconv.Itoa(prey.Process.Pid)
+	pid := s.prey()
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
 	for _, test := range []struct {

@@ -14,9 +14,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// toolsPath is where the distribution's programs are, and Go's.
-const toolsPath = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin"
-
 // mostRounds is how often a tool may have to be watched: once until it is refused to make its cache, and once to its end.
 const mostRounds = 2
 
@@ -48,7 +45,7 @@ func (l lesson) run(t *testing.T) {
 	s.prepare(l)
 	try := func(settings string) (output string, status int) {
 		s.forget(l)
-		session, status, _ := s.start(settings, nil).tool("/bin/sh", "-c", "PATH="+toolsPath+"; "+l.line)
+		session, status, _ := s.start(settings, nil).tool("/bin/sh", "-c", "PATH="+harness.SearchPath+"; "+l.line)
 		return session.Output(), status
 	}
 	if output, status := try(harness.Defaults(nil)); status == 0 || !strings.Contains(output, l.refused) {
@@ -61,7 +58,7 @@ func (l lesson) run(t *testing.T) {
 			t.Fatalf("it fails after %d lessons: status %d\n%s\n%s", rounds, learnt.status, learnt.text, learnt.said)
 		}
 		s.forget(l)
-		learnt = s.learn(learnt.text, "/bin/sh", "-c", "PATH="+toolsPath+"; "+l.line)
+		learnt = s.learn(learnt.text, "/bin/sh", "-c", "PATH="+harness.SearchPath+"; "+l.line)
 		t.Logf("learnt %s\n%s", learnt.text, learnt.said)
 	}
 	if output, status := try(learnt.text); status != 0 || !strings.Contains(output, l.prints) {
@@ -73,19 +70,12 @@ func (l lesson) run(t *testing.T) {
 // prepare makes the project, and what is around it.
 func (s *scene) prepare(l lesson) {
 	s.t.Helper()
-	for _, program := range l.needs {
-		if !slices.ContainsFunc(strings.Split(toolsPath, ":"), func(dir string) bool {
-			_, err := os.Stat(filepath.Join(dir, program))
-			return err == nil
-		}) {
-			harness.Lack(s.t, program, "not in "+toolsPath)
-		}
-	}
+	harness.RequirePrograms(s.t, l.needs...)
 	for name, content := range l.prepare {
 		harness.Write(s.t, filepath.Join(filepath.Dir(s.Home), name), content)
 	}
 	command := exec.Command("/bin/sh", "-ec", l.before)
-	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "PATH="+toolsPath)
+	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "PATH="+harness.SearchPath)
 	if output, err := command.CombinedOutput(); err != nil {
 		s.t.Fatalf("outside: %v\n%s", err, output)
 	}

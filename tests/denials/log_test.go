@@ -36,20 +36,7 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 	listen(t, filepath.Join(short, "s"))
 	abstract := "sidecar-denials-" + strconv.Itoa(unix.Getpid())
 	listen(t, "@"+abstract)
-	prey := exec.Command(s.victim, "prey", "secret")
-	stdin, err := prey.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	if err := prey.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = prey.Process.Kill()
-		_ = prey.Wait()
-	}()
-	pid := strconv.Itoa(prey.Process.Pid)
+	pid := s.prey()
 	tries := map[string]attempt{
 		"close-on-exec":      {access: "read", target: file, argv: []string{"python3", "-c", "open('" + file + "')"}},
 		"grep":               {access: "read", target: file, argv: []string{"grep", "content", file}},

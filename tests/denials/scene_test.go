@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,25 @@ func newObservedScene(t testing.TB) *scene {
 	s := newScene(t)
 	observed(t, s.start(harness.Settings(nil), nil))
 	return s
+}
+
+// prey starts a process outside, for signals, and returns its number.
+func (s *scene) prey() (pid string) {
+	s.t.Helper()
+	command := exec.Command(s.victim, "prey", "secret")
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		stdin.Close()
+	})
+	return strconv.Itoa(command.Process.Pid)
 }
 
 func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }

@@ -15,9 +15,6 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// searchPath is where the programs of the distribution are, and Go's.
-const searchPath = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin"
-
 // proof is a command line that works in a sandbox with a toolchain, and not without.
 type proof struct {
 	toolchain string
@@ -37,16 +34,7 @@ func (p proof) run(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, program := range p.needs {
-		found := false
-		for dir := range strings.SplitSeq(searchPath, ":") {
-			_, err := os.Stat(filepath.Join(dir, program))
-			found = found || err == nil
-		}
-		if !found {
-			harness.Lack(t, program, "not in "+searchPath)
-		}
-	}
+	harness.RequirePrograms(t, p.needs...)
 	output, status := p.try(t, harness.Sandbox{})
 	if status == 0 || !strings.Contains(output, p.refused) {
 		t.Errorf("control: without the toolchain: status %d, want a failure that says %q:\n%s", status, p.refused, output)
@@ -76,12 +64,12 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 	if p.before != "" {
 		command := exec.Command("/bin/sh", "-ec", p.before)
 		command.Dir = w.Project
-		command.Env = append(harness.Environ(w), "PATH="+searchPath)
+		command.Env = append(harness.Environ(w), "PATH="+harness.SearchPath)
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("outside: %v\n%s", err, output)
 		}
 	}
-	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(keys), Env: []string{"PATH=" + searchPath}})
+	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(keys), Env: []string{"PATH=" + harness.SearchPath}})
 	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: p.line})
 	exit := session.Exit()
 	if exit.ExitCode == nil {
