@@ -116,7 +116,7 @@ export class Status {
       const mend = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
       // What holds is told by what enforces it; what does not, in full.
       const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + mend;
-      return `| ${marks[status]} ${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
+      return `| ${marks[status]}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
     return [`| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`, "|---|---|---|", ...rows].join("\n");
   }
