@@ -45,7 +45,7 @@ type Observer struct {
 // New makes an observer, which is to be closed.
 func New(options Options) *Observer {
 	return &Observer{
-		options: options, views: views{plain: map[string]bool{}, rootFD: -1},
+		options: options, views: views{plain: map[string]bool{}, links: map[string]string{}, rootFD: -1},
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }
@@ -138,9 +138,7 @@ func (o *Observer) look(call *notify.Call, root int, name string, u use) (*findi
 	}
 	access, refused := o.decide(w, there)
 	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, there, access) {
-		if there.path == path.Clean(there.name) {
-			o.remember(there)
-		}
+		o.remember(root, there)
 		there.close()
 		return nil, false
 	}
