@@ -37,8 +37,8 @@ type Sandbox struct {
 	Toolchains []string `json:"toolchains"`
 	// OnUnavailable says what happens where the machine cannot enforce the sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
-	// OnDenied says what a denial does besides failing. On Linux "report" sees of files that are refused for reading those that cat, less, cp,
-	// ssh, a shell and their like open, and "ask" all: a look at each opening slows down programs that open thousands.
+	// OnDenied says what a denial does besides failing. On Linux "report" sees of files that are refused for reading those that a command line
+	// names, as that of cat, cp, sed or grep does, and "ask" all: a look at each opening slows down programs that open thousands.
 	// "ask" asks about openings of files alone, because an open file is what the sidecar can hand to a program that waits; nothing like it exists
 	// for removing, renaming, executing, sockets and the network, which are refused at once, and told.
 	OnDenied *OnDenied `json:"on_denied"`

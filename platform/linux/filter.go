@@ -22,7 +22,7 @@ const (
 	ObservedNot Observed = ""
 	// ObservedChanges: those that change files, run programs, send signals and use the network.
 	ObservedChanges Observed = "changes"
-	// ObservedSome: openings for reading as plainReading has them, too.
+	// ObservedSome: openings for reading as namedRules have them, too.
 	ObservedSome Observed = "some"
 	// ObservedAll: all that read files, too.
 	ObservedAll Observed = "all"
@@ -152,10 +152,17 @@ func (b *builder) dispatch(a *arch, rules []syscallRule) error {
 }
 
 func (b *builder) ask(a *arch, c condition, yes, no label) {
-	mask := c.maskOn(a)
-	if c.some {
+	switch mask := c.maskOn(a); {
+	case c.stack:
+		for _, r := range a.stacks {
+			other := b.label()
+			b.ifEqual64(c.arg, r.mask, r.bits, yes, other)
+			b.place(other)
+		}
+		b.jump(no)
+	case c.some:
 		b.ifSome64(c.arg, mask, yes, no)
-		return
+	default:
+		b.ifEqual64(c.arg, mask, c.equals, yes, no)
 	}
-	b.ifEqual64(c.arg, mask, c.equals, yes, no)
 }

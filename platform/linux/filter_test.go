@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +121,10 @@ func model(m machine, filtering Filtering, d seccompData) Action {
 		holds := true
 		for _, c := range rule.when {
 			masked := d.args[c.arg] & c.maskOn(a)
+			if c.stack {
+				holds = holds && slices.ContainsFunc(a.stacks, func(r region) bool { return d.args[c.arg]&r.mask == r.bits })
+				continue
+			}
 			holds = holds && (c.some && masked != 0 || !c.some && masked == c.equals)
 		}
 		if holds {
@@ -161,10 +166,16 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 		}
 		for _, call := range []string{"open", "openat"} {
 			for _, a := range []*arch{m.native, m.compat} {
-				for _, dir := range []uint64{0, 4, 1<<32 - 100, ^uint64(99)} {
-					for bit := range 33 {
-						flags := uint64(1) << bit &^ (1 << 32)
-						check(seccompData{nr: int32(a.number(syscallNumbers[call])), arch: a.audit, args: [6]uint64{dir, flags, flags}})
+				nr := int32(a.number(syscallNumbers[call]))
+				for bit := range 33 {
+					flags := uint64(1) << bit &^ (1 << 32)
+					for _, first := range []uint64{0, 4, 1<<32 - 100, ^uint64(99)} {
+						check(seccompData{nr: nr, arch: a.audit, args: [6]uint64{first, flags, flags}})
+						for _, space := range []int{12, 31, 32, 39, 47, 48, 63} {
+							path := uint64(1)<<space - 4096
+							check(seccompData{nr: nr, arch: a.audit, args: [6]uint64{first, path, flags}})
+							check(seccompData{nr: nr, arch: a.audit, args: [6]uint64{path, flags}})
+						}
 					}
 				}
 			}

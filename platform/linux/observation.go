@@ -10,20 +10,26 @@ var changingRules = []syscallRule{
 	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
 }
 
-// plainRules send, of openings for reading, those by a path alone and without any flag (plainReading). A filter sees no paths, but its arguments
-// tell who opens: cat, head, less, cp, dd, sed, ssh, redirections of shells, and what else calls open(2) or fopen(3) for one file it was told
-// of. What opens files by the thousand has flags: O_CLOEXEC is the loader's and that of Go, Python, Node and Rust, O_NOCTTY that of grep
-// and of compilers for headers, O_NOFOLLOW that of cp -r and of git for .gitignore; grep -r and find come from a directory's descriptor, too.
-var plainRules = []syscallRule{
-	{call: "openat", when: []condition{plainReading(2), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, less, ssh"},
-	{call: "open", when: []condition{plainReading(1)}, do: actionNotify, why: "see openat"},
+// namedRules send, of openings for reading, those of what a program's command line names. A filter sees no paths, but it sees where they lie:
+// the kernel writes a command line to the top of the process's first stack, and what cat, cp, sed, grep, diff and their like are told to open
+// they open by that very text. What a program finds out by itself it has put together elsewhere: the hundreds of files that git or a compiler
+// looks for cost nothing so. Of the others that have their paths on a stack, the loader, Node and Rust are left out by O_CLOEXEC, cp -r by
+// O_NOFOLLOW, and grep -r and find by a directory's descriptor.
+var namedRules = []syscallRule{
+	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, grep"},
+	{call: "open", when: []condition{namedReading(1), argOnStack(0)}, do: actionNotify, why: "see openat"},
 }
 
 // workingDirectory is AT_FDCWD.
 const workingDirectory = 1<<32 - 100
 
-// plainReading holds for flags that are O_RDONLY and nothing else.
-func plainReading(flags int) condition { return condition{arg: flags, mask: low, large: true} }
+// namedReading holds for flags that are O_RDONLY and nothing else but O_NOCTTY, which grep has.
+func namedReading(flags int) condition {
+	return condition{arg: flags, mask: low &^ openNoTerminal, large: true}
+}
+
+// openNoTerminal is O_NOCTTY, the same number on every architecture here.
+const openNoTerminal = 0x100
 
 // readingRules send every opening.
 var readingRules = []syscallRule{
@@ -62,7 +68,7 @@ func (f Filtering) observationRules() []syscallRule {
 	case ObservedAll:
 		rules = append(rules, readingRules...)
 	case ObservedSome:
-		rules = append(append(rules, changingRules...), plainRules...)
+		rules = append(append(rules, changingRules...), namedRules...)
 	default:
 		rules = append(rules, changingRules...)
 	}

@@ -1,6 +1,11 @@
 package linux
 
 import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -30,6 +35,49 @@ func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 			if !asked[call] {
 				t.Errorf("%+v: nobody asks about %s", filtering, call)
 			}
+		}
+	}
+}
+
+// Of every process the command line, and nothing of a library or a heap, lies where the filter takes addresses for a stack's.
+func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
+	t.Parallel()
+	m, err := machineOf(runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onStack := func(address uint64) bool {
+		return slices.ContainsFunc(m.native.stacks, func(r region) bool { return address&r.mask == r.bits })
+	}
+	for range 32 { // each process has another layout
+		maps, err := exec.Command("sh", "-c", `while read -r line; do echo "$line"; done </proc/self/maps`).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stacks := 0
+		for line := range strings.Lines(string(maps)) {
+			var from, to uint64
+			if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			fields := strings.Fields(line)
+			name := ""
+			if len(fields) > 5 {
+				name = fields[5]
+			}
+			switch {
+			case name == "[stack]":
+				stacks++
+				if !onStack(to - 1) {
+					t.Errorf("a command line is elsewhere: %s", line)
+				}
+			case strings.HasPrefix(name, "[v"): // the kernel's own pages: vdso, vvar, vsyscall
+			case onStack(from), onStack(to - 1):
+				t.Errorf("taken for a stack: %s", line)
+			}
+		}
+		if stacks != 1 {
+			t.Fatalf("%d stacks:\n%s", stacks, maps)
 		}
 	}
 }

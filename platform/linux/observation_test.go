@@ -34,11 +34,14 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 }
 
 // Which openings for reading are looked at, by number, and by which reasons they are not.
-func TestObservation_OfReadingsThePlainOnes(t *testing.T) {
+func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 	t.Parallel()
 	const (
 		amd64, i386, arm64, arm = 0xc000003e, 0x40000003, 0xc00000b7, 0x40000028
 		here, here32            = ^uint64(99), 1<<32 - 100 // AT_FDCWD, and as a register of 32 bits has it
+		line, line32            = 0x7ffd03dbdabe, 0xffdc3abe
+		heap, library           = 0x5624d519d940, 0x7f744dff18e0
+		armLine, armHeap        = 0xffffe3a4bd10, 0xaaaae3a4bd10
 	)
 	for _, test := range []struct {
 		goarch   string
@@ -48,24 +51,34 @@ func TestObservation_OfReadingsThePlainOnes(t *testing.T) {
 		looked   bool
 		whatItIs string
 	}{
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0}, true, "cat"},
-		{"amd64", amd64, 257, [6]uint64{here32, 1, 0}, true, "cat, with an int for the directory"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0xab << 32}, true, "cat, with a high half"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x8000}, true, "cat of musl, with O_LARGEFILE"},
-		{"amd64", amd64, 2, [6]uint64{1, 0}, true, "open"},
-		{"amd64", amd64, 2, [6]uint64{1, 0x8000}, true, "open of musl"},
-		{"amd64", i386, 5, [6]uint64{1, 0x8000}, true, "open by int 0x80"},
-		{"amd64", i386, 295, [6]uint64{here32, 1, 0x8000}, true, "openat by int 0x80"},
-		{"arm64", arm64, 56, [6]uint64{here, 1, 0}, true, "cat"},
-		{"arm64", arm64, 56, [6]uint64{here, 1, 0x20000}, true, "cat of musl, with O_LARGEFILE"},
-		{"arm64", arm, 322, [6]uint64{here32, 1, 0x20000}, true, "openat of 32 bits"},
-		{"amd64", amd64, 257, [6]uint64{4, 1, 0}, false, "below a directory's descriptor"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x80000}, false, "the loader, with O_CLOEXEC"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x100}, false, "a compiler, with O_NOCTTY"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x20000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
-		{"arm64", arm64, 56, [6]uint64{here, 1, 0x8000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x90800}, false, "ls, with O_DIRECTORY and others"},
-		{"amd64", amd64, 257, [6]uint64{here, 1, 0x200000}, false, "O_PATH"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0}, true, "cat"},
+		{"amd64", amd64, 257, [6]uint64{here32, line, 0}, true, "cat, with an int for the directory"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0xab << 32}, true, "cat, with a high half"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x8000}, true, "cat of musl, with O_LARGEFILE"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x100}, true, "grep, with O_NOCTTY"},
+		{"amd64", amd64, 257, [6]uint64{here, 0x7ffc00000000, 0}, true, "the lowest stack"},
+		{"amd64", amd64, 257, [6]uint64{here, 0x7fffffffefff, 0}, true, "the highest stack"},
+		{"amd64", amd64, 2, [6]uint64{line, 0}, true, "open"},
+		{"amd64", amd64, 2, [6]uint64{line, 0x8000}, true, "open of musl"},
+		{"amd64", i386, 5, [6]uint64{line32, 0x8000}, true, "open by int 0x80"},
+		{"amd64", i386, 295, [6]uint64{here32, line32, 0x8000}, true, "openat by int 0x80"},
+		{"arm64", arm64, 56, [6]uint64{here, armLine, 0}, true, "cat"},
+		{"arm64", arm64, 56, [6]uint64{here, armLine, 0x20000}, true, "cat of musl, with O_LARGEFILE"},
+		{"arm64", arm64, 56, [6]uint64{here, 0x7fe3a4bd10, 0}, true, "cat in a space of 39 bits"},
+		{"arm64", arm64, 56, [6]uint64{here, 0x7fffe3a4bd10, 0}, true, "cat in a space of 47 bits"},
+		{"arm64", arm, 322, [6]uint64{here32, line32, 0x20000}, true, "openat of 32 bits"},
+		{"amd64", amd64, 257, [6]uint64{here, heap, 0}, false, "git, which has put the path together"},
+		{"amd64", amd64, 257, [6]uint64{here, library, 0}, false, "a library"},
+		{"amd64", amd64, 257, [6]uint64{here, 0x7ffbffffffff, 0}, false, "below every stack"},
+		{"amd64", amd64, 257, [6]uint64{here, 1 << 47, 0}, false, "no address of a process"},
+		{"amd64", i386, 295, [6]uint64{here32, 0xf7c3abe0, 0}, false, "a library of 32 bits"},
+		{"arm64", arm64, 56, [6]uint64{here, armHeap, 0}, false, "git"},
+		{"amd64", amd64, 257, [6]uint64{4, line, 0}, false, "below a directory's descriptor"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x80000}, false, "the loader, with O_CLOEXEC"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x20000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"arm64", arm64, 56, [6]uint64{here, armLine, 0x8000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x90800}, false, "ls, with O_DIRECTORY and others"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
 		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedChanges: false, ObservedSome: test.looked, ObservedAll: true} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})

@@ -60,9 +60,9 @@ func denied(r Ruleset) platform.Protection {
 	case r.Filtering.Observed == ObservedNot:
 		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
 	case r.Filtering.Observed == ObservedSome:
-		p.Detail = seen + "; files that are refused for reading are told where they are opened by a path and without flags, as cat, less, cp, ssh " +
-			"and a shell's redirections do, and not told where bulk work is like that: what is opened close-on-exec (Python, Node, Go, Rust), by " +
-			"grep or a compiler, with O_NOFOLLOW or below a directory's descriptor, and directories that are listed"
+		p.Detail = seen + "; files that are refused for reading are told where a program was given them on its command line, as cat, cp, sed, grep " +
+			"and diff are, and not told where it finds or copies the name itself: what a shell's redirections, less, editors and ssh open, what is " +
+			"opened close-on-exec (Python, Node, Go, Rust) or below a directory's descriptor, and directories that are listed"
 		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
 		if r.Unlogged != "" {
 			p.Detail += "; the kernel's log, which has them, is not read: " + r.Unlogged

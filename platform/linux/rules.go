@@ -20,6 +20,8 @@ type condition struct {
 	some   bool
 	// large leaves O_LARGEFILE out of the mask, which C libraries set or not and whose number is another flag's elsewhere.
 	large bool
+	// stack asks whether the argument is an address in one of the architecture's stacks, whatever else is set here.
+	stack bool
 }
 
 func (c condition) maskOn(a *arch) uint64 {
@@ -39,6 +41,8 @@ func maskedArgIs(arg int, mask, value uint32) condition {
 
 // typeIs asks for the type of a socket, which shares its argument with flags.
 func typeIs(kind uint32) condition { return maskedArgIs(1, socketTypeMask, kind) }
+
+func argOnStack(arg int) condition { return condition{arg: arg, stack: true} }
 
 func argHas(arg int, mask uint64) condition { return condition{arg: arg, mask: mask, some: true} }
 

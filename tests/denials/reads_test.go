@@ -12,7 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// By default a refused file is told where one of the programs by which people read single files opens it, and the reply says which are not.
+// By default a refused file is told where a program was told of it on its command line, and the reply says which are not.
 func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -22,20 +22,22 @@ func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 	file := s.outside("file")
 	harness.Write(t, file, "content\n")
 	tries := map[string]*reading{
-		"cat of a key":         {argv: []string{"cat", key}, target: key},
-		"cat":                  {argv: []string{"cat", file}},
-		"head":                 {argv: []string{"head", "-n1", file}},
-		"tail":                 {argv: []string{"tail", "-n1", file}},
-		"cp":                   {argv: []string{"cp", file, filepath.Join(s.Project, "copy")}},
-		"dd":                   {argv: []string{"dd", "status=none", "if=" + file}},
-		"sort":                 {argv: []string{"sort", file}, missed: true},
-		"wc":                   {argv: []string{"wc", file}},
-		"a redirection":        {argv: []string{"sh", "-c", "read line <" + file}},
-		"a script":             {argv: []string{"sh", "-c", "cd " + s.Project + " && cat ../outside/file"}},
-		"a program, with open": {argv: []string{s.victim, "read-often", file, "1"}},
-		"grep":                 {argv: []string{"grep", "content", file}, missed: true},
-		"a list":               {argv: []string{"ls", s.Outside}, target: s.Outside, missed: true},
-		"close-on-exec":        {argv: []string{"python3", "-c", "open('" + file + "')"}, missed: true},
+		"cat of a key":              {argv: []string{"cat", key}, target: key},
+		"cat":                       {argv: []string{"cat", file}},
+		"head":                      {argv: []string{"head", "-n1", file}},
+		"tail":                      {argv: []string{"tail", "-n1", file}},
+		"cp":                        {argv: []string{"cp", file, filepath.Join(s.Project, "copy")}},
+		"dd":                        {argv: []string{"dd", "status=none", "if=" + file}},
+		"sort":                      {argv: []string{"sort", file}, missed: true},
+		"wc":                        {argv: []string{"wc", file}},
+		"sed":                       {argv: []string{"sed", "-n", "1p", file}},
+		"a redirection":             {argv: []string{"sh", "-c", "read line <" + file}, missed: true},
+		"a script":                  {argv: []string{"sh", "-c", "cd " + s.Project + " && cat ../outside/file"}},
+		"a program, by an argument": {argv: []string{s.victim, "read-often", file, "1"}},
+		"grep":                      {argv: []string{"grep", "content", file}},
+		"grep of a directory":       {argv: []string{"grep", "-r", "content", s.Outside}, target: s.Outside},
+		"a list":                    {argv: []string{"ls", s.Outside}, target: s.Outside, missed: true},
+		"close-on-exec":             {argv: []string{"python3", "-c", "open('" + file + "')"}, missed: true},
 	}
 	open := s.start(harness.Off(), nil)
 	for name, test := range tries {
@@ -72,7 +74,7 @@ func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 			t.Errorf("%s: told %+v\n%s", name, told, session.Output())
 		}
 		p := session.Sandbox.Protections["denials"]
-		for _, words := range []string{"cat, less, cp, ssh", "close-on-exec", "grep", "directories that are listed"} {
+		for _, words := range []string{"cat, cp, sed, grep", "close-on-exec", "redirections", "directories that are listed"} {
 			if p.Status != protocol.Degraded || !strings.Contains(p.Detail, words) {
 				t.Fatalf("the reply does not tell of %q: %+v", words, p)
 			}

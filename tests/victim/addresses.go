@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,9 @@ var addressActs = map[string]act{
 	"open-often": two(func(path, times string) error {
 		return often(times, func(int) error { return openWrite(path) })
 	}),
-	// the same, opened for reading as cat does
+	// the same, opened for reading as cat does: by the text of the command line
 	"read-often": two(func(path, times string) error {
-		return often(times, func(int) error { return openPlainly(path) })
+		return often(times, func(int) error { return openNamed(path) })
 	}),
 	// a directory, and how many different ones are made in it
 	"make-many": two(func(dir, times string) error {
@@ -54,12 +55,14 @@ func openWrite(path string) error {
 	return unix.Close(fd)
 }
 
-func openPlainly(path string) error {
-	fd, err := unix.Open(path, unix.O_RDONLY, 0)
-	if err != nil {
-		return err
+// openNamed opens what an argument of the program names. The text of one is where the kernel has put it, with a NUL behind.
+func openNamed(argument string) error {
+	here := unix.AT_FDCWD
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(unsafe.StringData(argument))), unix.O_RDONLY, 0, 0, 0)
+	if errno != 0 {
+		return errno
 	}
-	return unix.Close(fd)
+	return unix.Close(int(fd))
 }
 
 // often tries again and again, and says how the last time went.
