@@ -51,7 +51,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, chasing, sessions}, why: "signals are Landlock's",
+		suites: []suite{attacks, enclosing, sessions}, why: "signals are Landlock's",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,

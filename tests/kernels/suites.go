@@ -47,10 +47,9 @@ var (
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
 	// escaping proves what doctor cannot: that the tracking of processes is degraded.
 	escaping = lifetime("TestWhoEndsItsKeeperEscapes")
-	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on; chasing does so with
-	// processes that try to outrun it, which takes long.
+	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on. Processes that try to outrun
+	// who ends them would be slower here than anywhere; they are in the whole suite.
 	enclosing = lifetime(enclosed...)
-	chasing   = lifetime(append(enclosed[:len(enclosed):len(enclosed)], "TestChainsAtFullSpeedDie_WithoutCgroups")...)
 	// logging is that what Landlock refuses is told from the kernel's log, where that is on and can be read.
 	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsLogIsToldOf"}}
 	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
