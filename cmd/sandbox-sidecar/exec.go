@@ -35,6 +35,12 @@ func execute(args []string) error {
 	for _, warning := range compiled.Warnings {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
+	if !compiled.Policy.Restricted {
+		// Who asks for a sandbox by name and gets none is told by which setting. What the access is does not matter here.
+		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
+			warnUnsandboxed(x.Reason)
+		}
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
@@ -58,7 +64,7 @@ func execute(args []string) error {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
-		fmt.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %v\x1b[0m\n", cause)
+		warnUnsandboxed(cause.Error())
 	}
 	exit, err := running.Wait()
 	if err != nil {
@@ -69,6 +75,10 @@ func execute(args []string) error {
 	}
 	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	return statusOf(exit)
+}
+
+func warnUnsandboxed(why string) {
+	fmt.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %s\x1b[0m\n", why)
 }
 
 // statusOf is the exit status that stands for how a command ended.

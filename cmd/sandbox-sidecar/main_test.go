@@ -47,6 +47,7 @@ func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestRun_CommandLines(t *testing.T) {
 	t.Parallel()
+	const unsandboxed = `^\x1b\[33msandbox-sidecar: warning: not sandboxed: .*, says enabled \(built-in defaults\)\x1b\[0m\n`
 	for _, test := range []struct {
 		args           string
 		status         int
@@ -82,10 +83,10 @@ func TestRun_CommandLines(t *testing.T) {
 		{"trust /", 1, "", `^sandbox-sidecar: trust project: /.zed/settings.json: there is no such file, so there is nothing to trust\n$`},
 		{"untrust /", 0, `has no settings of its own`, ""},
 		{"exec", 2, "", `no command given`},
-		{"exec -- sh -c exit~7", 7, "", ""},
-		{"exec -- echo -n --help", 0, `^--help$`, ""},
-		{"exec -- sh -c kill~-TERM~$$", 143, "", ""},
-		{"exec -- /no/such/program", 1, "", `^sandbox-sidecar: execute: /no/such/program: no such file or directory\nsandbox-sidecar: hint: .*\n$`},
+		{"exec -- sh -c exit~7", 7, "", unsandboxed + "$"},
+		{"exec -- echo -n --help", 0, `^--help$`, unsandboxed + "$"},
+		{"exec -- sh -c kill~-TERM~$$", 143, "", unsandboxed + "$"},
+		{"exec -- /no/such/program", 1, "", unsandboxed + `sandbox-sidecar: execute: /no/such/program: no such file or directory\nsandbox-sidecar: hint: .*\n$`},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +119,24 @@ func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
 	status, stdout, stderr := sidecar(t, "exec", "--kind", "tool", "--settings", file, "--", "echo", "ran")
 	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") || !strings.Contains(stderr, "tools are refused") {
 		t.Errorf("a tool under settings that cannot be read: exit status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestExec_SaysWhereNothingAsksForASandbox(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{}`: "not sandboxed: a terminal is not sandboxed, says enabled (built-in defaults)",
+		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "not sandboxed: a terminal is not sandboxed, says apply_to (",
+		`{"terminal": {"sandbox": {"enabled": true}}}`:                     "",
+	} {
+		file := filepath.Join(t.TempDir(), "settings.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, stderr := sidecar(t, "exec", "--settings", file, "--", "echo", "ran")
+		if said := strings.Contains(stderr, "says "); said != (want != "") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %q", text, stderr)
+		}
 	}
 }
 
