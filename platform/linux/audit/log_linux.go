@@ -32,7 +32,7 @@ type Watch struct {
 	lost func()
 }
 
-// Open starts to read the log. The error says why that cannot be, or why nothing would be in it.
+// Open starts to read the log. The error says why that cannot be, or, as ErrOff, why nothing would be in it.
 func Open() (*Log, error) {
 	if err := enabled(); err != nil {
 		return nil, err
@@ -200,14 +200,18 @@ func (l *Log) fail() {
 	l.socket.Close()
 }
 
-// Err says why nothing can be read any more, or nil.
+// Err says why nothing can be read any more, or why nothing is logged at present, or nil.
 func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.broken {
+	if l.ended() {
 		return errors.New("the audit log has come to an end")
 	}
-	return nil
+	return enabled()
+}
+
+func (l *Log) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
 }
 
 // Watch tells of what is refused by the domains into which a process puts itself from now on, to itself or to those that it leaves them to. It is
@@ -230,7 +234,7 @@ func (w *Watch) Close() {
 	if !watched {
 		return
 	}
-	late := l.Err() == nil && l.mark() != nil
+	late := !l.ended() && l.mark() != nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if late {

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrOff means that audit is switched off, which whoever may do so can change at any time.
+var ErrOff = errors.New("audit is off on this machine")
+
 // enabled asks the kernel whether audit is on: where it is off, to wait for a record would be to wait in vain. Who may not ask is not told, and
 // finds out.
 func enabled() error {
@@ -41,7 +44,7 @@ func enabled() error {
 	case err != nil:
 		return fmt.Errorf("ask whether audit is on: %w", err)
 	case !on:
-		return errors.New("audit is off on this machine")
+		return ErrOff
 	}
 	return nil
 }

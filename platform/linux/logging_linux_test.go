@@ -1,0 +1,40 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+)
+
+// A log that is off is asked for again, and what cannot change is not.
+func TestUntilOpen_AsksAgainWhileAuditIsOff(t *testing.T) {
+	t.Parallel()
+	log, never := &audit.Log{}, errors.New("no right to read it")
+	off := fmt.Errorf("ask: %w", audit.ErrOff)
+	type answer struct {
+		log *audit.Log
+		err error
+	}
+	for name, answers := range map[string][]answer{
+		"switched on later": {{nil, off}, {nil, off}, {log, nil}},
+		"never to be read":  {{nil, off}, {nil, never}},
+		"there at once":     {{log, nil}},
+	} {
+		asked := 0
+		open := untilOpen(func() (*audit.Log, error) {
+			asked++
+			return answers[asked-1].log, answers[asked-1].err
+		})
+		for i := range len(answers) + 3 {
+			want := answers[min(i, len(answers)-1)]
+			if got, err := open(); got != want.log || !errors.Is(err, want.err) {
+				t.Errorf("%s, time %d: %v, %v", name, i, got, err)
+			}
+		}
+		if asked != len(answers) {
+			t.Errorf("%s: asked %d times", name, asked)
+		}
+	}
+}
