@@ -23,7 +23,11 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 	list := uses[name]
 	return func(call *notify.Call) bool {
 		if !o.begun.Load() {
-			return false
+			if name == "execve" {
+				o.begun.Store(true) // who starts the session learns from the stage why it does not start
+			}
+			call.Continue()
+			return true
 		}
 		paths := make([]written, 0, 2)
 		for _, u := range list {

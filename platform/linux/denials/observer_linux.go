@@ -59,18 +59,13 @@ func Calls() []string {
 	return names
 }
 
-// Answer returns what answers calls of that name, which Calls lists.
+// Answer returns what answers calls of that name, which Calls lists, where First does not.
 func Answer(o *Observer, name string) func(*notify.Call) {
 	list := uses[name]
 	return func(call *notify.Call) {
-		if name == "execve" && o.begun.CompareAndSwap(false, true) {
-			call.Continue() // who starts the session learns from the stage why it does not start
-			return
+		if !o.handle(call, name, list) {
+			call.Continue()
 		}
-		if o.begun.Load() && o.handle(call, name, list) {
-			return
-		}
-		call.Continue()
 	}
 }
 
