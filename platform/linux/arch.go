@@ -8,7 +8,7 @@ type arch struct {
 	number func(numbers) int
 	// largeFile is O_LARGEFILE (asm/fcntl.h).
 	largeFile uint64
-	// stacks are where the first stack of a process may begin, with the command line at its top (fs/binfmt_elf.c).
+	// stacks are where the first stack of a process lies, with the command line at its top (fs/binfmt_elf.c).
 	stacks []region
 }
 
@@ -16,16 +16,18 @@ type arch struct {
 type region struct{ mask, bits uint64 }
 
 // topOf is the last part of an address space, both in bits of their sizes. A kernel maps nothing else there by itself: mmap(2) begins below
-// the lowest beginning that a stack may be given (mmap_base, mm/util.c and arch/x86/mm/mmap.c).
+// the lowest beginning that a stack may be given (mmap_base, mm/util.c and arch/x86/mm/mmap.c). Where a process does without randomness
+// (personality(2), ADDR_NO_RANDOMIZE) libraries are there too.
 func topOf(space, part int) region {
 	return region{mask: ^uint64(0) << part, bits: 1<<space - 1<<part}
 }
 
 // Stacks begin up to STACK_RND_MASK pages below the end (asm/elf.h): 16 GiB on amd64, 1 GiB on arm64, 8 MiB of 32 bits, of which a stack takes
-// about as much again. How large the space of arm64 is depends on how its kernel was built; 48 bits, 47 with large pages, 39 on small boards.
+// about as much again. How large the space of arm64 is depends on how its kernel was built (CONFIG_ARM64_VA_BITS): 48 bits, or 47, 42 or 36 with
+// larger pages, or 39 on small boards.
 var (
 	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }, 0o100000, []region{topOf(47, 34)}}
-	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000, []region{topOf(48, 30), topOf(47, 30), topOf(39, 30)}}
+	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000, []region{topOf(48, 30), topOf(47, 30), topOf(42, 30), topOf(39, 30), topOf(36, 30)}}
 	i386  = &arch{0x40000003, func(n numbers) int { return n.i386 }, 0o100000, []region{topOf(32, 24)}}
 	arm   = &arch{0x40000028, func(n numbers) int { return n.arm }, 0o400000, []region{topOf(32, 24)}}
 )

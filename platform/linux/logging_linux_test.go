@@ -25,7 +25,8 @@ func TestUntilOpen_AsksAgainWhileAuditIsOff(t *testing.T) {
 		asked := 0
 		open := untilOpen(func() (*audit.Log, error) {
 			asked++
-			return answers[asked-1].log, answers[asked-1].err
+			now := answers[min(asked, len(answers))-1]
+			return now.log, now.err
 		})
 		for i := range len(answers) + 3 {
 			want := answers[min(i, len(answers)-1)]

@@ -11,10 +11,10 @@ var changingRules = []syscallRule{
 }
 
 // namedRules send, of openings for reading, those of what a program's command line names. A filter sees no paths, but it sees where they lie:
-// the kernel writes a command line to the top of the process's first stack, and what cat, cp, sed, grep, diff and their like are told to open
-// they open by that very text. What a program finds out by itself it has put together elsewhere: the hundreds of files that git or a compiler
-// looks for cost nothing so. Of the others that have their paths on a stack, the loader, Node and Rust are left out by O_CLOEXEC, cp -r by
-// O_NOFOLLOW, and grep -r and find by a directory's descriptor.
+// the kernel writes a command line to the top of the process's first stack, and what GNU's cat, cp, sed, grep, diff and their like are told to
+// open they open by that very text. What a program finds out by itself it mostly puts together on its heap: the hundreds of files that git or a
+// compiler looks for cost nothing so. A path in a local variable is on the stack too, and looked at for nothing, as ps does it with what it
+// reads of /proc. Of others the loader, Node and Rust are left out by O_CLOEXEC, cp -r by O_NOFOLLOW, grep -r and find by a descriptor.
 var namedRules = []syscallRule{
 	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, grep"},
 	{call: "open", when: []condition{namedReading(1), argOnStack(0)}, do: actionNotify, why: "see openat"},

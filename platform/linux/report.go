@@ -62,7 +62,7 @@ func denied(r Ruleset) platform.Protection {
 	case r.Filtering.Observed == ObservedSome:
 		p.Detail = seen + "; files that are refused for reading are told where a program was given them on its command line, as cat, cp, sed, grep " +
 			"and diff are, and not told where it finds or copies the name itself: what a shell's redirections, less, editors and ssh open, what is " +
-			"opened close-on-exec (Python, Node, Go, Rust) or below a directory's descriptor, and directories that are listed"
+			"opened close-on-exec (Python, Node, Go, Rust and its coreutils) or below a directory's descriptor, and directories that are listed"
 		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
 		if r.Unlogged != "" {
 			p.Detail += "; the kernel's log, which has them, is not read: " + r.Unlogged

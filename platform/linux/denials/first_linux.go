@@ -16,11 +16,12 @@ import (
 )
 
 // Most calls are about files that the session may change, or that are not there, and the caller waits. So the path is judged as it is written
-// first, and where the policy grants that, and no symlink can lead elsewhere, or nothing is there, the call goes on at once.
+// first, and where the policy grants that, and no symlink leads elsewhere, or nothing is there, the call goes on at once.
 
-// First returns what answers calls of that name at once where that can be: it lets them go on. It does not wait for a file system.
+// First returns what answers calls of that name at once where that can be: it lets them go on. It waits for no other machine, and for no
+// process; what this machine's own file systems have on their disks is read.
 func First(o *Observer, name string) func(*notify.Call) bool {
-	list := uses[name]
+	list, moves := uses[name], movesLinks[name]
 	return func(call *notify.Call) bool {
 		if !o.begun.Load() {
 			if name == "execve" {
@@ -29,50 +30,43 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 			call.Continue()
 			return true
 		}
-		paths := make([]written, 0, 2)
+		if moves {
+			o.forget()
+		}
 		for _, u := range list {
-			w, readable := o.written(call, name, u)
-			if !readable || !w.granted && w.makes() {
+			if w, readable := o.written(call, name, u); !readable || w.name != "" && !o.harmless(w) {
 				return false
 			}
-			if w.name != "" {
-				paths = append(paths, w)
-			}
-		}
-		if o.doubtful(paths) {
-			return false
 		}
 		call.Continue()
 		return true
 	}
 }
 
+// movesLinks are the calls after which a symlink may lead elsewhere, itself or a directory on its way.
+var movesLinks = map[string]bool{
+	"symlink": true, "symlinkat": true, "link": true, "linkat": true, "rename": true, "renameat": true, "renameat2": true,
+}
+
 // written is one path of a call, as it was written, from the caller's root. An empty name is none that could be refused.
 type written struct {
 	wish
-	name    string
-	granted bool // as it is written
-}
-
-// makes reports whether something may be refused where nothing is.
-func (w wish) makes() bool {
-	return w.deed == making || w.deed == placing || w.deed == opening && w.flags.has(unix.O_CREAT)
+	name string
 }
 
 // written reads a path of a call; false where it cannot be judged as it is written.
 func (o *Observer) written(call *notify.Call, name string, u use) (written, bool) {
-	nobody := written{granted: true} // will find out more
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
-		return nobody, true
+		return written{}, true // nobody will find out more
 	}
 	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
-		return nobody, true
+		return written{}, true
 	}
 	w := want(u.deed, flags)
 	if text == "" || w.nothing {
-		return nobody, true
+		return written{}, true
 	}
 	if !strings.HasPrefix(text, "/") {
 		link := fmt.Sprintf("/proc/%d/cwd", call.TID)
@@ -88,8 +82,40 @@ func (o *Observer) written(call *notify.Call, name string, u use) (written, bool
 	if strings.Contains(text+"/", "/../") || mayHaveOtherRoot && otherRoot(call.TID) {
 		return written{}, false
 	}
-	text = o.unlinked(path.Clean(text))
-	return written{wish: w, name: text, granted: o.grants(w, text)}, true
+	// What is behind a slash is looked for in what the name before it leads to.
+	w.follow = w.follow || strings.HasSuffix(text, "/") || strings.HasSuffix(text, "/.")
+	text = path.Clean(text)
+	if w.follow {
+		text = o.leading(text)
+	}
+	return written{wish: w, name: text}, true
+}
+
+// harmless reports whether nothing about a path can be refused.
+func (o *Observer) harmless(w written) bool {
+	granted := o.grants(w.wish, w.name)
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
+	switch {
+	case o.rootFD < 0:
+		return false
+	case granted && !w.follow:
+		return o.isPlainDir(path.Dir(w.name))
+	case !granted && w.makes():
+		return false
+	}
+	switch o.whatIs(w.name) {
+	case absent:
+		return true
+	case plain:
+		return granted
+	}
+	return false
+}
+
+// makes reports whether something may be refused where nothing is.
+func (w wish) makes() bool {
+	return w.deed == making || w.deed == placing || w.deed == opening && w.flags.has(unix.O_CREAT)
 }
 
 // mayHaveOtherRoot is true where programs in sessions may change their root directory: chroot(2) needs a capability that only root's have.
@@ -126,87 +152,69 @@ func (o *Observer) grants(w wish, name string) bool {
 	}
 }
 
-// doubtful reports whether one of the paths may lead elsewhere, or is of something that is not granted. A directory that was no symlink a
-// moment ago is not looked at again. Its last name only matters to who follows it, and where the file system is this machine's own it is
-// quicker to look than to have it looked at.
-func (o *Observer) doubtful(list []written) bool {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
-	for _, w := range list {
-		local, found := o.explore(path.Dir(w.name))
-		switch {
-		case found == absent: // and nothing is below it
-		case found == unknown:
-			return true
-		case w.granted && !w.follow:
-		case !local:
-			return true
-		default:
-			if is := o.whatIs(w.name); is != absent && (is != plain || !w.granted) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // seen is what a look at a name has found.
 type seen int
 
 const (
-	unknown seen = iota
+	unknown seen = iota // it cannot be said without waiting, or a symlink leads there
 	absent
-	plain // no symlink is in it
+	plain
 )
 
-// explore finds out about a directory, without waiting: it starts at the nearest one above that is known, and stays on its mount, which is
-// this machine's own. o.views.mu is held.
-func (o *Observer) explore(dir string) (local bool, is seen) {
-	if local, known := o.plain[dir]; known {
-		return local, plain
-	}
-	above := path.Dir(dir)
-	for ; above != "/"; above = path.Dir(above) {
-		if _, known := o.plain[above]; known {
-			break
-		}
-	}
-	if o.rootFD < 0 || !o.plain[above] {
-		return false, unknown
-	}
-	from, err := unix.Openat2(o.rootFD, "."+above, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-	if err != nil {
-		return false, unknown
-	}
-	defer unix.Close(from)
-	fd, err := unix.Openat2(from, strings.TrimPrefix(dir[len(above):], "/"), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
-	})
-	switch {
-	case err == nil:
+// A look of ours asks for what the kernel has in memory (RESOLVE_CACHED, Linux 5.12), so that it waits for no file system. What is not there it
+// looks for where the directory's own file system is this machine's, and does not leave that.
+const (
+	inMemory  = unix.RESOLVE_NO_SYMLINKS | resolveCached
+	onThisOne = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
+
+	resolveCached = 0x20 // RESOLVE_CACHED (linux/openat2.h)
+)
+
+// isPlainDir reports whether no symlink leads to a directory, or nothing is there. o.views.mu is held.
+func (o *Observer) isPlainDir(dir string) bool {
+	fd, err := unix.Openat2(o.rootFD, "."+dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: inMemory})
+	if err == nil {
 		unix.Close(fd)
-		o.note(dir, true)
-		return true, plain
-	case errors.Is(err, unix.ENOENT):
-		return true, absent
 	}
-	return false, unknown
+	return err == nil || errors.Is(err, unix.ENOENT)
 }
 
-// whatIs looks at a name in a directory that is plain. o.views.mu is held.
+// whatIs looks at a name. o.views.mu is held.
 func (o *Observer) whatIs(name string) seen {
-	if o.rootFD < 0 {
-		return unknown
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: inMemory}
+	fd, err := unix.Openat2(o.rootFD, "."+name, &how)
+	if errors.Is(err, unix.EAGAIN) {
+		dir, base := path.Split(name)
+		parent, failed := unix.Openat2(o.rootFD, "."+dir, &unix.OpenHow{Flags: how.Flags | unix.O_DIRECTORY, Resolve: inMemory})
+		if failed == nil {
+			if device, _, known := identify(parent); known && o.local[device] {
+				how.Resolve = onThisOne
+				fd, err = unix.Openat2(parent, base, &how)
+			}
+			unix.Close(parent)
+		}
 	}
-	var stat unix.Stat_t
-	err := unix.Fstatat(o.rootFD, "."+name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return absent
-	case err == nil && stat.Mode&unix.S_IFMT != unix.S_IFLNK:
-		return plain
+	case err != nil:
+		return unknown
 	}
-	return unknown
+	defer unix.Close(fd)
+	if _, mode, known := identify(fd); !known || mode&unix.S_IFMT == unix.S_IFLNK {
+		return unknown
+	}
+	return plain
+}
+
+// device is a file system's number.
+type device struct{ major, minor uint32 }
+
+// identify says of a file what is in memory.
+func identify(fd int) (on device, mode uint16, ok bool) {
+	var stat unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &stat)
+	return device{stat.Dev_major, stat.Dev_minor}, stat.Mode, err == nil
 }
 
 // localFileSystems answer without another machine or process (linux/magic.h).
@@ -220,68 +228,51 @@ func isLocal(fd int) bool {
 	return unix.Fstatfs(fd, &stat) == nil && slices.Contains(localFileSystems, int64(uint32(stat.Type)))
 }
 
-// mostPlain bounds the directories that are remembered, of each kind.
-const mostPlain = 1024
+// mostRemembered bounds what is remembered, of each kind.
+const mostRemembered = 1024
 
-// unlinked is a clean path without the symlinks in its directory, where these are known: /bin/sh is one that programs execute all the time.
-func (o *Observer) unlinked(name string) string {
+// leading is what a clean path leads to, where that is known to be another: programs execute /bin/sh all the time.
+func (o *Observer) leading(name string) string {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
-	if real, known := o.links[path.Dir(name)]; known {
-		return path.Join(real, path.Base(name))
+	if real, known := o.leads[name]; known {
+		return real
 	}
 	return name
 }
 
-// remember notes of the directory of a place, as it was written, that no symlink leads to it, or where those lead.
-func (o *Observer) remember(root int, there *place) {
-	written := path.Clean(there.name)
-	if there.path == written {
-		o.rememberPlain(there)
-		return
-	}
-	dir := path.Dir(written)
-	if strings.Contains(there.name+"/", "/../") {
-		return // "link/.." is where the link leads
-	}
-	fd, err := lookUp(root, dir, true)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	real, err := os.Readlink(link2fd(fd))
-	if err != nil || real == dir {
-		return // the last name alone is a symlink
-	}
-	local := isLocal(fd)
+// forget what paths lead to. Symlinks that somebody outside changes meanwhile are believed in until then.
+func (o *Observer) forget() {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
-	if len(o.links) >= mostPlain {
-		clear(o.links)
-	}
-	o.links[dir] = real
-	o.note(real, local)
+	clear(o.leads)
 }
 
-func (o *Observer) rememberPlain(there *place) {
-	fd := there.fd
-	if fd < 0 {
-		fd = there.parent
+// remember notes about a place of a caller that has the session's root what a later look needs: whether its directory is on a file system of this
+// machine's own, and what the path leads to. It may wait.
+func (o *Observer) remember(root int, w wish, there *place) {
+	if there.holdParent(root) != nil {
+		return
 	}
-	local := isLocal(fd)
+	on, _, known := identify(there.parent)
+	local := known && isLocal(there.parent)
+	name := path.Clean(there.name)
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
-	o.note(there.parentPath, local)
+	if local {
+		bounded(o.local)[on] = true
+	}
+	if w.follow && there.exists() && there.path != name && !strings.Contains(there.name+"/", "/../") && !strings.HasSuffix(there.path, " (deleted)") {
+		bounded(o.leads)[name] = there.path
+	}
 }
 
-// note remembers a directory without symlinks. o.views.mu is held.
-func (o *Observer) note(dir string, local bool) {
-	if len(o.plain) >= mostPlain {
-		top := o.plain["/"]
-		clear(o.plain)
-		o.plain["/"] = top
+// bounded is a map that can take one more.
+func bounded[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) >= mostRemembered {
+		clear(m)
 	}
-	o.plain[dir] = local
+	return m
 }
 
 // hold keeps the root of the session's mounts, which a caller has told.
@@ -290,7 +281,7 @@ func (o *Observer) hold(root int) {
 	defer o.views.mu.Unlock()
 	if o.rootFD < 0 && !o.closed {
 		if fd, err := unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			o.rootFD, o.plain["/"] = fd, isLocal(fd)
+			o.rootFD = fd
 		}
 	}
 }
@@ -309,8 +300,12 @@ func (o *Observer) Close() {
 // views are what an observer has found out about the session's files.
 type views struct {
 	mu     sync.Mutex        // guards the fields below
-	plain  map[string]bool   // directories without symlinks, and whether their file systems are local
-	links  map[string]string // directories with symlinks, and what they are without
+	local  map[device]bool   // file systems that answer without another machine or process
+	leads  map[string]string // what paths with symlinks lead to, until the session moves one
 	rootFD int
 	closed bool
+}
+
+func newViews() views {
+	return views{local: map[device]bool{}, leads: map[string]string{}, rootFD: -1}
 }

@@ -10,103 +10,27 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// TestDoubtful_LetsOnlyThroughWhatCannotBeRefused judges paths as they are written, from a root of the test's own.
-func TestDoubtful_LetsOnlyThroughWhatCannotBeRefused(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	for _, dir := range []string{"rw/dir", "out"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, file := range []string{"rw/dir/file", "out/file"} {
-		if err := os.WriteFile(filepath.Join(root, file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{"rw/to-out": "../out", "rw/dir/to-file": "../../out/file", "rw/dir/dangling": "../../out/new"} {
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if !isLocal(fd) {
-		t.Fatalf("%s is on a file system that is not this machine's own, where no path is judged so: set TMPDIR", root)
-	}
-	for _, test := range []struct {
-		deed  deed
-		flags openFlags
-		path  string
-		doubt bool
-	}{
-		{opening, unix.O_RDONLY, "/rw/dir/file", false},
-		{opening, unix.O_RDONLY, "/rw/dir/none", false},
-		{opening, unix.O_RDONLY, "/rw/none/deep/file", false},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/rw/dir/new", false},
-		{opening, unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL, "/rw/dir/new", false},
-		{removing, 0, "/rw/dir/file", false},
-		{removing, 0, "/rw/dir/to-file", false}, // the link itself
-		{opening, unix.O_RDONLY, "/rw/dir/to-file", true},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/rw/dir/dangling", true},
-		{opening, unix.O_RDONLY, "/rw/to-out/file", true},
-		{removing, 0, "/rw/to-out/file", true},
-		{opening, unix.O_RDONLY, "/out/file", true},
-		{opening, unix.O_RDONLY, "/out/none", false},
-		{opening, unix.O_RDONLY, "/out/none/deep", false},
-		{executing, 0, "/out/file", true},
-		{executing, 0, "/out/none", false},
-		{removing, 0, "/out/file", true},
-		{removing, 0, "/out/none", false},
-	} {
-		// Twice: the second time the directory is known.
-		o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: "/rw", Access: policy.ReadWrite | policy.Execute}}}})
-		o.hold(fd)
-		for _, round := range []string{"new", "known"} {
-			wish := want(test.deed, test.flags)
-			w := written{wish: wish, name: test.path, granted: o.grants(wish, test.path)}
-			if !w.granted && w.makes() {
-				t.Errorf("%+v: nothing but a look can tell", test)
-			}
-			if got := o.doubtful([]written{w}); got != test.doubt {
-				t.Errorf("%d %#x %s, directory %s: doubtful is %t", test.deed, test.flags, test.path, round, got)
-			}
-		}
-		o.Close()
-	}
+// wood is a directory with a part that a policy grants and one that it does not, and who looks at paths in it.
+type wood struct {
+	*Observer
+	t    *testing.T
+	top  string
+	root int
 }
 
-// TestExplore_RemembersABoundedNumber fills what is remembered; the root stays known, without which nothing could be explored any more.
-func TestExplore_RemembersABoundedNumber(t *testing.T) {
-	t.Parallel()
-	o := New(Options{Policy: &policy.Policy{}})
-	o.plain["/"] = true
-	for i := range 3 * mostPlain {
-		o.note(filepath.Join("/", "d", string(rune('a'+i%26)), filepath.Base(t.Name()), string(rune(0x4e00+i))), true)
-		if len(o.plain) > mostPlain+1 {
-			t.Fatalf("%d directories are remembered", len(o.plain))
-		}
-	}
-	if !o.plain["/"] {
-		t.Error("the root is forgotten")
-	}
-}
-
-// TestUnlinked_KnowsWhereDirectoriesLead has a place looked up as a call's is, and asks for a path like it afterwards.
-func TestUnlinked_KnowsWhereDirectoriesLead(t *testing.T) {
-	t.Parallel()
+func plant(t *testing.T) *wood {
+	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(top, "real", "sub"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"rw/dir", "out/dir"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for name, target := range map[string]string{"link": "real", "real/last": "sub", "sub": "real/sub"} {
-		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
+	for _, file := range []string{"rw/dir/file", "rw/file", "out/file", "out/dir/file"} {
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,24 +38,135 @@ func TestUnlinked_KnowsWhereDirectoriesLead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(root)
-	for _, test := range []struct{ looked, asked, want string }{
-		{"link/sub", "link/new", "real/new"},
-		{"link/../real/sub", "link/new", "link/new"},
-		{"real/sub", "real/new", "real/new"},
-		{"real/last", "real/new", "real/new"}, // the last name alone is a link
-		{"sub", "new", "new"},                 // to a name like its own
+	t.Cleanup(func() { unix.Close(root) })
+	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: top + "/rw", Access: policy.ReadWrite | policy.Execute}}}})
+	t.Cleanup(o.Close)
+	o.hold(root)
+	w := &wood{Observer: o, t: t, top: top, root: root}
+	w.lookAt("rw/file", false) // so that the file system is known
+	return w
+}
+
+// lookAt looks as the long way does.
+func (w *wood) lookAt(name string, follow bool) {
+	w.t.Helper()
+	there, err := walk(w.root, w.top+"/"+name, follow)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer there.close()
+	there.name = w.top + "/" + name
+	w.remember(w.root, wish{follow: follow}, there)
+}
+
+// letGo reports whether an opening goes on at once.
+func (w *wood) letGo(d deed, flags openFlags, name string) bool {
+	wish := want(d, flags)
+	path := w.top + "/" + name
+	if wish.follow {
+		path = w.leading(path)
+	}
+	return w.harmless(written{wish: wish, name: path})
+}
+
+func (w *wood) link(target, name string) {
+	w.t.Helper()
+	next := filepath.Join(w.top, "next")
+	if err := os.Symlink(target, next); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(w.top, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestHarmless_IsWhatCannotBeRefused(t *testing.T) {
+	t.Parallel()
+	wood := plant(t)
+	wood.link("../out", "rw/to-out")
+	wood.link("../../out/file", "rw/dir/to-file")
+	wood.link("../../out/new", "rw/dir/dangling")
+	const reads, makes = unix.O_RDONLY, unix.O_WRONLY | unix.O_CREAT
+	for _, test := range []struct {
+		deed  deed
+		flags openFlags
+		name  string
+		want  bool
+	}{
+		{opening, reads, "rw/dir/file", true},
+		{opening, reads, "rw/dir/none", true},
+		{opening, makes, "rw/dir/new", true},
+		{opening, makes | unix.O_EXCL, "rw/dir/new", true},
+		{making, 0, "rw/dir/new", true},
+		{removing, 0, "rw/dir/file", true},
+		{removing, 0, "rw/dir/to-file", true}, // the link itself
+		{opening, reads, "rw/dir/to-file", false},
+		{opening, makes, "rw/dir/dangling", false},
+		{opening, reads, "rw/to-out/file", false},
+		{making, 0, "rw/to-out/new", false},
+		{removing, 0, "rw/to-out/file", false},
+		{opening, reads, "out/file", false},
+		{opening, reads, "out/none", true},
+		{opening, makes, "out/new", false},
+		{opening, unix.O_WRONLY, "out/none", true},
+		{making, 0, "out/new", false},
+		{placing, 0, "out/new", false},
+		{executing, 0, "out/file", false},
+		{executing, 0, "out/none", true},
+		{removing, 0, "out/file", false},
+		{removing, 0, "out/none", true},
 	} {
-		o := New(Options{Policy: &policy.Policy{}})
-		there, err := walk(root, top+"/"+test.looked, true)
-		if err != nil {
-			t.Fatal(err)
+		if got := wood.letGo(test.deed, test.flags, test.name); got != test.want {
+			t.Errorf("%d %#x %s: goes on at once: %t", test.deed, test.flags, test.name, got)
 		}
-		there.name = top + "/" + test.looked
-		o.remember(root, there)
-		there.close()
-		if got, want := o.unlinked(filepath.Join(top, test.asked)), filepath.Join(top, test.want); got != want {
-			t.Errorf("after %s %s is %s, want %s", test.looked, test.asked, got, want)
+	}
+}
+
+// What was so once is not believed of later calls.
+func TestHarmless_KnowsNoDirectoryThatWas(t *testing.T) {
+	t.Parallel()
+	wood := plant(t)
+	if !wood.letGo(opening, unix.O_RDONLY, "rw/dir/file") || !wood.letGo(making, 0, "rw/dir/new") {
+		t.Fatal("what is granted does not go on at once")
+	}
+	if err := os.RemoveAll(filepath.Join(wood.top, "rw/dir")); err != nil {
+		t.Fatal(err)
+	}
+	wood.link("../out/dir", "rw/dir")
+	if wood.letGo(opening, unix.O_RDONLY, "rw/dir/file") || wood.letGo(making, 0, "rw/dir/new") {
+		t.Error("a directory that has become a symlink is taken for what it was")
+	}
+}
+
+func TestLeading_HoldsUntilTheSessionMovesALink(t *testing.T) {
+	t.Parallel()
+	wood := plant(t)
+	wood.link("dir", "rw/link")
+	if wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+		t.Fatal("it is not known yet where the link leads")
+	}
+	wood.lookAt("rw/link/file", true)
+	if !wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+		t.Error("it is known where the link leads, and the path goes the long way")
+	}
+	wood.lookAt("rw/link/../file", true)
+	if got := wood.leading(wood.top + "/rw/file"); got != wood.top+"/rw/file" {
+		t.Errorf("what stands behind a link and .. is taken for %s", got)
+	}
+	wood.forget() // as calls in movesLinks make it do
+	wood.link("../out/dir", "rw/link")
+	if wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+		t.Error("a link that leads elsewhere is taken for what it was")
+	}
+}
+
+func TestRemember_IsBounded(t *testing.T) {
+	t.Parallel()
+	m := map[int]bool{}
+	for i := range 3 * mostRemembered {
+		bounded(m)[i] = true
+		if len(m) > mostRemembered {
+			t.Fatalf("%d are remembered", len(m))
 		}
 	}
 }

@@ -45,7 +45,7 @@ type Observer struct {
 // New makes an observer, which is to be closed.
 func New(options Options) *Observer {
 	return &Observer{
-		options: options, views: views{plain: map[string]bool{}, links: map[string]string{}, rootFD: -1},
+		options: options, views: newViews(),
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }
@@ -76,11 +76,12 @@ func (o *Observer) handle(call *notify.Call, name string, list []use) bool {
 		return false
 	}
 	defer unix.Close(root)
-	if !mayHaveOtherRoot || !otherRoot(call.TID) {
+	own := !mayHaveOtherRoot || !otherRoot(call.TID)
+	if own {
 		o.hold(root)
 	}
 	for _, u := range list {
-		f, is := o.look(call, root, name, u)
+		f, is := o.look(call, root, own, name, u)
 		if !is {
 			continue
 		}
@@ -109,8 +110,8 @@ type finding struct {
 }
 
 // look decides about one path of a call. What cannot be found out (the caller's memory is hidden, it is gone) is not reported. The place of
-// a finding is to be closed.
-func (o *Observer) look(call *notify.Call, root int, name string, u use) (*finding, bool) {
+// a finding is to be closed. own is true where the caller's root is the session's.
+func (o *Observer) look(call *notify.Call, root int, own bool, name string, u use) (*finding, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
 		return nil, false // with AT_EMPTY_PATH it is about an open file
@@ -133,7 +134,9 @@ func (o *Observer) look(call *notify.Call, root int, name string, u use) (*findi
 	}
 	access, refused := o.decide(w, there)
 	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, there, access) {
-		o.remember(root, there)
+		if own {
+			o.remember(root, w, there)
+		}
 		there.close()
 		return nil, false
 	}
