@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +19,8 @@ import (
 // Most calls are about files that the session may change, or that are not there, and the caller waits. So the path is judged as it is written
 // first, and where the policy grants that, and no symlink leads elsewhere, or nothing is there, the call goes on at once.
 
-// First returns what answers calls of that name at once where that can be: it lets them go on. It waits for no other machine, and for no
-// process; what this machine's own file systems have on their disks is read.
+// First returns what answers calls of that name at once where that can be: it lets them go on. It asks no file system of another machine's or of
+// a process's; what this machine's own have on their disks is read, and so is the caller's memory, wherever that comes from.
 func First(o *Observer, name string) func(*notify.Call) bool {
 	list, moves := uses[name], movesLinks[name]
 	return func(call *notify.Call) bool {
@@ -31,7 +32,7 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 			return true
 		}
 		if moves {
-			o.forget()
+			o.forget(time.Now())
 		}
 		for _, u := range list {
 			if w, readable := o.written(call, name, u); !readable || w.name != "" && !o.harmless(w) {
@@ -94,8 +95,8 @@ func (o *Observer) written(call *notify.Call, name string, u use) (written, bool
 // harmless reports whether nothing about a path can be refused.
 func (o *Observer) harmless(w written) bool {
 	granted := o.grants(w.wish, w.name)
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
+	o.rooted.RLock()
+	defer o.rooted.RUnlock()
 	switch {
 	case o.rootFD < 0:
 		return false
@@ -170,30 +171,58 @@ const (
 	resolveCached = 0x20 // RESOLVE_CACHED (linux/openat2.h)
 )
 
-// isPlainDir reports whether no symlink leads to a directory, or nothing is there. o.views.mu is held.
+// inMemoryTries are how often it is asked again: the kernel also answers EAGAIN while anybody mounts something.
+const inMemoryTries = 3
+
+func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: inMemory}
+	for range inMemoryTries {
+		if fd, err = unix.Openat2(o.rootFD, "."+name, &how); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return fd, err
+}
+
+// isPlainDir reports whether no symlink leads to a directory, or nothing is there. o.rooted is held for reading.
 func (o *Observer) isPlainDir(dir string) bool {
-	fd, err := unix.Openat2(o.rootFD, "."+dir, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: inMemory})
+	fd, err := o.openInMemory(dir, unix.O_DIRECTORY)
 	if err == nil {
 		unix.Close(fd)
 	}
 	return err == nil || errors.Is(err, unix.ENOENT)
 }
 
-// whatIs looks at a name. o.views.mu is held.
+// whatIs looks at a name. o.rooted is held for reading.
 func (o *Observer) whatIs(name string) seen {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: inMemory}
-	fd, err := unix.Openat2(o.rootFD, "."+name, &how)
+	fd, err := o.openInMemory(name, 0)
 	if errors.Is(err, unix.EAGAIN) {
-		dir, base := path.Split(name)
-		parent, failed := unix.Openat2(o.rootFD, "."+dir, &unix.OpenHow{Flags: how.Flags | unix.O_DIRECTORY, Resolve: inMemory})
-		if failed == nil {
-			if device, _, known := identify(parent); known && o.local[device] {
-				how.Resolve = onThisOne
-				fd, err = unix.Openat2(parent, base, &how)
-			}
-			unix.Close(parent)
-		}
+		return o.whatIsOnDisk(name)
 	}
+	switch {
+	case err == nil:
+		unix.Close(fd)
+		return plain
+	case errors.Is(err, unix.ENOENT):
+		return absent
+	}
+	return unknown // with ELOOP it is a symlink
+}
+
+func (o *Observer) whatIsOnDisk(name string) seen {
+	dir, base := path.Split(name)
+	if base == "" {
+		return unknown
+	}
+	parent, err := o.openInMemory(dir, unix.O_DIRECTORY)
+	if err != nil {
+		return unknown
+	}
+	defer unix.Close(parent)
+	if local, known := o.isKnown(parent); !known || !local {
+		return unknown
+	}
+	fd, err := unix.Openat2(parent, base, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: onThisOne})
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return absent
@@ -201,23 +230,42 @@ func (o *Observer) whatIs(name string) seen {
 		return unknown
 	}
 	defer unix.Close(fd)
-	if _, mode, known := identify(fd); !known || mode&unix.S_IFMT == unix.S_IFLNK {
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) != nil || stat.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return unknown
 	}
 	return plain
 }
 
-// device is a file system's number.
-type device struct{ major, minor uint32 }
-
-// identify says of a file what is in memory.
-func identify(fd int) (on device, mode uint16, ok bool) {
-	var stat unix.Statx_t
-	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &stat)
-	return device{stat.Dev_major, stat.Dev_minor}, stat.Mode, err == nil
+// mounted tells where a file is: by a mount's number that is never used again (Linux 6.8), else by that of a device that is one. The numbers
+// of file systems without a device are used again when they are gone.
+type mounted struct {
+	mount        uint64
+	major, minor uint32
 }
 
-// localFileSystems answer without another machine or process (linux/magic.h).
+// mountOf asks for what is in memory.
+func mountOf(fd int) (m mounted, ok bool) {
+	var stat unix.Statx_t
+	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MNT_ID_UNIQUE, &stat) != nil {
+		return mounted{}, false
+	}
+	if stat.Mask&unix.STATX_MNT_ID_UNIQUE != 0 {
+		return mounted{mount: stat.Mnt_id}, true
+	}
+	return mounted{major: stat.Dev_major, minor: stat.Dev_minor}, stat.Dev_major != 0
+}
+
+// isKnown reports what was found out about the file system of a file.
+func (o *Observer) isKnown(fd int) (local, known bool) {
+	m, ok := mountOf(fd)
+	o.views.mu.Lock()
+	defer o.views.mu.Unlock()
+	local, known = o.local[m]
+	return local, ok && known
+}
+
+// localFileSystems answer without another machine or process (linux/magic.h), an overlay as far as its layers do.
 var localFileSystems = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 	unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, 0x2fc12fc1, // ZFS, which is not in the kernel's list
@@ -241,28 +289,38 @@ func (o *Observer) leading(name string) string {
 	return name
 }
 
+// settling is for how long after a call that moves symlinks nobody knows whether it has been carried out.
+const settling = 50 * time.Millisecond
+
 // forget what paths lead to. Symlinks that somebody outside changes meanwhile are believed in until then.
-func (o *Observer) forget() {
+func (o *Observer) forget(now time.Time) {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
 	clear(o.leads)
+	o.moved = now
 }
 
 // remember notes about a place of a caller that has the session's root what a later look needs: whether its directory is on a file system of this
-// machine's own, and what the path leads to. It may wait.
-func (o *Observer) remember(root int, w wish, there *place) {
+// machine's own, and what the path leads to, if nothing has moved since the look began. It may wait.
+func (o *Observer) remember(root int, w wish, there *place, begun time.Time) {
 	if there.holdParent(root) != nil {
 		return
 	}
-	on, _, known := identify(there.parent)
-	local := known && isLocal(there.parent)
+	if _, known := o.isKnown(there.parent); !known {
+		if m, ok := mountOf(there.parent); ok {
+			local := isLocal(there.parent)
+			o.views.mu.Lock()
+			bounded(o.local)[m] = local
+			o.views.mu.Unlock()
+		}
+	}
 	name := path.Clean(there.name)
+	if !w.follow || !there.exists() || there.path == name || strings.Contains(there.name+"/", "/../") || strings.HasSuffix(there.path, " (deleted)") {
+		return
+	}
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
-	if local {
-		bounded(o.local)[on] = true
-	}
-	if w.follow && there.exists() && there.path != name && !strings.Contains(there.name+"/", "/../") && !strings.HasSuffix(there.path, " (deleted)") {
+	if begun.Sub(o.moved) > settling {
 		bounded(o.leads)[name] = there.path
 	}
 }
@@ -277,8 +335,14 @@ func bounded[K comparable, V any](m map[K]V) map[K]V {
 
 // hold keeps the root of the session's mounts, which a caller has told.
 func (o *Observer) hold(root int) {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
+	o.rooted.RLock()
+	held := o.rootFD >= 0
+	o.rooted.RUnlock()
+	if held {
+		return
+	}
+	o.rooted.Lock()
+	defer o.rooted.Unlock()
 	if o.rootFD < 0 && !o.closed {
 		if fd, err := unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 			o.rootFD = fd
@@ -286,10 +350,10 @@ func (o *Observer) hold(root int) {
 	}
 }
 
-// Close gives back what the observer holds.
+// Close gives back what the observer holds, once nobody looks at a path any more.
 func (o *Observer) Close() {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
+	o.rooted.Lock()
+	defer o.rooted.Unlock()
 	o.closed = true
 	if o.rootFD >= 0 {
 		unix.Close(o.rootFD)
@@ -299,13 +363,16 @@ func (o *Observer) Close() {
 
 // views are what an observer has found out about the session's files.
 type views struct {
-	mu     sync.Mutex        // guards the fields below
-	local  map[device]bool   // file systems that answer without another machine or process
-	leads  map[string]string // what paths with symlinks lead to, until the session moves one
+	rooted sync.RWMutex // guards what follows; who looks at a path holds it for reading
 	rootFD int
 	closed bool
+
+	mu    sync.Mutex        // guards what follows, for no longer than it takes to read or write it
+	local map[mounted]bool  // whether file systems answer without another machine or process
+	leads map[string]string // what paths with symlinks lead to, until the session moves one
+	moved time.Time
 }
 
 func newViews() views {
-	return views{local: map[device]bool{}, leads: map[string]string{}, rootFD: -1}
+	return views{local: map[mounted]bool{}, leads: map[string]string{}, rootFD: -1}
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -81,8 +82,11 @@ func (o *Observer) handle(call *notify.Call, name string, list []use) bool {
 		o.hold(root)
 	}
 	for _, u := range list {
-		f, is := o.look(call, root, own, name, u)
-		if !is {
+		f, absent := o.look(call, root, own, name, u)
+		if f == nil {
+			if absent && u.deed == removing {
+				return false // there is nothing to be moved
+			}
 			continue
 		}
 		defer f.there.close()
@@ -110,8 +114,9 @@ type finding struct {
 }
 
 // look decides about one path of a call. What cannot be found out (the caller's memory is hidden, it is gone) is not reported. The place of
-// a finding is to be closed. own is true where the caller's root is the session's.
-func (o *Observer) look(call *notify.Call, root int, own bool, name string, u use) (*finding, bool) {
+// a finding is to be closed. own is true where the caller's root is the session's; absent is that nothing is there.
+func (o *Observer) look(call *notify.Call, root int, own bool, name string, u use) (f *finding, absent bool) {
+	begun := time.Now()
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
 		return nil, false // with AT_EMPTY_PATH it is about an open file
@@ -135,12 +140,12 @@ func (o *Observer) look(call *notify.Call, root int, own bool, name string, u us
 	access, refused := o.decide(w, there)
 	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, there, access) {
 		if own {
-			o.remember(root, w, there)
+			o.remember(root, w, there, begun)
 		}
 		there.close()
-		return nil, false
+		return nil, !there.exists()
 	}
-	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode}, true
+	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode}, false
 }
 
 // flagsOf are the flags of an opening, and the permissions of a file that it makes, wherever the call has them.
@@ -149,9 +154,12 @@ func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint3
 	case name == "creat":
 		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, uint32(call.Args[1]), nil
 	case name == "openat2":
-		var how [16]byte // the first members of struct open_how
+		var how [24]byte // struct open_how
 		if err := call.Read(call.Args[2], how[:]); err != nil {
 			return 0, 0, err
+		}
+		if binary.NativeEndian.Uint64(how[16:])&unix.RESOLVE_IN_ROOT != 0 {
+			return 0, 0, errors.New("it is looked up from another root")
 		}
 		return openFlags(binary.NativeEndian.Uint64(how[:])), uint32(binary.NativeEndian.Uint64(how[8:])), nil
 	case u.deed == opening:
