@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,7 @@ func sendFromPair(args []string) error {
 
 // listenToItself installs a filter with a listener of its own.
 func listenToItself([]string) error {
+	runtime.LockOSThread() // no_new_privs is the thread's, and the filter wants it
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
