@@ -13,8 +13,7 @@ import (
 // after one was moved, so that the programs below pause for longer before they have it found.
 func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
+	s := newObservedScene(t)
 	harness.Write(t, s.outside("file"), "content\n")
 	tries := map[string]string{
 		"a symlink that is made anew": `mkdir a; echo own >a/file; ln -s a link; sleep 0.2; cat link/file; echo own >>link/file
@@ -27,7 +26,6 @@ func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 			rm -r mod; ln -s "$1" mod; cat mod/file; echo x >>mod/file`,
 	}
 	e := s.start(harness.Settings(nil), nil)
-	observed(t, e)
 	for name, script := range tries {
 		session, status, told := e.tool("sh", "-c", script, "sh", s.Outside)
 		_, reads := find(told, "read", s.outside("file"))
@@ -47,15 +45,32 @@ func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 	if os.Geteuid() != 0 {
 		harness.Lack(t, "root", "an ordinary user's programs have no other root")
 	}
-	harness.Require(t, "filesystem")
-	s := newScene(t)
+	s := newObservedScene(t)
 	file := s.Project + "/file"
 	harness.Write(t, file, "own\n")
 	harness.Write(t, s.outside(file), "content\n")
 	e := s.start(harness.Settings(nil), nil)
-	observed(t, e)
 	session, status, told := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh", file, s.victim, s.Outside)
 	if _, times := find(told, "write", s.outside(file)); status != 1 || times != 1 || len(told) != 1 {
+		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
+	}
+}
+
+// What a program with another root directory is looked at for says nothing of the same path elsewhere.
+func TestAnotherRootTeachesNothing(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Lack(t, "root", "an ordinary user's programs have no other root")
+	}
+	s := newObservedScene(t)
+	file := s.outside("file")
+	harness.Write(t, file, "content\n")
+	// The directory that the file below the other root lies in is there under the same name, seen from that root.
+	harness.Write(t, s.Project+"/jail"+file, "own\n")
+	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
+	e := s.start(harness.Settings(nil), nil)
+	session, status, told := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file, s.victim)
+	if _, times := find(told, "write", file); status == 0 || times != 1 || len(told) != 1 {
 		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
 	}
 }
@@ -63,11 +78,9 @@ func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 // What fails without a sandbox too is not told, though the place that it is about is not granted.
 func TestARenameOfNothingIsNotTold(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
+	s := newObservedScene(t)
 	harness.Write(t, s.Project+"/some", "")
 	e := s.start(harness.Settings(nil), nil)
-	observed(t, e)
 	for name, want := range map[string]int{"none": 0, "some": 1} {
 		session, status, told := e.tool(s.victim, "rename", name, s.outside("new"))
 		if status != 1 || len(told) != want {
