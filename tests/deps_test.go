@@ -15,6 +15,7 @@ import (
 // The road is rpc → spawn → platform → lifecycle. This table is the whole of it: what each package may import of ours. A package that
 // is not in it may not exist.
 var mayImport = map[string][]string{
+	"display":                 {},
 	"platform/policy":         {},
 	"rpc/protocol":            {},
 	"lifecycle":               {"lifecycle/libsystem"},
@@ -31,12 +32,12 @@ var mayImport = map[string][]string{
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
-	"settings":                         {"platform/policy"},
-	"spawn":                            {"platform", "platform/policy", "platform/review", "lifecycle"},
-	"rpc":                              {"rpc/protocol", "settings", "spawn"},
+	"settings":                         {"display", "platform/policy"},
+	"spawn":                            {"display", "platform", "platform/policy", "platform/review", "lifecycle"},
+	"rpc":                              {"display", "rpc/protocol", "settings", "spawn"},
 	"rpc/client":                       {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
-		"rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
+		"display", "rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/roles",
 	},
 	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/darwin", "lifecycle"},

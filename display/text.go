@@ -1,0 +1,144 @@
+// Package display makes text that others chose fit for a person's eyes.
+//
+// A session or a repository chooses paths, process names, hosts and settings
+// values. Shown raw, such text can move the cursor, forge a second line, turn
+// around what stands beside it, or become a link that runs a command. [Text]
+// shows every such character by its code instead.
+package display
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxText is the most characters that Text returns.
+const MaxText = 120
+
+// Text returns s on one line of at most MaxText characters, in which nothing
+// moves a cursor, is invisible, or is Markdown or a link.
+//
+// Escaped are, as Go writes them in strings: bytes that are not UTF-8, control
+// characters and line ends, white space other than the plain blank, characters
+// that change the direction of text or have no width, backquotes, "<", the
+// backslash itself, and what makes "](" and "://" links and "$(" icons. A longer
+// text loses its middle.
+func Text(s string) string { return Shorten(Escape(s), MaxText) }
+
+// Quote is Text between quotation marks, for use inside a sentence. A
+// quotation mark in the text is escaped.
+func Quote(s string) string {
+	return `"` + Shorten(strings.ReplaceAll(Escape(s), `"`, `\"`), MaxText) + `"`
+}
+
+// Escape is Text without its bound on the length.
+func Escape(s string) string {
+	if len(s) > scanned {
+		s = s[:scanned/2] + s[len(s)-scanned/2:]
+	}
+	var b strings.Builder
+	marks := 0 // combining marks in a row
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		before := s[:i]
+		i += size
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			marks++
+		} else {
+			marks = 0
+		}
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i-1])
+		case r == '\\':
+			b.WriteString(`\\`)
+		case r == '`', r == '<',
+			r == '(' && (strings.HasSuffix(before, "]") || strings.HasSuffix(before, "$")),
+			r == '/' && strings.HasSuffix(before, ":") && strings.HasPrefix(s[i:], "/"):
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case marks > maxMarks || !visible(r):
+			b.WriteString(escaped(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// scanned bounds the bytes that are looked at. It is far more than a path may
+// have (PATH_MAX is 4096), so only texts of no use are cut here.
+const scanned = 64 << 10
+
+// maxMarks is how many combining marks may stand on one letter. Written
+// languages need two; a pile of them covers the lines around it.
+const maxMarks = 2
+
+// visible reports whether a character has a shape and a width of its own, or
+// combines with the one before it. strconv.IsPrint agrees but for the ignorable.
+func visible(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+func escaped(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	}
+	switch {
+	case r < 0x80:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// Shorten cuts the middle out of a text that has more than limit characters,
+// and puts "…" there. It never leaves half an escape that Escape wrote.
+func Shorten(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	parts := units(s)
+	head, tail := "", ""
+	for first, last, length := 0, len(parts)-1, 1; first <= last; {
+		if utf8.RuneCountInString(head) <= utf8.RuneCountInString(tail) {
+			length += utf8.RuneCountInString(parts[first])
+			if length > limit {
+				break
+			}
+			head += parts[first]
+			first++
+		} else {
+			length += utf8.RuneCountInString(parts[last])
+			if length > limit {
+				break
+			}
+			tail = parts[last] + tail
+			last--
+		}
+	}
+	return head + "…" + tail
+}
+
+// units splits an escaped text into characters and whole escapes.
+func units(s string) []string {
+	var list []string
+	for len(s) > 0 {
+		size := 1
+		if s[0] == '\\' && len(s) > 1 {
+			size = min(len(s), map[byte]int{'x': 4, 'u': 6, 'U': 10}[s[1]])
+			size = max(size, 2)
+		} else {
+			_, size = utf8.DecodeRuneInString(s)
+		}
+		list = append(list, s[:size])
+		s = s[size:]
+	}
+	return list
+}

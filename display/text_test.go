@@ -1,0 +1,68 @@
+package display
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, in, want string }{
+		{"plain path", "/home/ü/My Documents/x (1).txt", "/home/ü/My Documents/x (1).txt"},
+		{"decomposed letters", "/home/u\u0308", "/home/u\u0308"},
+		{"line ends", "a\nb\r\tc\u2028d\u0085e", `a\nb\r\tc\u2028d\u0085e`},
+		{"escape sequence", "\x1b[2Jx\x9b\x7f", `\x1b[2Jx\x9b\x7f`},
+		{"other direction", "a\u202egnp.exe\u2066", `a\u202egnp.exe\u2066`},
+		{"no width", "a\u200bb\ufeffc\u00add\u3164e\ufe0f\U000e0041", `a\u200bb\ufeffc\u00add\u3164e\ufe0f\U000e0041`},
+		{"command link", "[click](command:workbench.action.quit)", `[click]\x28command:workbench.action.quit)`},
+		{"address", "https://example.com/x", `https:\x2f/example.com/x`},
+		{"list of paths", "/a:/b", "/a:/b"},
+		{"icon", "$(error)", `$\x28error)`},
+		{"HTML and code", "<b>`x`", `\x3cb>\x60x\x60`},
+		{"backslash", `\n`, `\\n`},
+		{"not UTF-8", "a\xffb", `a\xffb`},
+		{"a pile of marks", "a\u0301\u0302\u0303\u0304", "a\u0301\u0302" + `\u0303\u0304`},
+		{"wide blanks", "a\u00a0\u3000b", `a\u00a0\u3000b`},
+	} {
+		if got := Text(test.in); got != test.want {
+			t.Errorf("%s: Text(%q) = %q, want %q", test.name, test.in, got, test.want)
+		}
+	}
+	if got := Quote(`a"b`); got != `"a\"b"` {
+		t.Errorf("Quote: %s", got)
+	}
+}
+
+func TestText_LosesItsMiddle(t *testing.T) {
+	t.Parallel()
+	got := Text("/start/" + strings.Repeat("\x1b", 500) + "/end")
+	if n := utf8.RuneCountInString(got); n > MaxText || n < MaxText-10 {
+		t.Errorf("%d characters: %s", n, got)
+	}
+	if !strings.HasPrefix(got, "/start/") || !strings.HasSuffix(got, "/end") {
+		t.Errorf("start or end is lost: %s", got)
+	}
+	if rest := strings.NewReplacer("/start/", "", "/end", "", "…", "", `\x1b`, "").Replace(got); rest != "" {
+		t.Errorf("half an escape is left: %q in %s", rest, got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("[a](command:b)\n\x1b[31m\u202e://")
+	f.Fuzz(func(t *testing.T, in string) {
+		got := Text(in)
+		if utf8.RuneCountInString(got) > MaxText {
+			t.Errorf("%d characters of %q", utf8.RuneCountInString(got), in)
+		}
+		if strings.Contains(got, "](") || strings.Contains(got, "://") || strings.ContainsAny(got, "`<\n") {
+			t.Errorf("Text(%q) = %q", in, got)
+		}
+		for _, r := range got {
+			if !unicode.IsPrint(r) {
+				t.Errorf("Text(%q) = %q holds %U", in, got, r)
+			}
+		}
+	})
+}
