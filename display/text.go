@@ -16,54 +16,83 @@ import (
 // MaxText is the most characters that Text returns.
 const MaxText = 120
 
+// MaxLine is the most characters that Line returns.
+const MaxLine = 2000
+
 // Text returns s on one line of at most MaxText characters, in which nothing
 // moves a cursor, is invisible, or is Markdown or a link.
 //
 // Escaped are, as Go writes them in strings: bytes that are not UTF-8, control
-// characters and line ends, white space other than the plain blank, characters
-// that change the direction of text or have no width, backquotes, "<", the
-// backslash itself, and what makes "](" and "://" links and "$(" icons. A longer
-// text loses its middle.
+// characters and line ends, white space other than a single plain blank,
+// characters that change the direction of text or have no shape or width,
+// combining marks without a letter, backquotes, "<", the backslash itself, and
+// what makes "](" and "://" links, "$(" icons and "&x;" characters. A longer
+// text loses its middle. Letters that are written from right to left stay.
 func Text(s string) string { return Shorten(Escape(s), MaxText) }
 
 // Quote is Text between quotation marks, for use inside a sentence. A
-// quotation mark in the text is escaped.
+// quotation mark in the text, and what looks like one, is escaped.
 func Quote(s string) string {
-	return `"` + Shorten(strings.ReplaceAll(Escape(s), `"`, `\"`), MaxText) + `"`
+	return `"` + Shorten(marks.Replace(Escape(s)), MaxText) + `"`
 }
 
+// marks are the quotation mark and characters that look the same.
+var marks = strings.NewReplacer(`"`, `\"`, "\u201c", `\u201c`, "\u201d", `\u201d`, "\u201e", `\u201e`, "\u201f", `\u201f`, "\u2033", `\u2033`,
+	"\u02ba", `\u02ba`, "\u02ee", `\u02ee`, "\u3003", `\u3003`, "\uff02", `\uff02`)
+
 // Escape is Text without its bound on the length.
-func Escape(s string) string {
-	if len(s) > scanned {
-		s = s[:scanned/2] + s[len(s)-scanned/2:]
-	}
+func Escape(s string) string { return escape(s, true) }
+
+// Line makes a whole sentence fit, in which values were quoted before: it is
+// the last defence at the edge, for a value that nobody quoted. It escapes what
+// Text escapes but for the backslash, the backquote, "<" and blanks, which our
+// own sentences use. A line that is fit comes back as it is.
+func Line(s string) string { return Shorten(escape(s, false), MaxLine) }
+
+// escape escapes what is never fit, and with all what Markdown acts upon.
+func escape(s string, all bool) string {
 	var b strings.Builder
-	marks := 0 // combining marks in a row
+	if len(s) > scanned {
+		return escape(s[:scanned/2], all) + "…" + escape(s[len(s)-scanned/2:], all)
+	}
+	piled := maxMarks // combining marks that stand on the last letter
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		before := s[:i]
 		i += size
-		if unicode.In(r, unicode.Mn, unicode.Me) {
-			marks++
-		} else {
-			marks = 0
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me):
+			piled++
+		case unicode.In(r, unicode.L, unicode.N, unicode.Mc):
+			piled = 0
+		default:
+			piled = maxMarks
 		}
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i-1])
-		case r == '\\':
+		case r == '\\' && all:
 			b.WriteString(`\\`)
-		case r == '`', r == '<',
+		case all && (r == '`' || r == '<' || r == ' ' && strings.HasSuffix(before, " ")),
 			r == '(' && (strings.HasSuffix(before, "]") || strings.HasSuffix(before, "$")),
-			r == '/' && strings.HasSuffix(before, ":") && strings.HasPrefix(s[i:], "/"):
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case marks > maxMarks || !visible(r):
+			r == '/' && strings.HasSuffix(before, ":") && strings.HasPrefix(s[i:], "/"),
+			r == '&' && isEntity(s[i:]),
+			piled > maxMarks || !visible(r):
 			b.WriteString(escaped(r))
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// isEntity reports whether a text goes on like a character of HTML and Markdown
+// after its "&".
+func isEntity(rest string) bool {
+	name := strings.TrimLeftFunc(rest, func(r rune) bool {
+		return r == '#' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	})
+	return len(name) < len(rest) && strings.HasPrefix(name, ";")
 }
 
 // scanned bounds the bytes that are looked at. It is far more than a path may
@@ -75,8 +104,14 @@ const scanned = 64 << 10
 const maxMarks = 2
 
 // visible reports whether a character has a shape and a width of its own, or
-// combines with the one before it. strconv.IsPrint agrees but for the ignorable.
+// combines with the one before it. strconv.IsPrint agrees but for the ignorable
+// and the blank symbols: a Braille pattern without dots, a note without a head,
+// the place of an object.
 func visible(r rune) bool {
+	switch r {
+	case '\u2800', '\U0001d159', '\ufffc':
+		return false
+	}
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
@@ -126,7 +161,8 @@ func Shorten(s string, limit int) string {
 	return head + "…" + tail
 }
 
-// units splits an escaped text into characters and whole escapes.
+// units splits an escaped text into characters, with the marks on them, and
+// whole escapes.
 func units(s string) []string {
 	var list []string
 	for len(s) > 0 {
@@ -136,6 +172,13 @@ func units(s string) []string {
 			size = max(size, 2)
 		} else {
 			_, size = utf8.DecodeRuneInString(s)
+			for {
+				r, more := utf8.DecodeRuneInString(s[size:])
+				if !unicode.In(r, unicode.Mn, unicode.Me) {
+					break
+				}
+				size += more
+			}
 		}
 		list = append(list, s[:size])
 		s = s[size:]

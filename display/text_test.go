@@ -24,14 +24,40 @@ func TestText(t *testing.T) {
 		{"backslash", `\n`, `\\n`},
 		{"not UTF-8", "a\xffb", `a\xffb`},
 		{"a pile of marks", "a\u0301\u0302\u0303\u0304", "a\u0301\u0302" + `\u0303\u0304`},
+		{"a mark on what is no letter", "\u0338a/\u0338", `\u0338a/\u0338`},
+		{"blank symbols", "a\u2800b\U0001d159c", `a\u2800b\U0001d159c`},
+		{"many blanks", "a b   c", `a b \x20\x20c`},
+		{"characters by name", "R&D &lt;&#x202e; & co;", `R&D \x26lt;\x26#x202e; & co;`},
 		{"wide blanks", "a\u00a0\u3000b", `a\u00a0\u3000b`},
 	} {
 		if got := Text(test.in); got != test.want {
 			t.Errorf("%s: Text(%q) = %q, want %q", test.name, test.in, got, test.want)
 		}
 	}
-	if got := Quote(`a"b`); got != `"a\"b"` {
+	if got := Quote("a\"b\u201dc\uff02"); got != `"a\"b\u201dc\uff02"` {
 		t.Errorf("Quote: %s", got)
+	}
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	fit := "use `sandbox-sidecar init`:  " + Quote("C:\\x\n[a](command:b)\x1b$(error)://") + " <DIR>"
+	if got := Line(fit); got != fit {
+		t.Errorf("a line that is fit became %s", got)
+	}
+	if got, want := Line("a\n\x1b[31m\u202e[x](command:y) $(error) http://z"), `a\n\x1b[31m\u202e[x]\x28command:y) $\x28error) http:\x2f/z`; got != want {
+		t.Errorf("Line = %s, want %s", got, want)
+	}
+	if n := utf8.RuneCountInString(Line(strings.Repeat("x", 1<<20))); n != MaxLine {
+		t.Errorf("%d characters", n)
+	}
+}
+
+func TestEscape_ReadsABoundedPart(t *testing.T) {
+	t.Parallel()
+	got := Escape("start" + strings.Repeat("x", 1<<20) + "end")
+	if len(got) > scanned+len("…") || !strings.HasPrefix(got, "start") || !strings.HasSuffix(got, "end") || !strings.Contains(got, "…") {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 
@@ -55,6 +81,9 @@ func FuzzText(f *testing.F) {
 		got := Text(in)
 		if utf8.RuneCountInString(got) > MaxText {
 			t.Errorf("%d characters of %q", utf8.RuneCountInString(got), in)
+		}
+		if again := Line(got); again != got {
+			t.Errorf("Line(%q) = %q", got, again)
 		}
 		if strings.Contains(got, "](") || strings.Contains(got, "://") || strings.ContainsAny(got, "`<\n") {
 			t.Errorf("Text(%q) = %q", in, got)

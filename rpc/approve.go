@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -44,7 +45,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	answer, err := CarryOut(s.store, e.projectDir, suggestion, result.Decision)
 	if err != nil {
 		notify(s, protocol.LogMessage, protocol.LogMessageParams{
-			Type: protocol.LogError, Message: fmt.Sprintf("%q is allowed in this session alone: %v", denial.Target, err),
+			Type: protocol.LogError, Message: fmt.Sprintf("%s is allowed in this session alone: %s", display.Quote(denial.Target), display.Line(err.Error())),
 		})
 	}
 	return answer
@@ -58,9 +59,10 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
 	}
 	params := protocol.RequestAccessParams{
-		Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Hint: suggestion.Hint,
+		Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Hint: display.Line(suggestion.Hint),
+		Message:    QuestionMessage(denial),
 		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
-		Suggestion: &protocol.Suggestion{Setting: suggestion.Key, Value: suggestion.JSON()},
+		Suggestion: wireSuggestion(suggestion),
 	}
 	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
 		if snapshot.Allowable(scope, suggestion) == nil {

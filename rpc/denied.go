@@ -1,8 +1,7 @@
 package rpc
 
 import (
-	"fmt"
-
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -18,12 +17,17 @@ func (k *sink) Denied(denial spawn.Denial) {
 	if err != nil {
 		k.server.log.Debug("no setting is found for a denial", "session", k.entry.id, "error", err)
 	}
-	params.Hint = suggestion.Hint
+	params.Hint = display.Line(suggestion.Hint)
+	params.Message = DenialMessage(denial, suggestion)
 	if suggestion.Key != "" {
-		params.Suggestion = &protocol.Suggestion{Setting: suggestion.Key, Value: suggestion.JSON()}
+		params.Suggestion = wireSuggestion(suggestion)
 	}
 	k.server.log.Info("refused", "session", k.entry.id, "access", denial.Access, "target", denial.Target, "process", denial.Process, "count", denial.Count)
 	notify(k.server, protocol.Denied, params)
+}
+
+func wireSuggestion(s settings.Suggestion) *protocol.Suggestion {
+	return &protocol.Suggestion{Setting: s.Key, Value: s.JSON(), Message: s.Instruction()}
 }
 
 func wireProcess(denial spawn.Denial) *protocol.Process {
@@ -31,16 +35,4 @@ func wireProcess(denial spawn.Denial) *protocol.Process {
 		return nil
 	}
 	return &protocol.Process{PID: denial.PID, Name: denial.Process}
-}
-
-// DenialText is a denial for people, on one line whatever its parts hold.
-func DenialText(denial spawn.Denial) string {
-	text := fmt.Sprintf("%s %q", denial.Access, denial.Target)
-	if denial.Process != "" {
-		text += fmt.Sprintf(" by %q", denial.Process)
-	}
-	if denial.Count > 1 {
-		text += fmt.Sprintf(", %d times", denial.Count)
-	}
-	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -42,10 +43,11 @@ func projectAnswer(project settings.Project, err error) (protocol.Project, error
 
 func wireProject(p settings.Project) protocol.Project {
 	out := protocol.Project{
-		ProjectDir: p.Dir, File: p.File, Exists: p.Exists, Trusted: p.Trusted, Digest: p.Digest, Asks: []protocol.Ask{}, Problem: p.Problem,
+		ProjectDir: p.Dir, File: p.File, Exists: p.Exists, Trusted: p.Trusted, Digest: p.Digest, Asks: []protocol.Ask{}, Problem: display.Line(p.Problem),
+		Message: projectMessage(p),
 	}
 	for _, a := range p.Asks {
-		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column})
+		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column, Message: a.Message()})
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func firstLine(outcome spawn.Outcome) []byte {
 func wireFindings(list []spawn.Finding) []protocol.Finding {
 	out := []protocol.Finding{}
 	for _, f := range list {
-		out = append(out, protocol.Finding{Path: f.Path, Change: string(f.How), Why: f.Why})
+		out = append(out, protocol.Finding{Path: f.Path, Change: string(f.How), Why: f.Why, Message: FindingMessage(f)})
 	}
 	return out
 }

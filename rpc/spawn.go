@@ -187,7 +187,10 @@ func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.entry.
 
 func (k *sink) Alarm(alarm spawn.Alarm) {
 	k.server.log.Warn("protected path", "session", k.entry.id, "what", alarm.Kind, "path", alarm.Path)
-	notify(k.server, protocol.Denied, protocol.DeniedParams{SessionID: k.entry.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1})
+	notify(k.server, protocol.Denied, protocol.DeniedParams{
+		SessionID: k.entry.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1,
+		Message: AlarmMessage(alarm),
+	})
 }
 
 func (k *sink) Exited(exit spawn.Exit) {

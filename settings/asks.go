@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -20,7 +21,18 @@ type Ask struct {
 	// Line and Column are where the value stands, 1-based.
 	Line, Column int
 
+	whole bool // Value is the key's whole value, as JSON
 	never bool // it does not count in a trusted project either
+}
+
+// Message is the ask on one line that is fit to be shown: where it stands, what
+// it says, and what it opens.
+func (a Ask) Message() string {
+	value := display.Quote(a.Value)
+	if a.whole {
+		value = display.Text(a.Value)
+	}
+	return fmt.Sprintf("line %d: %s %s: %s", a.Line, a.Key, value, a.Opens)
 }
 
 // beyond lists what e opens that alone does not, with the project's values that ask for it. Whatever makes the policy wider is in the list:
@@ -62,6 +74,7 @@ func (b *asker) addKey(key, format string, args ...any) {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %s: %v", key, err))
 	}
 	b.add(key, string(data), b.e.user.from[key].at, format, args...)
+	b.asks[len(b.asks)-1].whole = true
 }
 
 func (b *asker) kinds() {

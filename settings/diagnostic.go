@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // Severity ranks a diagnostic.
@@ -57,11 +59,5 @@ func sortDiagnostics(list []FileDiagnostic) []FileDiagnostic {
 	return slices.Compact(list)
 }
 
-// quote shows a value from a file in a message. A long one is cut: the message goes into one line of an editor's list.
-func quote(s string) string {
-	const most = 80
-	if len(s) > most {
-		return fmt.Sprintf("%.*q…", most, s)
-	}
-	return fmt.Sprintf("%q", s)
-}
+// quote shows a value from a file in a message, fit for a person's eyes.
+func quote(s string) string { return display.Quote(s) }

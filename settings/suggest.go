@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -96,6 +97,15 @@ func (s Suggestion) JSON() json.RawMessage {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %q: %v", s.Value, err))
 	}
 	return text
+}
+
+// Instruction says what to write into the settings, on one line that is fit to
+// be shown.
+func (s Suggestion) Instruction() string {
+	if s.Entry() {
+		return fmt.Sprintf("add %s to %q", display.Quote(s.Value), s.Key)
+	}
+	return fmt.Sprintf("set %q to %s", s.Key, display.Escape(s.Value))
 }
 
 // toolchainFor names the toolchain that a name is made or removed for: that it belongs to, or, where a program makes the directories on the

@@ -54,7 +54,7 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 		return "", nil
 	case s.Key == "" || s.Key == "protected_paths":
 		if s.Key != "" {
-			s.Hint = "it is protected, and " + instruction(s) + " would change that"
+			s.Hint = "it is protected, and " + s.Instruction() + " would change that"
 		}
 		return fmt.Sprintf("%s %q: %s", n.access, n.target, s.Hint), nil
 	case isPath != paths:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -29,20 +30,12 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		switch {
 		case err != nil:
 		case suggestion.Key != "":
-			fmt.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", instruction(suggestion))
+			fmt.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.Instruction())
 		case suggestion.Hint != "":
-			fmt.Fprintf(w, "sandbox-sidecar:     note: %s\n", suggestion.Hint)
+			fmt.Fprintf(w, "sandbox-sidecar:     note: %s\n", display.Line(suggestion.Hint))
 		}
 	}
 	if missed > 0 {
 		fmt.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
 	}
-}
-
-// instruction says what to write into the settings.
-func instruction(s settings.Suggestion) string {
-	if s.Entry() {
-		return fmt.Sprintf("add %s to %q", s.JSON(), s.Key)
-	}
-	return fmt.Sprintf("set %q to %s", s.Key, s.JSON())
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
@@ -76,7 +77,7 @@ func printProject(p settings.Project) error {
 		fmt.Printf("%s asks for nothing beyond your own settings\n", quoted(p.File))
 	}
 	for _, a := range p.Asks {
-		fmt.Printf("%s:%d: %s %s: %s\n", quoted(p.File), a.Line, a.Key, quoted(a.Value), a.Opens)
+		fmt.Printf("%s: %s\n", quoted(p.File), a.Message())
 	}
 	state := "not trusted: its settings can only restrict"
 	if p.Trusted {
@@ -90,4 +91,4 @@ func printProject(p settings.Project) error {
 }
 
 // quoted shows a name that may hold anything, such as a sequence that a terminal would obey.
-func quoted(name string) string { return fmt.Sprintf("%q", name) }
+func quoted(name string) string { return display.Quote(name) }

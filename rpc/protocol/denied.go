@@ -6,6 +6,11 @@ var Denied = Notification[DeniedParams]{"sandbox/denied", ToEditor}
 // DeniedParams is what was refused or has happened.
 type DeniedParams struct {
 	SessionID string `json:"sessionId"`
+	// Message is one line that is fit to be shown as it is, as plain text: what
+	// was refused or has happened, by which program, how often, and, if that is
+	// short, the setting that would allow it. Names that others chose are quoted,
+	// escaped and shortened in it. The fields below are raw.
+	Message string `json:"message"`
 	// Access is "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both), "execute",
 	// "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a protected path that did not exist has come to be, which nothing can prevent;
 	// "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may
@@ -23,7 +28,7 @@ type DeniedParams struct {
 	// Suggestion is the setting that would allow exactly this, for sessions that start from then on; absent where none would, and where
 	// what it would open holds credentials.
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
-	// Hint is a sentence for the user.
+	// Hint is a sentence for the user, fit to be shown as it is.
 	Hint string `json:"hint,omitempty"`
 	// Missed counts others that are not told: of one session 20 are told at once, and then 20 a second.
 	Missed int `json:"missed,omitempty"`
@@ -36,6 +41,9 @@ type Suggestion struct {
 	// Value is an entry to be added where the key is a list, else the key's whole value; for protected_paths it is the whole list. It is
 	// JSON in any case.
 	Value RawJSON `json:"value"`
+	// Message says what to write where, in one line that is fit to be shown as it
+	// is. It is for reading, not for copying: an unusual value is escaped in it.
+	Message string `json:"message"`
 }
 
 // Process names a process of a session.
@@ -53,6 +61,10 @@ var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/r
 // RequestAccessParams is what a program wants.
 type RequestAccessParams struct {
 	SessionID string `json:"sessionId"`
+	// Message is the question in one line that is fit to be shown as it is, as
+	// plain text: which program wants what. Names that others chose are quoted,
+	// escaped and shortened in it. Target and process are raw.
+	Message string `json:"message"`
 	// Access is "read", "write" or "create".
 	Access string `json:"access"`
 	// Target is the real path. Whatever becomes of its names, what is opened is what lies there when the question is put.
@@ -63,7 +75,7 @@ type RequestAccessParams struct {
 	Choices []Decision `json:"choices"`
 	// Suggestion is what "project" and "user" would write.
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
-	// Hint is a sentence for the user.
+	// Hint is a sentence for the user, fit to be shown as it is.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -97,4 +109,6 @@ type Finding struct {
 	Change string `json:"change"`
 	// Why says what acts upon it.
 	Why string `json:"why"`
+	// Message says all of this in one line that is fit to be shown as it is.
+	Message string `json:"message"`
 }

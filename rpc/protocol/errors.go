@@ -28,7 +28,8 @@ const (
 	CodeProjectNotTrusted Code = -32014
 )
 
-// ErrorData goes with the sidecar's own error codes.
+// ErrorData goes with the sidecar's own error codes. An error's message, the
+// reason and the hint are one line each, fit to be shown as they are.
 type ErrorData struct {
 	// Reason is the cause in words.
 	Reason string `json:"reason"`

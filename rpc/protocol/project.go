@@ -42,6 +42,9 @@ type Project struct {
 	Asks []Ask `json:"asks"`
 	// Problem is why the file cannot be trusted as it is now.
 	Problem string `json:"problem,omitempty"`
+	// Message says how the file stands, in one line that is fit to be shown as it
+	// is, as plain text. The file's name is quoted and escaped in it.
+	Message string `json:"message"`
 }
 
 // Ask is one thing that a project's file asks for beyond the user's own settings.
@@ -52,6 +55,10 @@ type Ask struct {
 	Value string `json:"value"`
 	// Opens says in one sentence what trusting the project opens by it.
 	Opens string `json:"opens"`
+	// Message says all of this in one line that is fit to be shown as it is, as
+	// plain text: the line, the key, the value and what it opens. Values are
+	// quoted, escaped and shortened in it.
+	Message string `json:"message"`
 	// Line is 1-based.
 	Line int `json:"line"`
 	// Column is 1-based, in bytes.

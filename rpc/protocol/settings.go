@@ -182,7 +182,8 @@ type Diagnostic struct {
 	Column   int      `json:"column"`
 	Severity Severity `json:"severity"`
 	// Key is the settings key, where there is one.
-	Key     string `json:"key,omitempty"`
+	Key string `json:"key,omitempty"`
+	// Message is one line that is fit to be shown as it is, as plain text.
 	Message string `json:"message"`
 	// ProjectDir is the only project that the remark holds for; absent where it holds for every one.
 	ProjectDir string `json:"projectDir,omitempty"`

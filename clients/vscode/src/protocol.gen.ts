@@ -371,6 +371,12 @@ export interface CloseResult {
 export interface DeniedParams {
   sessionId: string;
   /**
+   * One line that is fit to be shown as it is, as plain text: what was refused or has happened, by which
+   * program, how often, and, if that is short, the setting that would allow it. Names that others chose are
+   * quoted, escaped and shortened in it. The fields below are raw.
+   */
+  message: string;
+  /**
    * "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both),
    * "execute", "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a
    * protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one
@@ -396,7 +402,7 @@ export interface DeniedParams {
    * and where what it would open holds credentials.
    */
   suggestion?: Suggestion;
-  /** A sentence for the user. */
+  /** A sentence for the user, fit to be shown as it is. */
   hint?: string;
   /** `missed` counts others that are not told: of one session 20 are told at once, and then 20 a second. */
   missed?: number;
@@ -411,6 +417,11 @@ export interface Suggestion {
    * whole list. It is JSON in any case.
    */
   value: unknown;
+  /**
+   * `message` says what to write where, in one line that is fit to be shown as it is. It is for reading, not for
+   * copying: an unusual value is escaped in it.
+   */
+  message: string;
 }
 
 /** `Process` names a process of a session. */
@@ -422,6 +433,11 @@ export interface Process {
 /** `RequestAccessParams` is what a program wants. */
 export interface RequestAccessParams {
   sessionId: string;
+  /**
+   * The question in one line that is fit to be shown as it is, as plain text: which program wants what. Names
+   * that others chose are quoted, escaped and shortened in it. Target and process are raw.
+   */
+  message: string;
   /** "read", "write" or "create". */
   access: string;
   /** The real path. Whatever becomes of its names, what is opened is what lies there when the question is put. */
@@ -432,7 +448,7 @@ export interface RequestAccessParams {
   choices: Decision[];
   /** What "project" and "user" would write. */
   suggestion?: Suggestion;
-  /** A sentence for the user. */
+  /** A sentence for the user, fit to be shown as it is. */
   hint?: string;
 }
 
@@ -453,6 +469,8 @@ export interface Finding {
   change: string;
   /** `why` says what acts upon it. */
   why: string;
+  /** `message` says all of this in one line that is fit to be shown as it is. */
+  message: string;
 }
 
 /** `SettingsGetParams` names a project. */
@@ -594,6 +612,7 @@ export interface Diagnostic {
   severity: Severity;
   /** The settings key, where there is one. */
   key?: string;
+  /** One line that is fit to be shown as it is, as plain text. */
   message: string;
   /** The only project that the remark holds for; absent where it holds for every one. */
   projectDir?: string;
@@ -659,6 +678,11 @@ export interface Project {
   asks: Ask[];
   /** Why the file cannot be trusted as it is now. */
   problem?: string;
+  /**
+   * `message` says how the file stands, in one line that is fit to be shown as it is, as plain text. The file's
+   * name is quoted and escaped in it.
+   */
+  message: string;
 }
 
 /** `Ask` is one thing that a project's file asks for beyond the user's own settings. */
@@ -669,13 +693,21 @@ export interface Ask {
   value: string;
   /** `opens` says in one sentence what trusting the project opens by it. */
   opens: string;
+  /**
+   * `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key,
+   * the value and what it opens. Values are quoted, escaped and shortened in it.
+   */
+  message: string;
   /** 1-based. */
   line: number;
   /** 1-based, in bytes. */
   column: number;
 }
 
-/** `ErrorData` goes with the sidecar's own error codes. */
+/**
+ * `ErrorData` goes with the sidecar's own error codes. An error's message, the reason and the hint are one line
+ * each, fit to be shown as they are.
+ */
 export interface ErrorData {
   /** The cause in words. */
   reason: string;

@@ -221,18 +221,20 @@
 ---`DeniedParams` is what was refused or has happened.
 ---@class (exact) sandbox_sidecar.DeniedParams
 ---@field sessionId string
+---@field message string One line that is fit to be shown as it is, as plain text: what was refused or has happened, by which program, how often, and, if that is short, the setting that would allow it. Names that others chose are quoted, escaped and shortened in it. The fields below are raw.
 ---@field access string "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both), "execute", "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may write what stands there now; "protected_written" where one was written on a machine that cannot prevent it; "protected_write" where a change was tried and refused.
 ---@field target string What it was about: the real path; "abstract:" and a name; an address and port, or, where not even a socket could be made, the socket's family, such as "inet"; the number of a process.
 ---@field process? sandbox_sidecar.Process Who it was; absent where nobody can tell, as for protected paths.
 ---@field count integer How often it has happened since it was told of last. The same is told again after a second, then after two, and so on up to a minute, and once more in the end.
 ---@field suggestion? sandbox_sidecar.Suggestion The setting that would allow exactly this, for sessions that start from then on; absent where none would, and where what it would open holds credentials.
----@field hint? string A sentence for the user.
+---@field hint? string A sentence for the user, fit to be shown as it is.
 ---@field missed? integer `missed` counts others that are not told: of one session 20 are told at once, and then 20 a second.
 
 ---`Suggestion` is a setting that would allow something.
 ---@class (exact) sandbox_sidecar.Suggestion
 ---@field setting string A key of "terminal.sandbox".
 ---@field value any An entry to be added where the key is a list, else the key's whole value; for protected_paths it is the whole list. It is JSON in any case.
+---@field message string `message` says what to write where, in one line that is fit to be shown as it is. It is for reading, not for copying: an unusual value is escaped in it.
 
 ---`Process` names a process of a session.
 ---@class (exact) sandbox_sidecar.Process
@@ -242,12 +244,13 @@
 ---`RequestAccessParams` is what a program wants.
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
+---@field message string The question in one line that is fit to be shown as it is, as plain text: which program wants what. Names that others chose are quoted, escaped and shortened in it. Target and process are raw.
 ---@field access string "read", "write" or "create".
 ---@field target string The real path. Whatever becomes of its names, what is opened is what lies there when the question is put.
 ---@field process? sandbox_sidecar.Process Who it is; absent where nobody can tell.
 ---@field choices sandbox_sidecar.Decision[] The decisions that can be carried out.
 ---@field suggestion? sandbox_sidecar.Suggestion What "project" and "user" would write.
----@field hint? string A sentence for the user.
+---@field hint? string A sentence for the user, fit to be shown as it is.
 
 ---`RequestAccessResult` is what the user says.
 ---@class (exact) sandbox_sidecar.RequestAccessResult
@@ -259,6 +262,7 @@
 ---@field path string Absolute.
 ---@field change string "created", "changed" or "removed".
 ---@field why string `why` says what acts upon it.
+---@field message string `message` says all of this in one line that is fit to be shown as it is.
 
 ---`SettingsGetParams` names a project.
 ---@class (exact) sandbox_sidecar.SettingsGetParams
@@ -341,7 +345,7 @@
 ---@field column integer 1-based, in bytes.
 ---@field severity sandbox_sidecar.Severity
 ---@field key? string The settings key, where there is one.
----@field message string
+---@field message string One line that is fit to be shown as it is, as plain text.
 ---@field projectDir? string The only project that the remark holds for; absent where it holds for every one.
 
 ---`FileDiagnostic` is a diagnostic with its file.
@@ -384,16 +388,19 @@
 ---@field digest string The SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read.
 ---@field asks sandbox_sidecar.Ask[] What the file asks for beyond the user's own settings; where it is trusted, what that has opened.
 ---@field problem? string Why the file cannot be trusted as it is now.
+---@field message string `message` says how the file stands, in one line that is fit to be shown as it is, as plain text. The file's name is quoted and escaped in it.
 
 ---`Ask` is one thing that a project's file asks for beyond the user's own settings.
 ---@class (exact) sandbox_sidecar.Ask
 ---@field key string The settings key.
 ---@field value string The entry of a list, or the key's value as JSON.
 ---@field opens string `opens` says in one sentence what trusting the project opens by it.
+---@field message string `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key, the value and what it opens. Values are quoted, escaped and shortened in it.
 ---@field line integer 1-based.
 ---@field column integer 1-based, in bytes.
 
----`ErrorData` goes with the sidecar's own error codes.
+---`ErrorData` goes with the sidecar's own error codes. An error's message, the reason and the hint are one line
+---each, fit to be shown as they are.
 ---@class (exact) sandbox_sidecar.ErrorData
 ---@field reason string The cause in words.
 ---@field path? string The file or directory concerned.
