@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -44,9 +43,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	s.log.Info("the user was asked", "session", e.id, "access", denial.Access, "target", denial.Target, "decision", result.Decision)
 	answer, err := CarryOut(s.store, e.projectDir, suggestion, result.Decision)
 	if err != nil {
-		notify(s, protocol.LogMessage, protocol.LogMessageParams{
-			Type: protocol.LogError, Message: fmt.Sprintf("%s is allowed in this session alone: %s", display.Quote(denial.Target), display.Line(err.Error())),
-		})
+		s.logMessage(protocol.LogError, "%s is allowed in this session alone: %v", display.Quote(denial.Target), err)
 	}
 	return answer
 }

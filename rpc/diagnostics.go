@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -14,7 +15,7 @@ func wireDiagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
 	out := []protocol.Diagnostic{}
 	for _, d := range list {
 		out = append(out, protocol.Diagnostic{
-			Line: d.Line, Column: d.Column, Severity: protocol.Severity(d.Severity), Key: d.Key, Message: d.Message, ProjectDir: d.Project,
+			Line: d.Line, Column: d.Column, Severity: protocol.Severity(d.Severity), Key: display.Line(d.Key), Message: display.Line(d.Message), ProjectDir: d.Project,
 		})
 	}
 	return out

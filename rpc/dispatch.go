@@ -9,6 +9,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
@@ -92,7 +93,7 @@ func (d *dispatcher) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonr
 	handle, known := d.requests[req.Method]
 	err := d.admit(req.Method, true)
 	if err == nil && !known {
-		err = &wireError{code: protocol.CodeMethodNotFound, message: fmt.Sprintf("method %q: not found", req.Method)}
+		err = &wireError{code: protocol.CodeMethodNotFound, message: fmt.Sprintf("method %s: not found", display.Quote(req.Method))}
 	}
 	carryOut := func() {
 		if err != nil {

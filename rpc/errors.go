@@ -6,6 +6,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -27,7 +28,7 @@ func invalidParams(field, format string, args ...any) *wireError {
 
 func sessionNotFound(id string) *wireError {
 	return &wireError{
-		code: protocol.CodeSessionNotFound, message: fmt.Sprintf("session %q: not found", id),
+		code: protocol.CodeSessionNotFound, message: fmt.Sprintf("session %s: not found", display.Quote(id)),
 		data: &protocol.ErrorData{Reason: "it never was, or it was closed"},
 	}
 }
@@ -54,9 +55,11 @@ func toWire(err error) *jsonrpc2.Error {
 	default:
 		wire = &wireError{code: protocol.CodeInternalError, message: err.Error()}
 	}
-	out := &jsonrpc2.Error{Code: int64(wire.code), Message: wire.message}
+	// The last defence for a path or a name that nobody quoted. Data names the
+	// raw path.
+	out := &jsonrpc2.Error{Code: int64(wire.code), Message: display.Line(wire.message)}
 	if wire.data != nil {
-		out.SetError(wire.data)
+		out.SetError(&protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path, Hint: display.Line(wire.data.Hint)})
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func TestToWire(t *testing.T) {
 		{
 			"a start that failed carries path and hint",
 			fmt.Errorf("start: %w", &spawn.Error{Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"), Hint: "install it"}),
-			`{"code":-32011,"message":"execute: /x: no such file or directory","data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
+			`{"code":-32011,"message":"execute: \"/x\": no such file or directory","data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
 		},
 		{
 			"a start without a path",

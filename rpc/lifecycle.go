@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -36,11 +37,11 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		}
 	}
 	if path := options.UserSettingsPath; path != "" && !filepath.IsAbs(path) {
-		return protocol.InitializeResult{}, nil, invalidParams("initializationOptions.userSettingsPath", "expected an absolute path, found %q", path)
+		return protocol.InitializeResult{}, nil, invalidParams("initializationOptions.userSettingsPath", "expected an absolute path, found %s", display.Quote(path))
 	}
 	for i, folder := range params.WorkspaceFolders {
 		if !filepath.IsAbs(folder.Path) {
-			return protocol.InitializeResult{}, nil, invalidParams(fmt.Sprintf("workspaceFolders[%d].path", i), "expected an absolute path, found %q", folder.Path)
+			return protocol.InitializeResult{}, nil, invalidParams(fmt.Sprintf("workspaceFolders[%d].path", i), "expected an absolute path, found %s", display.Quote(folder.Path))
 		}
 	}
 	if params.ProcessID != nil {
@@ -57,7 +58,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
-			notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: protocol.LogWarning, Message: text})
+			s.logMessage(protocol.LogWarning, "%s", text)
 		},
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty
 func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	for i, folder := range change.Added {
 		if !filepath.IsAbs(folder.Path) {
-			return invalidParams(fmt.Sprintf("added[%d].path", i), "expected an absolute path, found %q", folder.Path)
+			return invalidParams(fmt.Sprintf("added[%d].path", i), "expected an absolute path, found %s", display.Quote(folder.Path))
 		}
 	}
 	s.mu.Lock()
@@ -135,7 +136,7 @@ func wireProtections(protections spawn.Protections) protocol.Protections {
 	out := protocol.Protections{}
 	for name, p := range protections {
 		out[name] = protocol.Protection{
-			Status: protocol.ProtectionStatus(p.Status), Mechanism: p.Mechanism, Detail: p.Detail, Fix: p.Fix,
+			Status: protocol.ProtectionStatus(p.Status), Mechanism: display.Line(p.Mechanism), Detail: display.Line(p.Detail), Fix: display.Line(p.Fix),
 		}
 	}
 	return out

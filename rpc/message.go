@@ -113,6 +113,15 @@ func projectMessage(p settings.Project) string {
 	return fmt.Sprintf("%s is not trusted: it can only restrict.", file)
 }
 
+// explanationMessage says whether something is allowed, and why.
+func explanationMessage(x settings.Explanation) string {
+	verdict := "Refused"
+	if x.Allowed {
+		verdict = "Allowed"
+	}
+	return fmt.Sprintf("%s: %s.", verdict, display.Line(x.Reason))
+}
+
 // FindingMessage says what changed while a session ran, and why it matters.
 func FindingMessage(f spawn.Finding) string {
 	return fmt.Sprintf("%s was %s: %s", display.Quote(f.Path), f.How, display.Line(f.Why))

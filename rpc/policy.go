@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -50,7 +51,8 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 // ExplainResult is an explanation as policy/explain answers it.
 func ExplainResult(x settings.Explanation) protocol.PolicyExplainResult {
 	result := protocol.PolicyExplainResult{
-		Allowed: x.Allowed, Target: x.Target, Reason: x.Reason, Setting: x.Key, Value: x.Value, Hint: x.Hint,
+		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(x.Reason), Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
+		Message: explanationMessage(x),
 	}
 	if x.Rule != nil {
 		from := x.Rule.Origin

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -12,7 +13,7 @@ import (
 // sandboxReport is what the editor learns of a session's sandbox: what the stage reported, never what was asked for.
 func sandboxReport(restricted bool, outcome spawn.Outcome, warnings []string) protocol.SandboxReport {
 	report := protocol.SandboxReport{
-		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(outcome.Protections()), Warnings: orEmpty(warnings),
+		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(outcome.Protections()), Warnings: orEmpty(display.Lines(warnings)),
 	}
 	switch {
 	case !restricted:
@@ -40,7 +41,7 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 	if outcome.Confined {
 		for _, path := range s.options.Guarded {
 			if rule, writable := compiled.Policy.Writable(path); writable {
-				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", path, rule.Origin))
+				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", display.Quote(path), rule.Origin))
 			}
 		}
 	}
@@ -66,14 +67,7 @@ func firstLine(outcome spawn.Outcome) []byte {
 	if outcome.Unconfinable == nil {
 		return nil
 	}
-	// The cause may quote a path, and a path may hold anything, an escape sequence too.
-	cause := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, outcome.Unconfinable.Error())
-	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", cause)
+	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", display.Line(outcome.Unconfinable.Error()))
 }
 
 func wireFindings(list []spawn.Finding) []protocol.Finding {

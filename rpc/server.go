@@ -11,6 +11,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -81,7 +82,7 @@ func New(options Options) *Server {
 			return // keys typed while a session was ending; nobody is at fault
 		}
 		// A notification has no answer, so the editor's log is the one place where its author may find out.
-		notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: protocol.LogWarning, Message: fmt.Sprintf("%s ignored: %v", method, err)})
+		s.logMessage(protocol.LogWarning, "%s ignored: %v", display.Text(method), err)
 	}
 	s.registerLifecycle()
 	s.registerTerminals()
@@ -190,6 +191,11 @@ func (s *Server) admit(method string, isRequest bool) error {
 // notify sends a notification. An editor that is gone is noticed elsewhere.
 func notify[P any](s *Server, method protocol.Notification[P], params P) {
 	_ = s.conn.Notify(s.ctx, method.Method, params)
+}
+
+// logMessage writes one line into the editor's log.
+func (s *Server) logMessage(kind int, format string, args ...any) {
+	notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: kind, Message: display.Line(fmt.Sprintf(format, args...))})
 }
 
 type handlerFunc func(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -26,7 +27,7 @@ func checkKind(kind protocol.Kind) (settings.Kind, error) {
 	case protocol.Tool:
 		return settings.KindTool, nil
 	}
-	return "", invalidParams("kind", `expected "terminal" or "tool", found %q`, kind)
+	return "", invalidParams("kind", `expected "terminal" or "tool", found %s`, display.Quote(string(kind)))
 }
 
 func (s *Server) settingsGet(_ context.Context, params protocol.SettingsGetParams) (protocol.SettingsGetResult, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -65,7 +66,7 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	if file, unreadable := snapshot.Unreadable(); unreadable && params.Kind == protocol.Tool {
 		return nil, settings.Compiled{}, &wireError{
 			code:    protocol.CodeSettingsInvalid,
-			message: fmt.Sprintf("read settings: %s:%d:%d: %s", file.File, file.Line, file.Column, file.Message),
+			message: fmt.Sprintf("read settings: %s:%d:%d: %s", display.Text(file.File), file.Line, file.Column, file.Message),
 			data: &protocol.ErrorData{
 				Reason: "nobody knows what the user's settings ask for, so tools are refused", Path: file.File, Hint: "mend the file; it is read again at once",
 			},
@@ -89,7 +90,7 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	env := slices.Clone(s.options.Env)
 	for name, value := range params.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return spawn.Request{}, invalidParams("env", "%q cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL", name)
+			return spawn.Request{}, invalidParams("env", "%s cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL", display.Quote(name))
 		}
 		env = append(env, name+"="+value)
 	}
@@ -120,7 +121,7 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		params.Kind = protocol.Terminal
 	case protocol.Terminal, protocol.Tool:
 	default:
-		return invalidParams("kind", `expected "terminal" or "tool", found %q`, params.Kind)
+		return invalidParams("kind", `expected "terminal" or "tool", found %s`, display.Quote(string(params.Kind)))
 	}
 	if params.Cwd == "" {
 		return invalidParams("cwd", "required: an absolute path")
@@ -143,14 +144,14 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 			reason = errors.Unwrap(err).Error()
 		}
 		return &wireError{
-			code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", params.ProjectDir, reason),
+			code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", display.Quote(params.ProjectDir), reason),
 			data: &protocol.ErrorData{Reason: reason, Path: params.ProjectDir},
 		}
 	}
 	if params.SessionID == "" {
 		params.SessionID = uuid.NewString()
 	} else if err := uuid.Validate(params.SessionID); err != nil || len(params.SessionID) != 36 {
-		return invalidParams("sessionId", "expected a UUID, found %q", params.SessionID)
+		return invalidParams("sessionId", "expected a UUID, found %s", display.Quote(params.SessionID))
 	}
 	switch {
 	case params.Shell != nil && params.Shell.Program == "":
@@ -170,9 +171,9 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 func absolute(field, path string) error {
 	switch {
 	case strings.ContainsRune(path, 0):
-		return invalidParams(field, "holds a NUL byte: %q", path)
+		return invalidParams(field, "holds a NUL byte: %s", display.Quote(path))
 	case !filepath.IsAbs(path):
-		return invalidParams(field, "expected an absolute path, found %q", path)
+		return invalidParams(field, "expected an absolute path, found %s", display.Quote(path))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -79,7 +80,7 @@ func (s *Server) started(ctx context.Context, id string) (*spawn.Session, error)
 func (s *Server) signal(ctx context.Context, params protocol.SignalParams) (protocol.Empty, error) {
 	number := unix.SignalNum(params.Signal)
 	if number == 0 {
-		return protocol.Empty{}, invalidParams("signal", "expected a name such as \"SIGINT\", found %q", params.Signal)
+		return protocol.Empty{}, invalidParams("signal", "expected a name such as \"SIGINT\", found %s", display.Quote(params.Signal))
 	}
 	session, err := s.started(ctx, params.SessionID)
 	if err != nil {

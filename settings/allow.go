@@ -42,12 +42,12 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	case s.project == nil:
 		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
 	case p.Exists && p.Problem != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, p.File, p.Problem)
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, quote(p.File), p.Problem)
 	case s.describe().exposure != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, p.File, s.describe().exposure)
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, quote(p.File), s.describe().exposure)
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into it means to trust it, and with it all that somebody else has written there.
-		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, p.File)
+		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, quote(p.File))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	}
 	defer dir.Close()
 	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
-		return fmt.Errorf("write settings: %s: %w", file, err)
+		return fmt.Errorf("write settings: %s: %w", quote(file), err)
 	}
 	s.poke()
 	return nil
@@ -142,7 +142,7 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	defer dir.Close()
 	data, err := s.change(dir, "settings.json", suggestion, base)
 	if err != nil {
-		return "", fmt.Errorf("write the project's settings: %s: %w", filepath.Join(projectDir, ".zed", "settings.json"), err)
+		return "", fmt.Errorf("write the project's settings: %s: %w", quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil

@@ -53,5 +53,5 @@ func ParseAttempt(name string) (Attempt, error) {
 	for _, a := range Attempts() {
 		names = append(names, string(a))
 	}
-	return "", fmt.Errorf("expected one of %s, found %q", strings.Join(names, ", "), name)
+	return "", fmt.Errorf("expected one of %s, found %s", strings.Join(names, ", "), quote(name))
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // position is 1-based; columns count bytes.
@@ -58,7 +60,7 @@ func decode(data []byte, platform string) (*document, *Diagnostic) {
 			// The newline that was added is not in the file.
 			at = d.at(len(data))
 		}
-		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: "not valid JSON: " + cause}
+		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: display.Line("not valid JSON: " + cause)}
 	}
 	root, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -282,13 +284,13 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
 	at := d.at(value.StartOffset)
 	d.problems = append(d.problems, Diagnostic{
-		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: fmt.Sprintf(format, args...),
+		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
 	})
 }
 
 func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
 	at := d.at(offset)
-	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: fmt.Sprintf(format, args...)}
+	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: display.Line(fmt.Sprintf(format, args...))}
 }
 
 func (d *decoder) at(offset int) position {

@@ -40,7 +40,7 @@ type FileDiagnostic struct {
 }
 
 // String renders "file:line:column: severity: key: message".
-func (d FileDiagnostic) String() string { return d.File + ":" + d.Diagnostic.String() }
+func (d FileDiagnostic) String() string { return display.Text(d.File) + ":" + d.Diagnostic.String() }
 
 // String renders "line:column: severity: key: message".
 func (d Diagnostic) String() string {

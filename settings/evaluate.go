@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -185,7 +186,7 @@ func (e *evaluation) report(file string, at position, severity Severity, key, fo
 		return
 	}
 	e.diagnostics = append(e.diagnostics, FileDiagnostic{File: file, Diagnostic: Diagnostic{
-		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: fmt.Sprintf(format, args...),
+		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
 	}})
 }
 

@@ -54,8 +54,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		{on, "", AttemptConnect, "example.org:443", `yes the network is allowed by allow_network (built-in defaults) [allow_network]`},
 		{`{"enabled": true, "allow_network": false}`, "", AttemptBind, "localhost:80", `no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`},
 		{on, `{"allow_network": false}`, AttemptConnect, "x:1", `no the network is off by allow_network (` + projectFile + `:1) []`},
-		{on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool", `no no rule lets a session execute "/home/u/tools/bin/tool" [] your own settings grant it; the project's file ` + projectFile + ` takes it away`},
-		{on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock", `no no rule lets a session use the socket "/run/docker.sock" [] your own settings grant it; the project's file ` + projectFile + ` takes it away`},
+		{on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool", `no no rule lets a session execute "/home/u/tools/bin/tool" [] your own settings grant it; the project's file "` + projectFile + `" takes it away`},
+		{on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock", `no no rule lets a session use the socket "/run/docker.sock" [] your own settings grant it; the project's file "` + projectFile + `" takes it away`},
 		{`{"enabled": true, "apply_to": "terminal"}`, "", AttemptWrite, "/", `yes a tool is not sandboxed, says apply_to (` + userFile + `:1) [apply_to]`},
 		{`{}`, "", AttemptConnect, "x", `yes a tool is not sandboxed, says enabled (built-in defaults) [enabled]`},
 	}

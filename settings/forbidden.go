@@ -86,7 +86,7 @@ func (e *evaluation) projectGrant() grant {
 	}
 	if why := e.undoes(g.path); why != "" {
 		g.access = readExecute
-		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s", g.path, why))
+		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s", quote(g.path), why))
 	}
 	return g
 }

@@ -70,7 +70,7 @@ func Open(options Options) (*Store, error) {
 
 func open(options Options, with watching) (*Store, error) {
 	if options.UserPath != "" && !filepath.IsAbs(options.UserPath) {
-		return nil, fmt.Errorf("open settings: user settings path %q: not absolute", options.UserPath)
+		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", quote(options.UserPath))
 	}
 	if options.Platform == "" {
 		options.Platform = hostPlatform

@@ -39,7 +39,7 @@ type NotTrustedError struct {
 
 // Error names what was attempted, on what, and why it did not succeed.
 func (e *NotTrustedError) Error() string {
-	return fmt.Sprintf("trust project: %s: %s", e.File, e.Reason)
+	return fmt.Sprintf("trust project: %s: %s", quote(e.File), e.Reason)
 }
 
 // Project tells how the project's file stands. Without a project directory it is empty.
@@ -64,7 +64,7 @@ func (s *Snapshot) Project() Project {
 		p.Problem = fmt.Sprintf("it cannot be used (%s)", s.project.problem)
 		p.Asks = nil // those of an older content
 	case !isCleanPath(p.Dir):
-		p.Problem = fmt.Sprintf("the name of the project's directory %q is not UTF-8", p.Dir)
+		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", quote(p.Dir))
 	case e.exposure != "":
 		p.Problem = e.exposure
 	}
@@ -82,7 +82,7 @@ func (s *Snapshot) trusts(project string) bool {
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.resolver) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", path, rule.Path, rule.Origin)
+			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", quote(path), quote(rule.Path), rule.Origin)
 		}
 	}
 	return ""

@@ -16,9 +16,9 @@ func (s *Snapshot) warnings(e *evaluation, kind Kind) []string {
 			continue
 		}
 		if state.good != nil {
-			list = append(list, fmt.Sprintf("%s cannot be used (%s): its last good content counts", state.file, state.problem))
+			list = append(list, fmt.Sprintf("%s cannot be used (%s): its last good content counts", quote(state.file), state.problem))
 		} else {
-			list = append(list, fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", state.file, state.problem))
+			list = append(list, fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", quote(state.file), state.problem))
 		}
 	}
 	for _, state := range s.user {
@@ -71,13 +71,13 @@ func (e *evaluation) projectRisks() []string {
 		return []string{"the project directory is /: sessions may read every file that you may"}
 	case project == home:
 		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", project)}
+			" your keys, your mail and the start-up files of your programs", quote(project))}
 	case home != "" && policy.Contains(project, home):
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", project)}
+			" your keys, your mail and the start-up files of your programs", quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: it is writable for every session"+
-			" of every project", project)}
+			" of every project", quote(project))}
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (s *Snapshot) exposed(e *evaluation) []exposure {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
 				list = append(list, exposure{there: e.resolver.resolve(path).exists, warning: fmt.Sprintf(
-					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what, path, rule.Path, rule.Origin,
+					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what, quote(path), quote(rule.Path), rule.Origin,
 				)})
 			}
 		}

@@ -23,7 +23,7 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 		{"root by symlink", on, "/home/u/root", "the project directory is /"},
 		{"temporary directory", on, "/tmp", "is shared by all programs"},
 		{"other temporary directory", on, "/var/tmp", "is shared by all programs"},
-		{"settings in the project", on, "/home/u/.config", "the settings file " + userFile + " is writable from inside: /home/u/.config is granted by projectDir (session)"},
+		{"settings in the project", on, "/home/u/.config", `the settings file "` + userFile + `" is writable from inside: "/home/u/.config" is granted by projectDir (session)`},
 		{
 			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "/home/u/project",
 			"granted by additional_read_write_paths (" + userFile + ":1)",
@@ -62,7 +62,7 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
 		t.Errorf("where nothing is protected: %q", got)
 	}
-	if got := c.Exposures(true); len(got) != 1 || !strings.Contains(got[0], "the list of trusted projects /home/u/.local/state/sandbox-sidecar/trust.json") {
+	if got := c.Exposures(true); len(got) != 1 || !strings.Contains(got[0], `the list of trusted projects "/home/u/.local/state/sandbox-sidecar/trust.json"`) {
 		t.Errorf("where what is there is protected: %q", got)
 	}
 }

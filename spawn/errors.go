@@ -3,6 +3,8 @@ package spawn
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // ErrUnavailable means that the policy cannot be enforced on this machine and does not allow to go without.
@@ -25,7 +27,7 @@ func (e *Error) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("%s: %v", e.Attempt, e.Cause)
 	}
-	return fmt.Sprintf("%s: %s: %v", e.Attempt, e.Path, e.Cause)
+	return fmt.Sprintf("%s: %s: %v", e.Attempt, display.Quote(e.Path), e.Cause)
 }
 
 // Unwrap gives the cause.

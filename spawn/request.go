@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -119,7 +120,7 @@ func (r *Request) check() error {
 	}
 	for _, text := range slices.Concat([]string{r.Program}, r.Argv, r.Env) {
 		if strings.ContainsRune(text, 0) {
-			return &Error{Attempt: "start program", Cause: fmt.Errorf("an argument or variable holds a NUL byte: %q", text)}
+			return &Error{Attempt: "start program", Cause: fmt.Errorf("an argument or variable holds a NUL byte: %s", display.Quote(text))}
 		}
 	}
 	return nil

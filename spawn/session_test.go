@@ -360,9 +360,9 @@ func TestStart_Failures(t *testing.T) {
 		says        string
 		hint        bool
 	}{
-		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) { r.Program = "/no/such" }, false, "execute: /no/such: no such file or directory", true},
-		{"a name that is nowhere in PATH", &platformtest.Fake{}, func(r *Request) { r.Program = "no-such-program" }, false, "execute: no-such-program: ", true},
-		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false, "execute: /: permission denied", true},
+		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) { r.Program = "/no/such" }, false, `execute: "/no/such": no such file or directory`, true},
+		{"a name that is nowhere in PATH", &platformtest.Fake{}, func(r *Request) { r.Program = "no-such-program" }, false, `execute: "no-such-program": `, true},
+		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false, `execute: "/": permission denied`, true},
 		{"a missing directory", &platformtest.Fake{}, func(r *Request) { r.Dir += "/no" }, false, "no such file or directory", false},
 		{"a machine without a sandbox", &platformtest.Fake{Unavailable: platform.ErrUnavailable}, func(r *Request) { r.Policy = restricted }, true, "confine session: ", true},
 		{"a stage that fails", &platformtest.Fake{Failure: "no luck"}, func(r *Request) { r.Policy = restricted }, true, "no luck", true},

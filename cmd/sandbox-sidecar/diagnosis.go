@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -46,7 +47,7 @@ func diagnose(protections spawn.Protections, findings []finding) diagnosis {
 }
 
 func (d diagnosis) print(w io.Writer) error {
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(display.JSONWriter(w))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(d)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -56,10 +58,10 @@ func doctor(args []string) error {
 func printProtections(protections spawn.Protections) {
 	for _, name := range platform.Protections {
 		p := protections[name]
-		fmt.Printf("%-9s %-17s %s\n", p.Status, name, p.Mechanism)
-		fmt.Printf("          %s\n", p.Detail)
+		display.Fprintf(os.Stdout, "%-9s %-17s %s\n", p.Status, name, p.Mechanism)
+		display.Fprintf(os.Stdout, "          %s\n", p.Detail)
 		if p.Fix != "" {
-			fmt.Printf("          to mend it: %s\n", p.Fix)
+			display.Fprintf(os.Stdout, "          to mend it: %s\n", p.Fix)
 		}
 	}
 }
@@ -70,23 +72,23 @@ func printFindings(findings []finding) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(out, "protection\tattack\twithout a sandbox\tin a session\t\n")
 	for _, f := range findings {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.protection, f.attack, f.control, f.session, f.summary())
+		display.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.protection, f.attack, f.control, f.session, f.summary())
 	}
 	return out.Flush()
 }
 
 // broken is an error that says what is claimed and does not hold; nil where all does.
 func broken(findings []finding) error {
-	var all []error
+	var all []string
 	for _, f := range findings {
 		if f.verdict() == verdictBroken {
-			all = append(all, fmt.Errorf("%s is reported as %s, and a session can %s", f.protection, f.status, f.attack))
+			all = append(all, fmt.Sprintf("%s is reported as %s, and a session can %s", f.protection, f.status, f.attack))
 		}
 	}
 	if all == nil {
 		return nil
 	}
-	return &spawn.Error{Attempt: "prove protections", Cause: errors.Join(all...), Hint: "this is a fault: please report it as SECURITY.md says"}
+	return &spawn.Error{Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")), Hint: "this is a fault: please report it as SECURITY.md says"}
 }
 
 // summary is a verdict for people.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/google/uuid"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -26,14 +26,14 @@ func execute(args []string) error {
 	}
 	defer store.Close()
 	if file, unreadable := snapshot.Unreadable(); unreadable && kind == settings.KindTool {
-		return fmt.Errorf("read settings: %s:%d:%d: %s: tools are refused until it is mended", file.File, file.Line, file.Column, file.Message)
+		return fmt.Errorf("read settings: %s:%d:%d: %s: tools are refused until it is mended", display.Text(file.File), file.Line, file.Column, file.Message)
 	}
 	compiled := snapshot.Compile(kind)
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
 	}
 	for _, warning := range compiled.Warnings {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if !compiled.Policy.Restricted {
 		// Who asks for a sandbox by name and gets none is told by which setting. What the access is does not matter here.
@@ -61,24 +61,24 @@ func execute(args []string) error {
 		return err
 	}
 	for _, warning := range compiled.Exposures(rpc.KeepsProtected(running.Outcome())) {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed(cause.Error())
 	}
 	exit, err := running.Wait()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 	}
 	for _, alarm := range running.Alarms() {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s: %s\n", alarm.Kind, strconv.Quote(alarm.Path))
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s: %s\n", alarm.Kind, quoted(alarm.Path))
 	}
 	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	return statusOf(exit)
 }
 
 func warnUnsandboxed(why string) {
-	fmt.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %s\x1b[0m\n", why)
+	display.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %s\x1b[0m\n", why)
 }
 
 // statusOf is the exit status that stands for how a command ended.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -53,7 +54,7 @@ func explain(args []string) error {
 	}
 	result := rpc.ExplainResult(x)
 	if *asJSON {
-		encoder := json.NewEncoder(os.Stdout)
+		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
@@ -75,15 +76,15 @@ func printExplanation(x protocol.PolicyExplainResult) {
 	if x.Allowed {
 		answer = "allowed"
 	}
-	fmt.Printf("%s: %s\n", answer, x.Reason)
+	display.Fprintf(os.Stdout, "%s: %s\n", answer, x.Reason)
 	switch {
 	case x.Allowed || x.Setting == "":
 	case x.Value == "true" || strings.HasPrefix(x.Value, "["):
-		fmt.Printf("to allow it: set %q to %s\n", x.Setting, x.Value)
+		display.Fprintf(os.Stdout, "to allow it: set %s to %s\n", quoted(x.Setting), display.Escape(x.Value))
 	default:
-		fmt.Printf("to allow it: add %q to %q\n", x.Value, x.Setting)
+		display.Fprintf(os.Stdout, "to allow it: add %s to %s\n", quoted(x.Value), quoted(x.Setting))
 	}
 	if x.Hint != "" {
-		fmt.Printf("note: %s\n", x.Hint)
+		display.Fprintf(os.Stdout, "note: %s\n", x.Hint)
 	}
 }

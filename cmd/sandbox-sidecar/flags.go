@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -45,7 +46,7 @@ func parseNone(flags *flag.FlagSet, args []string) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return misuse(flags, "unexpected argument %q", flags.Arg(0))
+		return misuse(flags, "unexpected argument %s", quoted(flags.Arg(0)))
 	}
 	return nil
 }
@@ -70,14 +71,14 @@ func (t *teller) Write(p []byte) (int, error) {
 
 // misuse says what is wrong with the arguments.
 func misuse(flags *flag.FlagSet, format string, args ...any) error {
-	fmt.Fprintf(os.Stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
+	display.Fprintf(os.Stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
 	flags.Usage()
 	return errUsage
 }
 
 // printError writes one line for the error and one for what can be done about it: lower case, no full stop.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "sandbox-sidecar: %v\n", err)
+	display.Fprintf(w, "sandbox-sidecar: %v\n", err)
 	hint := ""
 	var failed *spawn.Error
 	var refused *settings.NotTrustedError
@@ -88,7 +89,7 @@ func printError(w io.Writer, err error) {
 		hint = refused.Hint
 	}
 	if hint != "" {
-		fmt.Fprintf(w, "sandbox-sidecar: hint: %s\n", hint)
+		display.Fprintf(w, "sandbox-sidecar: hint: %s\n", hint)
 	}
 }
 
@@ -107,14 +108,14 @@ func addProjectFlags(flags *flag.FlagSet, kind settings.Kind) *projectFlags {
 func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {
 	kind := settings.Kind(p.kind)
 	if kind != settings.KindTerminal && kind != settings.KindTool {
-		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %q`, p.kind)
+		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %s`, quoted(p.kind))
 	}
 	project, err := filepath.Abs(p.project)
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("find project directory: %w", err)
 	}
 	if info, err := os.Stat(project); err != nil || !info.IsDir() {
-		return nil, nil, "", misuse(flags, "--project: %s is not a directory", project)
+		return nil, nil, "", misuse(flags, "--project: %s is not a directory", quoted(project))
 	}
 	p.project = project
 	store, err := openSettings(p.settings)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -44,7 +45,7 @@ func learn(args []string) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
 		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed; it may need more once it has these settings: learn again then")
@@ -104,7 +105,7 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	defer store.Close()
 	compiled := snapshot.Compile(l.kind)
 	if err := compiled.MakeDirs(); err != nil {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
 	}
 	// Learning without a sandbox would be to run it, and what is ignored could not be learnt.
 	compiled.Policy.OnUnavailable, compiled.Policy.OnDenied = policy.Refuse, policy.Report
@@ -139,11 +140,11 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	}
 	exit, err := running.Wait()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 	}
 	denials, missed := running.Denials()
 	if missed > 0 {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: warning: %d accesses were too many to be noted\n", missed)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %d accesses were too many to be noted\n", missed)
 	}
 	l.note(program, denials)
 	return exit, nil

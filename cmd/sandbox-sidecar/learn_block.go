@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -46,7 +47,7 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 	defer store.Close()
 	s, err := snapshot.Suggest(l.kind, n.access, n.target, n.program)
 	if err != nil {
-		return fmt.Sprintf("%s %q: %v", n.access, n.target, err), nil
+		return fmt.Sprintf("%s %s: %v", n.access, quoted(n.target), err), nil
 	}
 	isPath := strings.HasPrefix(s.Key, "additional_")
 	switch {
@@ -56,7 +57,7 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 		if s.Key != "" {
 			s.Hint = "it is protected, and " + s.Instruction() + " would change that"
 		}
-		return fmt.Sprintf("%s %q: %s", n.access, n.target, s.Hint), nil
+		return fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), s.Hint), nil
 	case isPath != paths:
 		return "", nil
 	case !s.Entry():
@@ -91,7 +92,7 @@ func (l *lesson) text() ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(map[string]any{"terminal": map[string]any{"sandbox": l.values}})
-	return b.Bytes(), err
+	return display.JSON(b.Bytes()), err
 }
 
 // enoughToFold is how many entries of one directory are replaced by the directory.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles" // runs in place of main where this is the stage, say
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // version is set by the linker.
@@ -70,7 +71,8 @@ func run(args []string, stderr io.Writer) int {
 	}
 	command, ok := commands[name]
 	if !ok {
-		fmt.Fprintf(stderr, "sandbox-sidecar: unknown command %q\n%s", name, usage)
+		display.Fprintf(stderr, "sandbox-sidecar: unknown command %s\n", quoted(name))
+		fmt.Fprint(stderr, usage)
 		return 2
 	}
 	err := command(args)

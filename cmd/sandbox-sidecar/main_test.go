@@ -69,7 +69,7 @@ func TestRun_CommandLines(t *testing.T) {
 		{"serve", 1, "", `.`}, // stdin ends before shutdown was asked for
 		{"doctor extra", 2, "", `unexpected argument "extra"`},
 		{"policy --kind robot", 2, "", `--kind: expected "terminal" or "tool", found "robot"`},
-		{"policy --project /no/such/dir", 2, "", `--project: /no/such/dir is not a directory`},
+		{"policy --project /no/such/dir", 2, "", `--project: "/no/such/dir" is not a directory`},
 		{"policy extra", 2, "", `unexpected argument "extra"`},
 		{"policy --project /", 0, `^a terminal in "/", policy [0-9a-f]{32}\n`, ""},
 		{"policy --project / --json", 0, `^{(.|\n)*"policyId"`, ""},
@@ -78,15 +78,15 @@ func TestRun_CommandLines(t *testing.T) {
 		{"explain read", 2, "", `expected ACCESS and TARGET, found 1 words`},
 		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, found "chew"`},
 		{"trust / /", 2, "", `unexpected argument "/"`},
-		{"trust /no/such/dir", 2, "", `/no/such/dir is not a directory`},
+		{"trust /no/such/dir", 2, "", `"/no/such/dir" is not a directory`},
 		{"trust --show /", 0, `^"/" has no settings of its own \("/.zed/settings.json"\)\n$`, ""},
-		{"trust /", 1, "", `^sandbox-sidecar: trust project: /.zed/settings.json: there is no such file, so there is nothing to trust\n$`},
+		{"trust /", 1, "", `^sandbox-sidecar: trust project: "/.zed/settings.json": there is no such file, so there is nothing to trust\n$`},
 		{"untrust /", 0, `has no settings of its own`, ""},
 		{"exec", 2, "", `no command given`},
 		{"exec -- sh -c exit~7", 7, "", unsandboxed + "$"},
 		{"exec -- echo -n --help", 0, `^--help$`, unsandboxed + "$"},
 		{"exec -- sh -c kill~-TERM~$$", 143, "", unsandboxed + "$"},
-		{"exec -- /no/such/program", 1, "", unsandboxed + `sandbox-sidecar: execute: /no/such/program: no such file or directory\nsandbox-sidecar: hint: .*\n$`},
+		{"exec -- /no/such/program", 1, "", unsandboxed + `sandbox-sidecar: execute: "/no/such/program": no such file or directory\nsandbox-sidecar: hint: .*\n$`},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestPrintError_GivesTheHintALineOfItsOwn(t *testing.T) {
 	var out bytes.Buffer
 	printError(&out, fmt.Errorf("wrapped: %w", &spawn.Error{Attempt: "execute", Path: "/p", Cause: errors.New("no"), Hint: "do"}))
 	printError(&out, errors.New("plain"))
-	const want = "sandbox-sidecar: wrapped: execute: /p: no\nsandbox-sidecar: hint: do\nsandbox-sidecar: plain\n"
+	const want = "sandbox-sidecar: wrapped: execute: \"/p\": no\nsandbox-sidecar: hint: do\nsandbox-sidecar: plain\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", &out, want)
 	}

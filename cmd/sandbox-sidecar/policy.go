@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -28,7 +29,7 @@ func printPolicy(args []string) error {
 	defer store.Close()
 	result := rpc.PolicyResult(snapshot.Compile(kind))
 	if *asJSON {
-		encoder := json.NewEncoder(os.Stdout)
+		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
@@ -36,7 +37,7 @@ func printPolicy(args []string) error {
 		return err
 	}
 	for _, d := range result.Policy.Diagnostics {
-		fmt.Fprintf(os.Stderr, "%s:%d:%d: %s: %s\n", d.File, d.Line, d.Column, d.Severity, d.Message)
+		display.Fprintf(os.Stderr, "%s:%d:%d: %s: %s\n", d.File, d.Line, d.Column, d.Severity, d.Message)
 	}
 	return nil
 }
@@ -45,16 +46,16 @@ func printPolicy(args []string) error {
 func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) error {
 	p := result.Policy
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "a %s in %q, policy %s\n", kind, p.Project, result.PolicyID)
+	display.Fprintf(out, "a %s in %s, policy %s\n", kind, quoted(p.Project), result.PolicyID)
 	if !p.Restricted {
 		fmt.Fprint(out, "is not sandboxed; if it were:\n")
 	}
 	switch {
 	case !project.Exists:
 	case project.Trusted:
-		fmt.Fprintf(out, "the project's settings are trusted: %s\n", project.File)
+		display.Fprintf(out, "the project's settings are trusted: %s\n", quoted(project.File))
 	case len(project.Asks) > 0:
-		fmt.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n", project.File)
+		display.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n", quoted(project.File))
 	}
 	fmt.Fprint(out, "\nfiles\n")
 	for _, rule := range p.Rules {
@@ -62,7 +63,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only where protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}
-		fmt.Fprintf(out, "  %s\t%q\t%s\n", strings.Join(rule.Access, ","), rule.Path, origin)
+		display.Fprintf(out, "  %s\t%s\t%s\n", strings.Join(rule.Access, ","), quoted(rule.Path), origin)
 	}
 	if p.PrivateRuntimeDir {
 		fmt.Fprint(out, "  read,write,execute\ta runtime directory of its own\tsystem_paths.read_write (built-in defaults)\n")
@@ -78,11 +79,11 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		{"variables", func(key string) bool { return key == "allowed_env_vars" }},
 		{"unix sockets", func(key string) bool { return key == "allowed_unix_sockets" }},
 	} {
-		fmt.Fprintf(out, "\n%s\n", section.title)
+		display.Fprintf(out, "\n%s\n", section.title)
 		none := true
 		for _, o := range p.Origins {
 			if section.has(o.Key) {
-				fmt.Fprintf(out, "  %q\t%s\n", o.Value, from(o.Key, o))
+				display.Fprintf(out, "  %s\t%s\n", quoted(o.Value), from(o.Key, o))
 				none = false
 			}
 		}
@@ -94,7 +95,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	for _, o := range p.Origins {
 		switch o.Key {
 		case "enabled", "apply_to", "allow_network", "on_unavailable", "on_denied":
-			fmt.Fprintf(out, "  %s\t%s\t%s\n", o.Key, o.Value, from("", o))
+			display.Fprintf(out, "  %s\t%s\t%s\n", o.Key, o.Value, from("", o))
 		}
 	}
 	return out.Flush()

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -26,7 +27,7 @@ func serve(args []string) error {
 		return err
 	}
 	if *userSettings != "" && !filepath.IsAbs(*userSettings) {
-		return misuse(flags, "--settings: expected an absolute path, found %q", *userSettings)
+		return misuse(flags, "--settings: expected an absolute path, found %s", quoted(*userSettings))
 	}
 	logger, err := newLogger(*level, *format)
 	if err != nil {
@@ -93,9 +94,9 @@ func newLogger(level, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+		return slog.New(slog.NewTextHandler(display.JSONWriter(os.Stderr), options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+		return slog.New(slog.NewJSONHandler(display.JSONWriter(os.Stderr), options)), nil
 	}
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }

@@ -25,17 +25,17 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 			missed += len(denials) - i
 			break
 		}
-		fmt.Fprintf(w, "sandbox-sidecar:   %s\n", rpc.DenialText(denial))
+		display.Fprintf(w, "sandbox-sidecar:   %s\n", rpc.DenialText(denial))
 		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 		switch {
 		case err != nil:
 		case suggestion.Key != "":
-			fmt.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.Instruction())
+			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.Instruction())
 		case suggestion.Hint != "":
-			fmt.Fprintf(w, "sandbox-sidecar:     note: %s\n", display.Line(suggestion.Hint))
+			display.Fprintf(w, "sandbox-sidecar:     note: %s\n", suggestion.Hint)
 		}
 	}
 	if missed > 0 {
-		fmt.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
+		display.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
 	}
 }

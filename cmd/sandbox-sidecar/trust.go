@@ -52,14 +52,14 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 		return nil, "", err
 	}
 	if flags.NArg() > 1 {
-		return nil, "", misuse(flags, "unexpected argument %q", flags.Arg(1))
+		return nil, "", misuse(flags, "unexpected argument %s", quoted(flags.Arg(1)))
 	}
 	dir, err := filepath.Abs(flags.Arg(0))
 	if err != nil {
 		return nil, "", fmt.Errorf("find project directory: %w", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, "", misuse(flags, "%s is not a directory", dir)
+		return nil, "", misuse(flags, "%s is not a directory", quoted(dir))
 	}
 	store, err := openSettings(*user)
 	return store, dir, err
@@ -67,25 +67,25 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 
 func printProject(p settings.Project) error {
 	if !p.Exists {
-		fmt.Printf("%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
+		display.Fprintf(os.Stdout, "%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
 		return nil
 	}
 	if p.Problem != "" {
-		fmt.Printf("%s cannot be trusted: %s\n", quoted(p.File), p.Problem)
+		display.Fprintf(os.Stdout, "%s cannot be trusted: %s\n", quoted(p.File), p.Problem)
 	}
 	if len(p.Asks) == 0 && p.Problem == "" {
-		fmt.Printf("%s asks for nothing beyond your own settings\n", quoted(p.File))
+		display.Fprintf(os.Stdout, "%s asks for nothing beyond your own settings\n", quoted(p.File))
 	}
 	for _, a := range p.Asks {
-		fmt.Printf("%s: %s\n", quoted(p.File), a.Message())
+		display.Fprintf(os.Stdout, "%s: %s\n", quoted(p.File), a.Message())
 	}
 	state := "not trusted: its settings can only restrict"
 	if p.Trusted {
 		state = "trusted: its settings count as they are written, until the file changes"
 	}
-	fmt.Printf("%s is %s\n", quoted(p.Dir), state)
+	display.Fprintf(os.Stdout, "%s is %s\n", quoted(p.Dir), state)
 	if p.Digest != "" {
-		fmt.Printf("digest %s\n", p.Digest)
+		display.Fprintf(os.Stdout, "digest %s\n", p.Digest)
 	}
 	return nil
 }

@@ -150,15 +150,18 @@ type PolicyExplainResult struct {
 	Allowed bool `json:"allowed"`
 	// Target is what the target really is, every symlink followed.
 	Target string `json:"target"`
-	// Reason is one sentence.
+	// Reason is one sentence, fit to be shown as it is.
 	Reason string `json:"reason"`
+	// Message is the answer with its reason in one line that is fit to be shown
+	// as it is, as plain text.
+	Message string `json:"message"`
 	// Rule is what decides; absent where it is that no rule grants it.
 	Rule *PolicyRule `json:"rule,omitempty"`
 	// Setting is the key that allows it, or that would; absent where none would.
 	Setting string `json:"setting,omitempty"`
 	// Value would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
 	Value string `json:"value,omitempty"`
-	// Hint says what to do or to look out for.
+	// Hint says what to do or to look out for, fit to be shown as it is.
 	Hint string `json:"hint,omitempty"`
 }
 

@@ -591,15 +591,17 @@ export interface PolicyExplainResult {
   allowed: boolean;
   /** What the target really is, every symlink followed. */
   target: string;
-  /** One sentence. */
+  /** One sentence, fit to be shown as it is. */
   reason: string;
+  /** The answer with its reason in one line that is fit to be shown as it is, as plain text. */
+  message: string;
   /** What decides; absent where it is that no rule grants it. */
   rule?: PolicyRule;
   /** The key that allows it, or that would; absent where none would. */
   setting?: string;
   /** `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON. */
   value?: string;
-  /** `hint` says what to do or to look out for. */
+  /** `hint` says what to do or to look out for, fit to be shown as it is. */
   hint?: string;
 }
 

@@ -333,11 +333,12 @@
 ---@class (exact) sandbox_sidecar.PolicyExplainResult
 ---@field allowed boolean What the policy says.
 ---@field target string What the target really is, every symlink followed.
----@field reason string One sentence.
+---@field reason string One sentence, fit to be shown as it is.
+---@field message string The answer with its reason in one line that is fit to be shown as it is, as plain text.
 ---@field rule? sandbox_sidecar.PolicyRule What decides; absent where it is that no rule grants it.
 ---@field setting? string The key that allows it, or that would; absent where none would.
 ---@field value? string `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
----@field hint? string `hint` says what to do or to look out for.
+---@field hint? string `hint` says what to do or to look out for, fit to be shown as it is.
 
 ---`Diagnostic` is one remark about a settings file.
 ---@class (exact) sandbox_sidecar.Diagnostic
