@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -12,7 +14,7 @@ import (
 
 // trust shows what a project's settings ask for beyond the user's own, and lets them count.
 func trust(args []string) error {
-	flags := newFlags("trust", "trust [flags] [DIR]")
+	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. On a terminal it asks before, unless --digest is given.\n")
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
 	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, as --show printed it")
 	store, dir, err := openProject(flags, args)
@@ -23,11 +25,38 @@ func trust(args []string) error {
 	if *show {
 		return printProject(store.Snapshot(dir).Project())
 	}
+	if *digest == "" && readsLines(int(os.Stdin.Fd())) {
+		shown := store.Snapshot(dir).Project()
+		if shown.Problem == "" && shown.Exists && !shown.Trusted {
+			if err := confirmTrust(shown); err != nil {
+				return err
+			}
+			*digest = shown.Digest // of what was shown, and of nothing else
+		}
+	}
 	project, err := store.Trust(dir, *digest)
 	if err != nil {
 		return err
 	}
 	return printProject(project)
+}
+
+// confirmTrust shows a person at a terminal what a project asks for, one line
+// each, and asks. Only the whole word is a yes.
+func confirmTrust(p settings.Project) error {
+	if err := printProject(p); err != nil {
+		return err
+	}
+	fmt.Print("Trust these settings? Type yes, or press Enter to leave them untrusted: ")
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		fmt.Println()
+	}
+	if strings.TrimSpace(line) != "yes" {
+		fmt.Println("not trusted")
+		return exitStatus(1)
+	}
+	return nil
 }
 
 // untrust takes the trust back.

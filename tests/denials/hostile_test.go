@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/creack/pty"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -315,4 +318,50 @@ func ownLines(text string) string {
 		return "sandbox-sidecar:" + own
 	}
 	return text
+}
+
+// On a terminal, trust shows each request on a line of its own and asks; only
+// the whole word is a yes.
+func TestTrustAsksOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		typed   string
+		trusted bool
+	}{
+		"yes": {"yes\n", true}, "nothing": {"\n", false}, "a letter": {"y\n", false}, "no": {"no\n", false}, "the end": {"\x04", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &scene{World: harness.NewWorld(t), t: t}
+			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"), settingsOf(hostile[2]))
+			command := s.execute(harness.Settings(nil), "trust")
+			terminal, err := pty.Start(command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer terminal.Close()
+			screen := &harness.Buffer{}
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				_, _ = io.Copy(screen, terminal) // ends with EIO
+			}()
+			screen.Await(t, `press Enter to leave them untrusted: `)
+			if _, err := io.WriteString(terminal, test.typed); err != nil {
+				t.Fatal(err)
+			}
+			err = command.Wait()
+			<-read
+			text := screen.String()
+			if lines := strings.Count(text, `additional_read_write_paths "/nowhere/a\nFORGED: allowed": sessions may`); lines != 1 && !test.trusted || strings.Contains(text, "\nFORGED") {
+				t.Errorf("%d lines:\n%s", lines, text)
+			}
+			list := filepath.Join(s.Home, ".local", "state", "sandbox-sidecar", "trust.json")
+			_, statErr := os.Stat(list)
+			written := statErr == nil && strings.Contains(harness.Read(t, list), s.Project)
+			if (err == nil) != test.trusted || written != test.trusted {
+				t.Errorf("%v, written %t:\n%s", err, written, text)
+			}
+		})
+	}
 }
