@@ -166,7 +166,7 @@ func Shorten(s string, limit int) string {
 func units(s string) []string {
 	var list []string
 	for len(s) > 0 {
-		size := 1
+		var size int
 		if s[0] == '\\' && len(s) > 1 {
 			size = min(len(s), map[byte]int{'x': 4, 'u': 6, 'U': 10}[s[1]])
 			size = max(size, 2)
