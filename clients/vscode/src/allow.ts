@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 
+import { quote } from "./display";
 import { currentFolder } from "./folders";
 import type { Manager } from "./manager";
 import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
@@ -14,7 +15,7 @@ export class Allow {
     private readonly trust: Trust,
   ) {}
 
-  /** Asks where the suggestion is to be written, and writes it. projectDir is the refused session's; undefined: the current folder's. */
+  /** Asks where the suggestion is to be written, and writes it. what is a message, and projectDir the refused session's; undefined: the current folder's. */
   async ask(what: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
     const items = [
@@ -31,9 +32,7 @@ export class Allow {
         write: () => this.writeProject(project, suggestion),
       });
     }
-    const title = vscode.l10n.t("Allow: {0}", what);
-    const placeHolder = `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
-    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
+    const chosen = await vscode.window.showQuickPick(items, { title: what, placeHolder: suggestion.message });
     await chosen?.write();
   }
 
@@ -55,7 +54,7 @@ export class Allow {
   private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {
     const uri = vscode.Uri.file(file);
     const open = vscode.workspace.textDocuments.find((document) => document.uri.fsPath === file && document.isDirty);
-    if (open !== undefined) throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", file));
+    if (open !== undefined) throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", quote(file)));
     const before = await vscode.workspace.fs.readFile(uri).then(
       (bytes) => new TextDecoder().decode(bytes),
       () => "",
@@ -67,6 +66,6 @@ export class Allow {
   }
 
   private say(file: string): void {
-    void vscode.window.showInformationMessage(vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", file));
+    void vscode.window.showInformationMessage(vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", quote(file)));
   }
 }

@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 
-import { wishText, withHint } from "./denialText";
+import { withHint } from "./denialText";
 import type { Manager } from "./manager";
 import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
 
@@ -17,24 +17,24 @@ export class Approvals {
 
   private async ask(params: RequestAccessParams): Promise<Decision> {
     const [once, more, deny] = [vscode.l10n.t("Allow Once"), vscode.l10n.t("Allow…"), vscode.l10n.t("Deny")];
-    const buttons = [...(params.choices.includes("once") ? [once] : []), more, deny];
-    const choice = await vscode.window.showWarningMessage(withHint(wishText(params), params.hint), ...buttons);
+    // The first button is the one that a key accepts.
+    const buttons = [deny, ...(params.choices.includes("once") ? [once] : []), more];
+    const choice = await vscode.window.showWarningMessage(withHint(params.message, params.hint), ...buttons);
     if (choice === once) return "once";
     return choice === more ? this.choose(params) : "deny";
   }
 
   private async choose(params: RequestAccessParams): Promise<Decision> {
-    const { suggestion } = params;
-    const setting = suggestion === undefined ? "" : `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
+    const setting = params.suggestion?.message ?? "";
     const all: { label: string; detail?: string; decision: Decision }[] = [
+      { label: vscode.l10n.t("Not at all"), decision: "deny" },
       { label: vscode.l10n.t("Once"), decision: "once" },
       { label: vscode.l10n.t("Until the session ends"), decision: "session" },
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
       { label: vscode.l10n.t("For all my projects"), detail: setting, decision: "user" },
     ];
-    const title = wishText(params);
     const offered = all.filter(({ decision }) => params.choices.includes(decision));
-    const chosen = await vscode.window.showQuickPick(offered, { title, placeHolder: vscode.l10n.t("How long is it allowed?"), ignoreFocusOut: true });
+    const chosen = await vscode.window.showQuickPick(offered, { title: params.message, placeHolder: vscode.l10n.t("How long is it allowed?"), ignoreFocusOut: true });
     return chosen?.decision ?? "deny";
   }
 }

@@ -2,7 +2,8 @@ import * as vscode from "vscode";
 
 import type { Allow } from "./allow";
 import { configuration } from "./configuration";
-import { denialText, withHint } from "./denialText";
+import { withHint } from "./denialText";
+import { json } from "./display";
 import { describe } from "./errors";
 import { Folding } from "./folding";
 import type { Manager } from "./manager";
@@ -13,7 +14,7 @@ const most = 200;
 
 /** Tells the user of what sessions were refused, each thing once, and offers the setting that would allow it. */
 export class Denials {
-  private readonly seen = new Map<string, DeniedParams>();
+  private readonly seen = new Map<string, { what: DeniedParams; sum: number }>();
   private readonly folding = new Folding<DeniedParams>(
     (what) => void this.tell(what),
     (all) => void this.tellSum(all),
@@ -28,11 +29,11 @@ export class Denials {
   }
 
   private collect(what: DeniedParams): void {
-    this.log.info(`${denialText(what)}${what.missed === undefined ? "" : ` ${what.missed} more are not told.`}`);
+    this.log.info(`${what.message}${what.missed === undefined ? "" : ` ${what.missed} more are not told.`}`);
     const key = `${what.access} ${what.target}`;
     const before = this.seen.get(key);
     this.seen.delete(key);
-    this.seen.set(key, { ...what, count: (before?.count ?? 0) + what.count });
+    this.seen.set(key, { what, sum: (before?.sum ?? 0) + what.count });
     const oldest = this.seen.keys().next();
     if (this.seen.size > most && oldest.done !== true) this.seen.delete(oldest.value);
     if (before !== undefined || configuration().denials === "log") return;
@@ -42,16 +43,16 @@ export class Denials {
   private async tell(what: DeniedParams): Promise<void> {
     const { suggestion, hint } = what;
     const [allow, copy] = [vscode.l10n.t("Allow…"), vscode.l10n.t("Copy Setting")];
-    const choice = await vscode.window.showWarningMessage(withHint(denialText(what), hint), ...(suggestion === undefined ? [] : [allow, copy]));
+    const choice = await vscode.window.showWarningMessage(withHint(what.message, hint), ...(suggestion === undefined ? [] : [allow, copy]));
     if (suggestion === undefined || choice === undefined) return;
-    if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`);
+    if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${json(suggestion.value)}`);
     else await this.ask(what);
   }
 
   private async ask(what: DeniedParams): Promise<void> {
     if (what.suggestion === undefined) return;
     try {
-      await this.allow.ask(`${what.access} ${what.target}`, what.suggestion, await this.projectOf(what.sessionId));
+      await this.allow.ask(what.message, what.suggestion, await this.projectOf(what.sessionId));
     } catch (error) {
       void vscode.window.showErrorMessage(describe(error));
     }
@@ -67,17 +68,18 @@ export class Denials {
     const [first] = all;
     if (first === undefined) return;
     const count = all.reduce((sum, { missed }) => sum + 1 + (missed ?? 0), 0);
-    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", count, denialText(first));
+    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", count, first.message);
     if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
   }
 
   /** Lists what was refused, the newest first, and offers to allow it. */
   async list(): Promise<void> {
-    const items = [...this.seen.values()].reverse().map((what) => {
-      const { suggestion } = what;
-      const detail = suggestion === undefined ? (what.hint ?? "") : `"${suggestion.setting}": ${JSON.stringify(suggestion.value)}`;
-      return { label: denialText(what), detail, what };
-    });
+    const items = [...this.seen.values()].reverse().map(({ what, sum }) => ({
+      label: what.message,
+      description: sum > what.count ? vscode.l10n.t("{0} times in all", sum) : "",
+      detail: what.suggestion?.message ?? what.hint ?? "",
+      what,
+    }));
     if (items.length === 0) {
       void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was refused in this window."));
       return;

@@ -37,18 +37,17 @@ async function answer(
   target: string,
   copy: (setting: string, value: string) => Promise<void>,
 ): Promise<void> {
-  const { allowed, target: real, reason, rule, setting, value, hint } = await manager.request(PolicyExplainRequest, {
+  const { allowed, message, rule, setting, value, hint } = await manager.request(PolicyExplainRequest, {
     projectDir,
     kind,
     access,
     target,
   });
-  const verdict = allowed ? vscode.l10n.t("Allowed: {0} {1}", access, real) : vscode.l10n.t("Refused: {0} {1}", access, real);
   const [copyIt, open] = [vscode.l10n.t("Copy Setting"), vscode.l10n.t("Open Rule")];
   const buttons: string[] = [];
   if (!allowed && setting !== undefined && value !== undefined) buttons.push(copyIt);
   if (rule?.line !== undefined) buttons.push(open);
-  const choice = await vscode.window.showInformationMessage(withHint(withHint(`${verdict}.`, reason), hint), ...buttons);
+  const choice = await vscode.window.showInformationMessage(withHint(message, hint), ...buttons);
   if (choice === copyIt && setting !== undefined && value !== undefined) await copy(setting, value);
   if (choice === open && rule?.line !== undefined) {
     const selection = new vscode.Range(rule.line - 1, 0, rule.line - 1, 0);

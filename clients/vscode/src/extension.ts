@@ -4,6 +4,7 @@ import { Allow } from "./allow";
 import { Approvals } from "./approvals";
 import { Denials } from "./denials";
 import { doctor } from "./doctor";
+import { text } from "./display";
 import { Documents } from "./document";
 import { describe } from "./errors";
 import { explain } from "./explain";
@@ -38,7 +39,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const terminals = new Terminals(context, sidecar, log);
   const stale = new Stale(sidecar, terminals);
   const documents = new Documents(context);
-  const trust = new Trust(context, sidecar);
+  const trust = new Trust(context, sidecar, documents);
   const denials = new Denials(sidecar, new Allow(sidecar, trust), log);
   new Approvals(sidecar);
   new SettingsDiagnostics(context, sidecar);
@@ -133,7 +134,7 @@ async function showPolicy(sidecar: Manager, documents: Documents): Promise<void>
   const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy of") });
   if (chosen === undefined) return;
   const projectDir = folder.uri.fsPath;
-  await documents.show(vscode.l10n.t("Sandbox Policy ({0}, {1})", folder.name, chosen.session), projectDir, async () => {
+  await documents.show(vscode.l10n.t("Sandbox Policy ({0}, {1})", text(folder.name), chosen.session), projectDir, async () => {
     const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind: chosen.session });
     return policyText(chosen.session, policyId, policy);
   });

@@ -3,6 +3,8 @@ import * as path from "node:path";
 
 import * as vscode from "vscode";
 
+import { quote } from "./display";
+
 /** Answers the folder of the active editor, else the first one; undefined where none is open. */
 export function currentFolder(): vscode.WorkspaceFolder | undefined {
   const document = vscode.window.activeTextEditor?.document;
@@ -38,7 +40,7 @@ export async function placeOf(cwd: string | undefined, folders: readonly string[
   try {
     real = await realpath(wanted);
   } catch {
-    throw new Error(`use directory: ${wanted}: no such directory`);
+    throw new Error(`use directory: ${quote(wanted)}: no such directory`);
   }
   let best: string | undefined;
   for (const folder of folders) {
@@ -46,6 +48,6 @@ export async function placeOf(cwd: string | undefined, folders: readonly string[
     const inside = real === realFolder || real.startsWith(realFolder.endsWith("/") ? realFolder : `${realFolder}/`);
     if (inside && (best === undefined || folder.length > best.length)) best = folder;
   }
-  if (best === undefined) throw new Error(`use directory: ${wanted}: it is outside of the open folders`);
+  if (best === undefined) throw new Error(`use directory: ${quote(wanted)}: it is outside of the open folders`);
   return { cwd: real, folder: best };
 }

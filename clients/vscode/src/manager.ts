@@ -7,6 +7,7 @@ import { Backoff } from "./backoff";
 import { findProgram, NotFound } from "./binary";
 import { configuration, section } from "./configuration";
 import { sidecarEnvironment } from "./environment";
+import { line, quote } from "./display";
 import { describe } from "./errors";
 import {
   DidChangeWorkspaceFoldersNotification,
@@ -190,16 +191,16 @@ export class Manager {
       attach: (connection) => {
         sessions = new Sessions(connection, (what) => this.refused.fire(what));
         connection.onNotification(LogMessageNotification, ({ type, message }) => {
-          if (type === 1) this.log.error(message);
-          else if (type === 2) this.log.warn(message);
-          else this.log.info(message);
+          if (type === 1) this.log.error(line(message));
+          else if (type === 2) this.log.warn(line(message));
+          else this.log.info(line(message));
         });
         for (const attach of this.attachments) attach(connection);
       },
-      onLine: (line) => this.log.info(line),
+      onLine: (said) => this.log.info(line(said)),
     });
     if (sessions === undefined) throw new Error("start sidecar: the conversation was never opened");
-    this.log.info(`started ${program}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`);
+    this.log.info(`started ${quote(program)}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`);
     return { sidecar, sessions };
   }
 

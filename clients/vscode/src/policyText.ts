@@ -1,3 +1,4 @@
+import { text } from "./display";
 import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
 
 /** Cells of a line. */
@@ -11,15 +12,16 @@ const widest = 36;
 const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_denied"];
 
 function from(key: string, origin: { file: string; line?: number; entry?: string; reason?: string }): string {
-  const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
-  const source = origin.entry !== undefined ? `toolchains: ${origin.entry} (${place})` : key === "" ? place : `${key} (${place})`;
-  return origin.reason === undefined ? source : `${source}, ${origin.reason}`;
+  const file = text(origin.file);
+  const place = origin.line === undefined ? file : `${file}:${origin.line}`;
+  const source = origin.entry !== undefined ? `toolchains: ${text(origin.entry)} (${place})` : key === "" ? place : `${key} (${place})`;
+  return origin.reason === undefined ? source : `${source}, ${text(origin.reason)}`;
 }
 
 /** Breaks text at blanks into lines of a length. */
-function wrap(text: string, length: number): string[] {
+export function wrap(words: string, length: number): string[] {
   const lines: string[] = [];
-  for (const word of text.split(" ")) {
+  for (const word of words.split(" ")) {
     const last = lines.at(-1);
     if (last !== undefined && last.length + 1 + word.length <= length) lines.push(`${lines.pop() ?? ""} ${word}`);
     else lines.push(word);
@@ -44,7 +46,7 @@ function section(title: string, rows: Row[]): string[] {
 
 function fileRow(rule: PolicyRule): Row {
   const guarded = rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only where protected paths are enforced`;
-  return [rule.access.join(", "), rule.path, from(rule.setting, rule) + guarded];
+  return [rule.access.join(", "), text(rule.path), from(rule.setting, rule) + guarded];
 }
 
 /** Writes a policy for people: everything that a session may do, and which line of which file says so. */
@@ -53,16 +55,16 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
   if (policy.privateRuntimeDir) files.push(["read, write, execute", "a runtime directory of its own", "system_paths.read_write (built-in defaults)"]);
   if (policy.privateTerminals) files.push(["read, write", "terminals of its own", "system_paths.read_write (built-in defaults)"]);
   const origins = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
-  const values = (...keys: string[]): Row[] => origins(...keys).map((origin) => [origin.value, from(origin.key, origin)]);
+  const values = (...keys: string[]): Row[] => origins(...keys).map((origin) => [text(origin.value), from(origin.key, origin)]);
   return [
-    `A ${kind} in ${policy.project}, policy ${policyId}`,
+    `A ${kind} in ${text(policy.project)}, policy ${policyId}`,
     policy.restricted ? "is sandboxed." : "is not sandboxed. If it were:",
     "",
     ...section("FILES", files),
     ...section("PROTECTED (read-only, whatever is granted)", values("protected_paths", "settings files")),
     ...section("VARIABLES THAT ARRIVE", values("allowed_env_vars")),
     ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
-    ...section("SWITCHES", switches.flatMap((key) => origins(key).map((origin) => [key, origin.value, from("", origin)]))),
-    ...section("REMARKS ON THE SETTINGS", policy.diagnostics.map((d) => [d.severity, `${d.file}:${d.line}`, d.message])),
+    ...section("SWITCHES", switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)]))),
+    ...section("REMARKS ON THE SETTINGS", policy.diagnostics.map((d) => [d.severity, `${text(d.file)}:${d.line}`, d.message])),
   ].join("\n");
 }

@@ -3,6 +3,7 @@ import * as path from "node:path";
 
 import * as vscode from "vscode";
 
+import { text } from "./display";
 import type { Manager } from "./manager";
 import { SettingsDiagnosticsNotification, type Diagnostic, type Severity } from "./protocol.gen";
 import { rangeOf } from "./textRange";
@@ -59,7 +60,7 @@ export class SettingsDiagnostics {
 
   /** Whoever has the file before them sees it there. Anybody else must hear, once, that a setting does not count. */
   private async tell(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
-    const message = `${path.basename(path.dirname(uri.fsPath))}/${path.basename(uri.fsPath)}:${diagnostic.line}: ${diagnostic.message}`;
+    const message = `${text(path.join(path.basename(path.dirname(uri.fsPath)), path.basename(uri.fsPath)))}:${diagnostic.line}: ${diagnostic.message}`;
     const visible = vscode.window.visibleTextEditors.some((editor) => editor.document.uri.toString() === uri.toString());
     if (visible || this.told.has(message)) return;
     this.told.add(message);

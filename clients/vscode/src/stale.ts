@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 
+import { text } from "./display";
 import type { Manager } from "./manager";
 import { SettingsChangedNotification } from "./protocol.gen";
 import type { Terminals } from "./terminals";
@@ -29,7 +30,7 @@ export class Stale {
   async reopen(): Promise<void> {
     const open = vscode.window.terminals.flatMap((terminal) => {
       const pty = this.terminals.of(terminal);
-      return pty?.stale === true ? [{ label: terminal.name, description: pty.spawned?.argv.join(" ") ?? "", picked: true, terminal, pty }] : [];
+      return pty?.stale === true ? [{ label: text(terminal.name), description: text(pty.spawned?.argv.join(" ") ?? ""), picked: true, terminal, pty }] : [];
     });
     if (open.length === 0) {
       void vscode.window.showInformationMessage(vscode.l10n.t("Every sandboxed terminal runs under the settings of now."));

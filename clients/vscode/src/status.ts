@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 
+import { quote } from "./display";
 import { describe } from "./errors";
 import { currentFolder } from "./folders";
 import type { Manager, State } from "./manager";
@@ -77,12 +78,12 @@ export class Status {
   private showSummary(summary: Summary, routing: Routing, folder: vscode.WorkspaceFolder, enforcement: Protections): void {
     const both = routing.terminal.restricted && routing.tool.restricted;
     const who = both
-      ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(folder.name))
+      ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(quote(folder.name)))
       : routing.terminal.restricted
-        ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(folder.name))
+        ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(quote(folder.name)))
         : routing.tool.restricted
-          ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(folder.name))
-          : vscode.l10n.t("Nothing in **{0}** is sandboxed: the settings do not switch it on.", escapeMarkdown(folder.name));
+          ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(quote(folder.name)))
+          : vscode.l10n.t("Nothing in **{0}** is sandboxed: the settings do not switch it on.", escapeMarkdown(quote(folder.name)));
     const hover = `${who}\n\n${this.terminal()}${this.protections(enforcement)}`;
     switch (summary) {
       case "full":
@@ -122,16 +123,9 @@ export class Status {
   }
 
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
-    const links = [
-      `[${vscode.l10n.t("Show Policy")}](command:sandboxSidecar.showPolicy)`,
-      `[${vscode.l10n.t("Settings")}](command:sandboxSidecar.openUserSettings)`,
-      `[${vscode.l10n.t("Doctor")}](command:sandboxSidecar.doctor)`,
-      `[${vscode.l10n.t("Log")}](command:sandboxSidecar.showLog)`,
-    ].join(" · ");
-    const markdown = new vscode.MarkdownString(`${hover}\n\n${links}`, true);
-    markdown.isTrusted = {
-      enabledCommands: ["sandboxSidecar.showPolicy", "sandboxSidecar.openUserSettings", "sandboxSidecar.doctor", "sandboxSidecar.showLog"],
-    };
+    // Names and paths of others are in it, escaped. It is not trusted all the same, so no link in it could run a command.
+    const more = vscode.l10n.t("Click for the policy, the settings, the doctor and the log.");
+    const markdown = new vscode.MarkdownString(`${hover}\n\n${more}`, true);
     this.item.text = `$(${icon}) ${text}`;
     this.item.tooltip = markdown;
     this.item.backgroundColor =

@@ -1,3 +1,4 @@
+import { line } from "./display";
 import type { InitializeResult, Policy, Protections } from "./protocol.gen";
 
 /** How a folder stands, in one word. */
@@ -33,5 +34,5 @@ export function summarize(hello: InitializeResult, routing: Routing): Summary {
 
 /** Makes text harmless within Markdown, on one line: the end of a line would be the end of a table's row. */
 export function escapeMarkdown(text: string): string {
-  return text.replace(/\s+/g, " ").replace(/[\\`*_{}[\]()#+\-.!<>|~$]/g, "\\$&");
+  return line(text).replace(/[\\`*_{}[\]()#+\-.!<>|~$&@:]/g, "\\$&");
 }

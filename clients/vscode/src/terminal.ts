@@ -3,6 +3,7 @@ import { constants } from "node:os";
 import * as vscode from "vscode";
 
 import type { ClipboardFilter } from "./clipboard";
+import { line } from "./display";
 import { describe } from "./errors";
 import type { Manager, Running } from "./manager";
 import {
@@ -174,8 +175,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private linger(words: string): void {
     this.isLingering = true;
     this.options.onEnded();
-    const line = words.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ");
-    // CAN ends whatever escape sequence the program left open.
-    this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`);
+        // CAN ends whatever escape sequence the program left open.
+    this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(words)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`);
   }
 }

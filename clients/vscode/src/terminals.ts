@@ -5,6 +5,7 @@ import * as vscode from "vscode";
 
 import { ClipboardFilter } from "./clipboard";
 import { configuration } from "./configuration";
+import { quote, text } from "./display";
 import { pickFolder } from "./folders";
 import type { Manager } from "./manager";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
@@ -62,7 +63,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
   private options(cwd: string, projectDir: string): vscode.ExtensionTerminalOptions {
     const settings = configuration();
     const shell = chooseShell(settings.shell, vscode.env.shell, process.env["SHELL"] ?? "", process.platform);
-    const title = path.basename(shell.program);
+    const title = text(path.basename(shell.program));
     const sessionId = randomUUID();
     const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {
       sessionId,
@@ -105,7 +106,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const canRead = async (target: string) => {
       if (!policy.restricted) return true;
       const { allowed } = await this.manager.request(PolicyExplainRequest, { projectDir, kind: "terminal", access: "read", target });
-      if (!allowed) this.log.info(`no shell integration: ${target} cannot be read from inside`);
+      if (!allowed) this.log.info(`no shell integration: ${quote(target)} cannot be read from inside`);
       return allowed;
     };
     const scripts = path.join(vscode.env.appRoot, "out", "vs", "workbench", "contrib", "terminal", "common", "scripts");

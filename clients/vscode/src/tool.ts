@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 
 import { configuration } from "./configuration";
+import { lines, quote } from "./display";
 import { describe } from "./errors";
 import { placeOf } from "./folders";
 import type { Manager } from "./manager";
@@ -42,12 +43,12 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
   async prepareInvocation(options: vscode.LanguageModelToolInvocationPrepareOptions<ToolInput>): Promise<vscode.PreparedToolInvocation> {
     const { command, cwd } = check(options.input);
     const message = new vscode.MarkdownString();
-    message.appendCodeblock(command, "sh");
+    message.appendCodeblock(lines(command), "sh");
     let title = vscode.l10n.t("Run in the sandbox?");
     try {
       const place = await placeOf(cwd, folders());
       const { policy } = await this.manager.request(PolicyGetRequest, { projectDir: place.folder, kind: "tool" });
-      message.appendText(vscode.l10n.t("In {0}.", place.cwd) + "\n\n");
+      message.appendText(vscode.l10n.t("In {0}.", quote(place.cwd)) + "\n\n");
       for (const line of allowance(policy)) message.appendText(`${line}\n\n`);
       if (!policy.restricted) title = vscode.l10n.t("Run without a sandbox?");
     } catch (error) {
@@ -134,7 +135,7 @@ function check(input: ToolInput): ToolInput {
 function allowance(policy: Policy): string[] {
   if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
   const own = policy.rules.filter((rule) => rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"));
-  const writes = own.map((rule) => rule.path).join(", ");
+  const writes = own.map((rule) => quote(rule.path)).join(", ");
   return [
     vscode.l10n.t("It may write {0} and temporary directories, and read the system.", writes === "" ? vscode.l10n.t("nothing of the project") : writes),
     policy.allowNetwork ? vscode.l10n.t("It may use the network.") : vscode.l10n.t("It has no network."),

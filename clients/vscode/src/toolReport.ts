@@ -1,3 +1,4 @@
+import { json, line } from "./display";
 import type { Excerpt } from "./plain";
 import type { DeniedParams, ExitStatus, SandboxReport } from "./protocol.gen";
 
@@ -11,10 +12,13 @@ export interface Outcome {
   timedOut: number | undefined;
 }
 
-/** Writes what a model is told: the output first, then how it ended, what confined it, and what was refused. */
+/**
+ * Writes what a model is told: how the command ended, what confined it, and what was refused; and last the output. What a command prints could
+ * forge any line that came behind it.
+ */
 export function report(outcome: Outcome): string {
   const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);
-  const lines = [text.trimEnd(), ""];
+  const lines: string[] = [];
   const { exitCode, signal } = outcome.status;
   if (outcome.timedOut !== undefined) lines.push(`Killed, with everything that it had started: it took longer than ${outcome.timedOut} s.`);
   else if (signal !== null) lines.push(`Ended by ${signal}.`);
@@ -22,10 +26,12 @@ export function report(outcome: Outcome): string {
   const sandbox = outcome.sandbox;
   if (sandbox !== undefined) {
     lines.push(`Sandbox: ${sandbox.status}`);
-    for (const warning of sandbox.warnings) lines.push(`Warning: ${warning}`);
+    for (const warning of sandbox.warnings) lines.push(`Warning: ${line(warning)}`);
   }
-  for (const line of refusals(outcome.denied)) lines.push(line);
-  return lines.join("\n").trimStart();
+  lines.push(...refusals(outcome.denied));
+  const output = text.trimEnd();
+  lines.push(output === "" ? "No output." : `Output, to the end of this text:\n${output}`);
+  return lines.join("\n");
 }
 
 /** So many refusals have a line each: a model reads them all, and a command that searches a tree meets thousands. */
@@ -40,9 +46,9 @@ function refusals(denied: DeniedParams[]): string[] {
     folded.set(key, { what, count: (before?.count ?? 0) + what.count });
   }
   const lines = [...folded.values()].slice(0, most).map(({ what, count }) => {
-    const who = what.process === undefined ? "" : ` (${what.process.name})`;
+    const who = what.process === undefined ? "" : ` (${json(what.process.name)})`;
     const times = count > 1 ? `, ${count} times` : "";
-    return `Refused by the sandbox: ${what.access} ${what.target}${who}${times}${advice(what)}`;
+    return `Refused by the sandbox: ${what.access} ${json(what.target)}${who}${times}${advice(what)}`;
   });
   const missed = denied.reduce((sum, what) => sum + (what.missed ?? 0), 0);
   const more = folded.size - lines.length + missed;
@@ -52,7 +58,7 @@ function refusals(denied: DeniedParams[]): string[] {
 
 function advice({ suggestion, hint }: DeniedParams): string {
   const parts = [];
-  if (suggestion !== undefined) parts.push(`the user can allow it with the setting "${suggestion.setting}": ${JSON.stringify(suggestion.value)}`);
-  if (hint !== undefined) parts.push(hint);
+  if (suggestion !== undefined) parts.push(`the user can allow it with the setting "${suggestion.setting}": ${json(suggestion.value)}`);
+  if (hint !== undefined) parts.push(line(hint));
   return parts.map((part) => `; ${part}`).join("");
 }

@@ -1,9 +1,22 @@
 import * as vscode from "vscode";
 
+import { quote } from "./display";
+import type { Documents } from "./document";
 import { describe } from "./errors";
 import { pickFolder } from "./folders";
 import type { Manager } from "./manager";
+import { wrap } from "./policyText";
 import { ProjectStatusRequest, ProjectTrustRequest, ProjectUntrustRequest, SettingsChangedNotification, type Project } from "./protocol.gen";
+
+/** So many rows of text have room in the question, of so many characters. */
+const [rows, columns] = [18, 70];
+
+/** Answers how many of the requests have room in the question; at least one. */
+function room(asks: string[]): number {
+  let left = rows;
+  const over = asks.findIndex((ask) => (left -= Math.ceil(ask.length / columns)) < 0);
+  return over < 0 ? asks.length : Math.max(1, over);
+}
 
 /**
  * Trust in a project's settings. Untrusted, they can only tighten the user's own; what they ask for beyond that is shown before the user is
@@ -15,6 +28,7 @@ export class Trust {
   constructor(
     context: vscode.ExtensionContext,
     private readonly manager: Manager,
+    private readonly documents: Documents,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ projects }) => projects.forEach((project) => this.consider(project)));
     context.subscriptions.push(
@@ -47,9 +61,8 @@ export class Trust {
 
   private async tell(project: Project): Promise<void> {
     const show = vscode.l10n.t("Show…");
-    const message = vscode.l10n.t("{0} asks for more than your sandbox settings allow, and gets none of it.", project.file);
     const buttons = vscode.workspace.isTrusted ? [show] : []; // trust in the workspace comes first
-    if ((await vscode.window.showWarningMessage(message, ...buttons)) === show) await this.askFor(project.projectDir);
+    if ((await vscode.window.showWarningMessage(project.message, ...buttons)) === show) await this.askFor(project.projectDir);
   }
 
   /** Shows what a project asks for, and asks the user. */
@@ -66,19 +79,35 @@ export class Trust {
       void vscode.window.showInformationMessage(obstacle);
       return;
     }
-    const asks = project.asks.map(({ line, key, value, opens }) => vscode.l10n.t("line {0}, {1} {2}: {3}", line, key, value, opens));
-    const detail = asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : asks.join("\n");
-    const [trust, view] = [vscode.l10n.t("Trust This Content"), vscode.l10n.t("View File")];
-    const question = vscode.l10n.t("Trust {0}? It asks for:", project.file);
-    const choice = await vscode.window.showWarningMessage(question, { modal: true, detail }, trust, view);
+    const asks = project.asks.map(({ message }) => `• ${message}`);
+    const more = asks.length - room(asks);
+    const shown = more > 0 ? [...asks.slice(0, -more), vscode.l10n.t("… and {0} more: choose Show All.", more)] : asks;
+    const detail = asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : shown.join("\n");
+    const [no, all, view, trust] = [
+      vscode.l10n.t("Don't Trust"),
+      vscode.l10n.t("Show All"),
+      vscode.l10n.t("View File"),
+      vscode.l10n.t("Trust This Content"),
+    ];
+    const question = vscode.l10n.t("Trust {0}? It asks for:", quote(project.file));
+    // The first button has the focus, and Enter is that one.
+    const choice = await vscode.window.showWarningMessage(question, { modal: true, detail }, no, ...(more > 0 ? [all] : []), view, trust);
     if (choice === view) await vscode.window.showTextDocument(vscode.Uri.file(project.file));
+    if (choice === all) await this.showAll(project, asks);
     if (choice !== trust) return;
     try {
       await this.manager.request(ProjectTrustRequest, { projectDir, digest: project.digest });
-      void vscode.window.showInformationMessage(vscode.l10n.t("{0} is trusted.", project.file));
+      void vscode.window.showInformationMessage(vscode.l10n.t("{0} is trusted.", quote(project.file)));
     } catch (error) {
       void vscode.window.showErrorMessage(describe(error));
     }
+  }
+
+  /** Shows everything that a project asks for, where there is more than a question has room for. */
+  private async showAll(project: Project, asks: string[]): Promise<void> {
+    const wrapped = asks.map((ask) => wrap(ask, 110).join("\n    "));
+    const text = [vscode.l10n.t("{0} asks for:", quote(project.file)), "", ...wrapped, ""].join("\n");
+    await this.documents.show(vscode.l10n.t("Sandbox Requests"), project.projectDir, () => Promise.resolve(text));
   }
 
   /** Takes the trust back. */
@@ -86,14 +115,11 @@ export class Trust {
     const folder = await pickFolder();
     if (folder === undefined) return;
     const project = await this.manager.request(ProjectUntrustRequest, { projectDir: folder.uri.fsPath });
-    void vscode.window.showInformationMessage(vscode.l10n.t("{0} is not trusted.", project.file));
+    void vscode.window.showInformationMessage(vscode.l10n.t("{0} is not trusted.", quote(project.file)));
   }
 }
 
 /** Why there is nothing to ask. */
 function obstacleTo(project: Project): string | undefined {
-  if (!project.exists) return vscode.l10n.t("There is no {0}.", project.file);
-  if (project.problem !== undefined) return vscode.l10n.t("{0} cannot be trusted: {1}", project.file, project.problem);
-  if (project.trusted) return vscode.l10n.t("{0} is trusted already.", project.file);
-  return undefined;
+  return !project.exists || project.problem !== undefined || project.trusted ? project.message : undefined;
 }

@@ -28,8 +28,8 @@ describe("the tool sandbox_run", () => {
 
   it("returns output, exit code and what confined it", async () => {
     const text = await runTool({ command: "echo out; echo err >&2; exit 3" });
-    assert.match(text, /^out\nerr\n/);
-    assert.match(text, /Exit code: 3/);
+    assert.match(text, /\nOutput, to the end of this text:\nout\nerr$/);
+    assert.match(text, /^Exit code: 3\n/);
     assert.match(text, /Sandbox: (full|degraded)/);
   });
 
@@ -47,10 +47,10 @@ describe("the tool sandbox_run", () => {
     writeFileSync(file, "milk\n");
     const text = await runTool({ command: `for i in 1 2 3; do echo bread >>${file}; done; echo key >>${secret}` });
     const told = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
-    const [notes, ...again] = told.filter((line) => line.includes(`write ${file} `));
+    const [notes, ...again] = told.filter((line) => line.includes(`write "${file}" `));
     assert.deepEqual(again, [], text);
-    assert.match(notes ?? "", new RegExp(`\\(sh\\), 3 times; .*"additional_read_write_paths": ".*notes`));
-    const key = told.find((line) => line.includes(`write ${secret} `));
+    assert.match(notes ?? "", new RegExp(`\\("sh"\\), 3 times; .*"additional_read_write_paths": ".*notes`));
+    const key = told.find((line) => line.includes(`write "${secret}"`));
     assert.match(key ?? "", /SSH keys/);
     assert.doesNotMatch(key ?? "", /additional_read_write_paths/);
   });
@@ -60,8 +60,8 @@ describe("the tool sandbox_run", () => {
     const { title, text } = asked(await api.toolConfirmation({ command: "echo *x*", cwd: folder(1) }));
     assert.equal(title, "Run in the sandbox?");
     assert.match(text, /```sh\necho \*x\*\n```/);
-    assert.ok(text.includes(`In ${folder(1)}.`), text);
-    assert.match(text, new RegExp(`It may write ${folder(1)}`));
+    assert.ok(text.includes(`In "${folder(1)}".`), text);
+    assert.match(text, new RegExp(`It may write "${folder(1)}"`));
     assert.match(text, /It may use the network\./);
     await withSettings({ allow_network: false }, async () => {
       await until("no network", async () => asked(await api.toolConfirmation({ command: "true" })).text.includes("It has no network."));
@@ -101,15 +101,15 @@ describe("the tool sandbox_run", () => {
   });
 
   it("has an empty standard input", async () => {
-    assert.match(await runTool({ command: "wc -c" }), /^0\n/);
+    assert.match(await runTool({ command: "wc -c" }), /\n0$/);
   });
 
   it("cuts long output in the middle, and says so", async () => {
     const text = await runTool({ command: "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last" });
     assert.ok(text.length < 40_000, `${text.length} characters`);
-    assert.match(text, /^first\n/);
+    assert.match(text, /\nfirst\n/);
     assert.match(text, /bytes of output are left out here/);
-    assert.match(text, /last\n/);
+    assert.match(text, /\nlast$/);
   });
 
   it("ends everything at the time limit", async () => {

@@ -34,7 +34,7 @@ describe("what the sandbox refuses", () => {
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     assert.match(await window.run(`echo x >>${file}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
-    await window.answer(`refused bash to write ${file}`, "Copy Setting");
+    await window.answer(`refused to let "bash" write "${file}"`, "Copy Setting");
     await until("the setting in the clipboard", async () => /additional_read_write_paths.*notes/.test(await window.clipboard()));
   });
 
@@ -42,7 +42,7 @@ describe("what the sandbox refuses", () => {
     const { window, world } = stage();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
-    const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `to write ${file}` });
+    const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `write "${file}"` });
     // What happens again is told again after a second, with its number.
     await until("its number in the list", async () => {
       await window.command("Sandbox: Show What Was Refused");
@@ -52,14 +52,14 @@ describe("what the sandbox refuses", () => {
       assert.equal(all.length, 1, all.join("\n"));
       return /\(\d+ times\)/.test(all.join());
     });
-    assert.equal(await (await window.listed(`to write ${file}`)).count(), 0);
+    assert.equal(await (await window.listed(`write "${file}"`)).count(), 0);
   });
 
   it("works in a new terminal once the user has allowed it to be read", async () => {
     const { window, world } = stage();
     const file = path.join(world.home, "books", "list.txt");
     assert.match(await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m), /Permission denied/);
-    await window.answer(`refused cat to read ${file}`, "Allow…");
+    await window.answer(`refused to let "cat" read "${file}"`, "Allow…");
     await window.choose("For all my projects");
     await until("the setting is written", () => /"additional_read_only_paths": \[[^\]]*books/.test(readFileSync(world.settingsFile, "utf8")));
 
@@ -76,7 +76,7 @@ describe("what the sandbox refuses", () => {
     const { window, world } = stage();
     const file = path.join(world.home, "more", "list.txt");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
-    await window.answer(`refused bash to write ${file}`, "Allow…");
+    await window.answer(`refused to let "bash" write "${file}"`, "Allow…");
     await window.choose("For all my projects");
     await until("the setting is written", () => readFileSync(world.settingsFile, "utf8").includes("more"));
     await window.told("counts in terminals that are opened from now on");
@@ -95,13 +95,13 @@ describe("what the sandbox refuses", () => {
     const file = path.join(world.home, "third", "list.txt");
     const settings = path.join(world.project, ".zed", "settings.json");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
-    await window.answer(`refused bash to write ${file}`, "Allow…");
+    await window.answer(`refused to let "bash" write "${file}"`, "Allow…");
     await window.choose("For this project");
     const dialog = window.page.locator(".monaco-dialog-box");
     await dialog.waitFor();
     assert.match(await dialog.innerText(), /additional_read_write_paths.*third/);
     await dialog.getByText("Trust This Content").click();
-    await window.told(`${settings} is trusted`);
+    await window.told(`"${settings}" is trusted`);
 
     const text = readFileSync(settings, "utf8");
     for (const comment of ["// of the team", "// four, not two", "/* why not */"]) assert.ok(text.includes(comment), `${comment} has gone: ${text}`);
@@ -119,11 +119,11 @@ describe("what the sandbox refuses", () => {
   it("is no offer where credentials lie, and says that they do", async () => {
     const { window, world } = stage();
     for (const [line, what, done] of [
-      [`cat ${world.secret}`, "cat to read", "read"],
-      [`echo x >>${world.secret}`, "bash to write", "written"],
+      [`cat ${world.secret}`, 'let "cat" read', "read"],
+      [`echo x >>${world.secret}`, 'let "bash" write', "written"],
     ] as const) {
       await window.run(`clear; ${line}; echo secret-${done}=$?`, new RegExp(`^secret-${done}=1$`, "m"));
-      const told = await window.told(`refused ${what} ${world.secret}`);
+      const told = await window.told(`refused to ${what} "${world.secret}"`);
       assert.match(await told.innerText(), /SSH keys/);
       for (const button of ["Allow…", "Copy Setting"]) assert.equal(await told.getByText(button).count(), 0, button);
       assert.equal(await told.locator(".monaco-button").count(), 0);
@@ -157,7 +157,7 @@ describe("what the sandbox asks about", () => {
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
-    await window.answer(`cat wants to read ${file}`, "Deny");
+    await window.answer(`"cat" wants to read "${file}"`, "Deny");
     await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
     assert.match(await window.terminal(), /Permission denied/);
   });
@@ -166,7 +166,7 @@ describe("what the sandbox asks about", () => {
     const { window, world } = stage();
     const file = path.join(world.home, "more", "list.txt");
     await window.type(`clear; cat ${file}`);
-    await window.answer(`cat wants to read ${file}`, "Allow…");
+    await window.answer(`"cat" wants to read "${file}"`, "Allow…");
     await window.choose("Until the session ends");
     await until("the text", async () => (await window.terminal()).includes("what-stands-in-more"));
     // It is not asked again in this session.

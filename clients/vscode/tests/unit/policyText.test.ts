@@ -47,6 +47,13 @@ describe("the text of a policy", () => {
     ]);
   });
 
+  it("has one line for each rule, whatever its path", () => {
+    const lines = text([{ path: "/a\nSWITCHES\u202e\u001b[31m" }], { project: "/p\nFILES" });
+    assert.ok(lines[0]?.startsWith("A terminal in /p\\nFILES, policy"));
+    assert.ok(lines[4]?.startsWith("  read, execute  /a\\nSWITCHES\\u202e\\x1b[31m"), lines[4]);
+    assert.equal(lines.filter((line) => line.startsWith("SWITCHES")).length, 1);
+  });
+
   it("has remarks of any length, and loses no word of them", () => {
     const message = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
     const diagnostics = [{ file: settings, line: 12, column: 1, severity: "warning" as const, message }];

@@ -1,0 +1,99 @@
+/**
+ * Makes text that others chose fit for a person's eyes, by the rules of the sidecar's package display. What comes from the sidecar as a
+ * message is fit already; this is for what only the window knows, such as names of folders, and for data that is shown as such.
+ */
+
+const maxText = 120;
+const maxLine = 2000;
+/** So many combining marks may stand on one letter. */
+const maxMarks = 2;
+
+/** Text on one line, shortened in the middle: nothing in it moves a cursor, is invisible, or is Markdown, an icon or a link. */
+export function text(s: string): string {
+  return shorten(escape(s, true), maxText);
+}
+
+/** Text between quotation marks, for use inside a sentence. */
+export function quote(s: string): string {
+  const escaped = escape(s, true)
+    .replaceAll('"', '\\"')
+    .replace(/[\u201c-\u201f\u2033\u02ba\u02ee\u3003\uff02]/g, (mark) => code(mark.codePointAt(0) ?? 0));
+  return `"${shorten(escaped, maxText)}"`;
+}
+
+/** A whole sentence on one line. A sentence that is fit comes back as it is. */
+export function line(s: string): string {
+  return shorten(escape(s, false), maxLine);
+}
+
+/** Some lines of code, as they are but for what cannot be seen. */
+export function lines(s: string): string {
+  return Array.from(s).map((c) => (c === "\n" || c === "\t" || visible(c) ? c : code(c.codePointAt(0) ?? 0))).join("");
+}
+
+/** A value as JSON on one line, with every character that cannot be seen as \uXXXX, which JSON reads back. */
+export function json(value: unknown): string {
+  return Array.from(JSON.stringify(value))
+    .map((c) => (visible(c) ? c : Array.from({ length: c.length }, (_, i) => i).map((i) => `\\u${hex(c.charCodeAt(i), 4)}`).join("")))
+    .join("");
+}
+
+function escape(s: string, all: boolean): string {
+  const characters = Array.from(s);
+  let out = "";
+  let piled = maxMarks;
+  characters.forEach((c, i) => {
+    const [before, next] = [characters[i - 1], characters[i + 1]];
+    if (/[\p{Mn}\p{Me}]/u.test(c)) piled += 1;
+    else piled = /[\p{L}\p{N}\p{Mc}]/u.test(c) ? 0 : maxMarks;
+    if (c === "\\" && all) out += "\\\\";
+    else if (
+      (all && (c === "`" || c === "<" || (c === " " && before === " "))) ||
+      (c === "(" && (before === "]" || before === "$")) ||
+      (c === "/" && before === ":" && next === "/") ||
+      (c === "&" && /^[#0-9a-zA-Z]+;/.test(characters.slice(i + 1, i + 40).join(""))) ||
+      piled > maxMarks ||
+      !visible(c)
+    ) {
+      out += code(c.codePointAt(0) ?? 0);
+    } else out += c;
+  });
+  return out;
+}
+
+function visible(c: string): boolean {
+  return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(c) && !/^[\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\u2800\u{1d159}\ufffc]$/u.test(c);
+}
+
+function code(point: number): string {
+  if (point === 10) return "\\n";
+  if (point === 13) return "\\r";
+  if (point === 9) return "\\t";
+  if (point < 0x80) return `\\x${hex(point, 2)}`;
+  return point < 0x10000 ? `\\u${hex(point, 4)}` : `\\U${hex(point, 8)}`;
+}
+
+function hex(point: number, digits: number): string {
+  return point.toString(16).padStart(digits, "0");
+}
+
+/** Cuts the middle out; never through an escape, nor between a letter and its marks. */
+function shorten(s: string, limit: number): string {
+  if (Array.from(s).length <= limit) return s;
+  const parts = (s.match(/\\x[^]{0,2}|\\u[^]{0,4}|\\U[^]{0,8}|\\[^]|[^][\p{Mn}\p{Me}]*/gu) ?? []).map((part) => [part, Array.from(part).length] as const);
+  let [head, tail, headLength, tailLength] = ["", "", 0, 0];
+  for (let [first, last] = [0, parts.length - 1]; first <= last; ) {
+    const [part, length] = parts[headLength <= tailLength ? first : last] ?? ["", 0];
+    if (headLength + tailLength + 1 + length > limit) break;
+    if (headLength <= tailLength) {
+      head += part;
+      headLength += length;
+      first += 1;
+    } else {
+      tail = part + tail;
+      tailLength += length;
+      last -= 1;
+    }
+  }
+  return `${head}…${tail}`;
+}

@@ -1,0 +1,209 @@
+import * as assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import * as path from "node:path";
+
+import type { Locator } from "playwright-core";
+
+import { onStage } from "../harness/stage";
+import { until } from "../harness/until";
+import type { World } from "../harness/world";
+
+/** What a session, or whoever wrote a repository, may call a file. What follows a line's end would be a line of its own. */
+const hostile: Record<string, string> = {
+  link: "[Allow it](command:workbench.action.quit)",
+  "link's end": "x](command:workbench.action.quit)",
+  line: "a\nFORGED: it is allowed",
+  escape: "b\u001b[31mc\rFORGED",
+  bidi: "d\u202efdp.exe\u2066\u200b\u2028FORGED",
+  icon: "$(error)$(trash)",
+  markdown: "<b>bold</b> `x` &#x202e; ![x](command:y)",
+  long: `${"n".repeat(230)}.txt`,
+};
+const names = Object.values(hostile);
+
+/** Makes sure that what is shown has no link but the buttons, no icon of the names, no character that moves or hides others. */
+async function harmless(shown: Locator, what: string): Promise<string> {
+  assert.equal(await shown.locator("a[href], a[data-href]").count(), 0, `${what} holds a link: ${await shown.innerHTML()}`);
+  assert.equal(await shown.locator(".codicon-trash, b, code").count(), 0, `${what} holds what a name wants: ${await shown.innerHTML()}`);
+  const text = await shown.innerText();
+  assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/, `${what}: ${JSON.stringify(text)}`);
+  assert.doesNotMatch(text, /^FORGED/m, what);
+  return text;
+}
+
+const picture = async (locator: Locator, name: string) => {
+  const dir = process.env["SHOTS"];
+  if (dir !== undefined) await locator.page().screenshot({ path: path.join(dir, `hostile-${name}.png`) });
+};
+
+/** Writes a name so that a shell reads it, whatever is in it. */
+const quoted = (name: string) => `$'${[...Buffer.from(name)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}'`;
+
+const prepare = (world: World) => {
+  mkdirSync(path.join(world.home, "notes"), { recursive: true });
+  for (const name of names) world.write(path.join(world.home, "notes", name), "x\n");
+};
+
+/** The shell reads the lines from a file: what is typed could be changed on its way. */
+function script(world: World, lines: string[]): string {
+  const file = path.join(world.project, "play.sh");
+  world.write(file, `${lines.join("\n")}\n`);
+  return `. ${file}`;
+}
+
+describe("hostile names", () => {
+  const stage = onStage({ prepare });
+
+  it("of refused files are text in notifications, in their list, and in what offers to allow them", async () => {
+    const { window, world } = stage();
+    await window.newTerminal();
+    const file = (name: string) => path.join(world.home, "notes", name);
+    for (const [what, name] of Object.entries(hostile)) {
+      await window.command("Notifications: Clear All Notifications");
+      await window.run(`clear; ${script(world, [`cat ${quoted(file(name))} 2>/dev/null; echo don''e`])}`, /^done$/m);
+      const told = await window.told(/refused to let "cat" read ".*notes|refused to let "cat" read ".*…/);
+      const text = await harmless(told, `the notification of ${what}`);
+      assert.equal(text.split("\n").filter((line) => line.includes("The sandbox refused")).length, 1, text);
+      await picture(told, `notification-${what.replace(/\W/g, "-")}`);
+    }
+    await window.command("Notifications: Clear All Notifications");
+    await window.command("Sandbox: Show What Was Refused");
+    const list = window.page.locator(".quick-input-widget");
+    const row = list.locator(".monaco-list-row", { hasText: "refused to let" }).first();
+    await row.waitFor();
+    await harmless(list.locator(".quick-input-list"), "the list");
+    await picture(list, "list");
+    await row.click();
+    await list.getByText("For all my projects").waitFor();
+    await harmless(list, "what offers to allow it");
+    await picture(list, "allow");
+    await window.page.keyboard.press("Escape");
+    // Somebody who clicks anywhere in a notification of a link is still here.
+    await window.statusSays(/Sandbox/);
+  });
+
+  it("of protected paths and programs are text, too", async () => {
+    const { window, world } = stage();
+    await window.command("Notifications: Clear All Notifications");
+    const program = path.join(world.project, hostile["link's end"] ?? "");
+    await window.run(
+      `clear; ${script(world, [`cp /bin/cat ${quoted(program)}; ${quoted(program)} ${quoted(world.secret)} 2>/dev/null; echo don''e`])}`,
+      /^done$/m,
+    );
+    const told = await window.told(/refused to let "x\]\\x28command.* read/);
+    const text = await harmless(told, "the notification of a program");
+    assert.match(text, /SSH keys/);
+    await picture(told, "program");
+  });
+});
+
+describe("hostile names that are asked about", () => {
+  const stage = onStage({
+    prepare: (world) => {
+      prepare(world);
+      world.settings({ enabled: true, on_denied: "ask" });
+    },
+  });
+
+  it("are text in the question, whose first button denies", async () => {
+    const { window, world } = stage();
+    await window.newTerminal();
+    for (const what of ["link", "line", "long"]) {
+      const file = path.join(world.home, "notes", hostile[what] ?? "");
+      await window.type(`clear; ${script(world, [`cat ${quoted(file)} 2>/dev/null; echo status=$?`])}`);
+      const question = await window.told(/"cat" wants to read "/);
+      const text = await harmless(question, `the question about ${what}`);
+      assert.match(text, /and waits for your answer\./);
+      assert.equal((await question.locator(".monaco-button").first().innerText()).trim(), "Deny");
+      await picture(question, `question-${what}`);
+      await question.getByText("Allow…").click();
+      const list = window.page.locator(".quick-input-widget");
+      await list.getByText("How long is it allowed?").or(list.locator("input[placeholder*='How long']")).first().waitFor();
+      await harmless(list, `how long, of ${what}`);
+      assert.equal(await list.locator(".monaco-list-row").first().innerText().then((row) => row.trim()), "Not at all");
+      await picture(list, `question-how-long-${what}`);
+      // Who presses Enter without a look denies.
+      await window.page.keyboard.press("Enter");
+      await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
+    }
+  });
+});
+
+describe("a project whose settings hold hostile values", () => {
+  const values = names.map((name) => `/nowhere/${name}`);
+  const stage = onStage({
+    prepare: (world) => {
+      const block = { additional_read_only_paths: values, allowed_env_vars: ["X](command:workbench.action.quit)*"], [`k](command:x)\nFORGED`]: 1 };
+      for (const value of names) mkdirSync(path.join("/", world.root, "far", value), { recursive: true });
+      block.additional_read_only_paths = [...values, ...names.map((name) => path.join(world.root, "far", name))];
+      // VS Code asks about files with such a line end itself.
+      const json = JSON.stringify({ terminal: { sandbox: block } }, undefined, 2).replaceAll("\u2028", "\\u2028");
+      world.write(path.join(world.project, ".zed", "settings.json"), json);
+    },
+  });
+
+  it("is asked about with one line for each request, and Enter does not trust", async () => {
+    const { window } = stage();
+    await window.answer("asks for more than your sandbox settings allow", "Show…");
+    const dialog = window.page.locator(".monaco-dialog-box");
+    await dialog.waitFor();
+    const detail = dialog.locator(".dialog-message-detail");
+    const text = await harmless(detail, "the trust question");
+    const lines = text.split("\n").filter((line) => line !== "");
+    const rest = /^… and (\d+) more: choose Show All\.$/.exec(lines.pop() ?? "");
+    assert.ok(rest, text);
+    assert.ok(lines.length > 2, text);
+    for (const line of lines) assert.match(line, /^• line \d+: \w+ "/);
+    const scrolls = await dialog.locator(".dialog-message-row, .dialog-message-container, .dialog-message-detail").evaluateAll((all) => {
+      const boxes = all as unknown as { scrollHeight: number; clientHeight: number }[];
+      return boxes.map((box) => box.scrollHeight - box.clientHeight);
+    });
+    assert.ok(scrolls.length > 0 && scrolls.every((more) => more <= 1), `something is out of sight: ${String(scrolls)}`);
+    await picture(dialog, "trust");
+    const focused = await window.page.evaluate("document.activeElement.textContent");
+    assert.equal(focused, "Don't Trust");
+    await window.page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    await window.command("Sandbox: Trust Project Settings");
+    await dialog.waitFor();
+    await dialog.getByRole("button", { name: "Show All" }).click();
+    const asked = lines.length + Number(rest[1]);
+    await until("all of it", async () => (await window.editorText()).split("\n").filter((line) => line.startsWith("• line")).length === asked);
+    const all = await window.editorText();
+    assert.equal(all.split("\n").filter((line) => line.startsWith("FORGED")).length, 0, all);
+    await picture(dialog, "trust-all");
+  });
+
+  it("has remarks in its file that are text", async () => {
+    const { window } = stage();
+    await window.command("Sandbox: Open Project Settings");
+    await window.page.locator(".squiggly-warning").first().waitFor();
+    await window.command("View: Focus Problems");
+    const problems = window.page.locator(".markers-panel");
+    await problems.getByText("has no effect unless you trust").first().waitFor();
+    await harmless(problems.locator(".monaco-list-rows"), "the problems");
+    await picture(problems, "problems");
+    await window.page.locator(".squiggly-warning").first().hover({ force: true });
+    const hover = window.page.locator(".monaco-hover:visible .hover-row", { hasText: "sandbox-sidecar" }).first();
+    await hover.waitFor();
+    await picture(hover, "hover");
+    await harmless(hover.locator(".marker, .hover-contents").first(), "the hover");
+  });
+
+  it("has a policy of one line for each rule", async () => {
+    const { window } = stage();
+    await window.command("Sandbox: Show Policy");
+    await window.choose("Terminals");
+    await until("the policy", async () => (await window.editorText()).includes("A terminal in"));
+    await window.page.keyboard.press("Control+End");
+    await until("the remarks", async () => (await window.editorText()).includes("REMARKS"));
+    assert.doesNotMatch(await window.editorText(), /^FORGED/m);
+    await picture(window.page.locator(".editor-instance").first(), "policy");
+    await window.newTerminal();
+    await window.status.hover();
+    const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
+    await hover.waitFor();
+    assert.equal(await hover.locator("a").count(), 0, "a link in the hover");
+    await picture(hover, "status");
+  });
+});

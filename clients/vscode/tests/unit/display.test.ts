@@ -1,0 +1,33 @@
+import * as assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import * as path from "node:path";
+
+import { json, line, lines, quote, text } from "../../src/display";
+
+interface Case {
+  in: string;
+  text: string;
+  quote: string;
+  line: string;
+}
+
+describe("text that others chose", () => {
+  it("is shown as the sidecar shows it", () => {
+    const file = path.join(__dirname, "..", "..", "..", "..", "display", "testdata", "cases.json");
+    const cases = JSON.parse(readFileSync(file, "utf8")) as Case[];
+    assert.ok(cases.length > 20, `${cases.length} cases`);
+    for (const c of cases) {
+      assert.deepEqual({ in: c.in, text: text(c.in), quote: quote(c.in), line: line(c.in) }, c);
+    }
+  });
+
+  it("is the same value as JSON, and nothing in it is invisible", () => {
+    const value = { "a\u202e": 'b\u007f\u200b\u{e0041}\u0085ü日"\\<\n' };
+    assert.deepEqual(JSON.parse(json(value)), value);
+    assert.match(json(value), /^[ -~ü日]*$/);
+  });
+
+  it("keeps its lines where it is code, and shows what hides in them", () => {
+    assert.equal(lines("a\n\tb\u202e\u001b[2J\r"), "a\n\tb\\u202e\\x1b[2J\\r");
+  });
+});
