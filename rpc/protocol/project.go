@@ -55,12 +55,12 @@ type Ask struct {
 	Value string `json:"value"`
 	// Opens says in one sentence what trusting the project opens by it.
 	Opens string `json:"opens"`
-	// Message says all of this in one line that is fit to be shown as it is, as
-	// plain text: the line, the key, the value and what it opens. Values are
-	// quoted, escaped and shortened in it.
-	Message string `json:"message"`
 	// Line is 1-based.
 	Line int `json:"line"`
 	// Column is 1-based, in bytes.
 	Column int `json:"column"`
+	// Message says all of this in one line that is fit to be shown as it is, as
+	// plain text: the line, the key, the value and what it opens. Values are
+	// quoted, escaped and shortened in it.
+	Message string `json:"message"`
 }

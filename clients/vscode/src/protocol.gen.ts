@@ -695,15 +695,15 @@ export interface Ask {
   value: string;
   /** `opens` says in one sentence what trusting the project opens by it. */
   opens: string;
+  /** 1-based. */
+  line: number;
+  /** 1-based, in bytes. */
+  column: number;
   /**
    * `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key,
    * the value and what it opens. Values are quoted, escaped and shortened in it.
    */
   message: string;
-  /** 1-based. */
-  line: number;
-  /** 1-based, in bytes. */
-  column: number;
 }
 
 /**

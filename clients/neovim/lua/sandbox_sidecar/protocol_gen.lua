@@ -396,9 +396,9 @@
 ---@field key string The settings key.
 ---@field value string The entry of a list, or the key's value as JSON.
 ---@field opens string `opens` says in one sentence what trusting the project opens by it.
----@field message string `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key, the value and what it opens. Values are quoted, escaped and shortened in it.
 ---@field line integer 1-based.
 ---@field column integer 1-based, in bytes.
+---@field message string `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key, the value and what it opens. Values are quoted, escaped and shortened in it.
 
 ---`ErrorData` goes with the sidecar's own error codes. An error's message, the reason and the hint are one line
 ---each, fit to be shown as they are.
