@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -24,6 +25,23 @@ func (e *wireError) Error() string { return e.message }
 // invalidParams names the field of params, such as "cwd", and what is wrong with it.
 func invalidParams(field, format string, args ...any) *wireError {
 	return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
+}
+
+// settingsInvalid says which file has to be fixed before anything starts.
+func settingsInvalid(doubt *settings.Doubt) *wireError {
+	reason := "nobody knows what the settings ask for, so tools do not start"
+	if doubt.Named {
+		reason = "nothing starts without the settings file that was asked for"
+	}
+	what := doubt.Message
+	if doubt.Key != "" {
+		what = display.Text(doubt.Key) + ": " + what
+	}
+	return &wireError{
+		code:    protocol.CodeSettingsInvalid,
+		message: fmt.Sprintf("read settings: %s:%d:%d: %s", display.Text(doubt.File), doubt.Line, doubt.Column, what),
+		data:    &protocol.ErrorData{Reason: reason, Path: doubt.File, Hint: "fix the file; it is read again at once"},
+	}
 }
 
 func sessionNotFound(id string) *wireError {

@@ -70,6 +70,22 @@ func firstLine(outcome spawn.Outcome) []byte {
 	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", display.Line(outcome.Unconfinable.Error()))
 }
 
+// doubtLine is what a terminal shows first if nobody knows what sandbox was asked for; nil if it is known.
+func doubtLine(confined bool, doubt *settings.Doubt) []byte {
+	if doubt == nil {
+		return nil
+	}
+	state := "this terminal is not sandboxed"
+	if confined {
+		state = "the sandbox may not be as you meant it"
+	}
+	where := display.Shorten(display.Escape(fmt.Sprintf("%s:%d", doubt.File, doubt.Line)), doubtLineRoom)
+	return fmt.Appendf(nil, "\x1b[33mwarning: %s: %s is wrong\x1b[0m\r\n", state, where)
+}
+
+// doubtLineRoom is what a line of 100 characters has for a place in a file.
+const doubtLineRoom = 42
+
 func wireFindings(list []spawn.Finding) []protocol.Finding {
 	out := []protocol.Finding{}
 	for _, f := range list {

@@ -53,7 +53,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		Environment: protocol.EnvironmentLog{Dropped: orEmpty(outcome.Dropped)},
 	}
 	e.begin(session)
-	first := firstLine(outcome)
+	first := append(firstLine(outcome), doubtLine(outcome.Confined, compiled.Doubt)...)
 	return result, func() {
 		close(e.told)
 		session.Begin(&sink{server: s, entry: e}, first)
@@ -63,17 +63,11 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 // startSession compiles the policy and starts the process under it.
 func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session, settings.Compiled, error) {
 	snapshot := s.store.Snapshot(params.ProjectDir)
-	if file, unreadable := snapshot.Unreadable(); unreadable && params.Kind == protocol.Tool {
-		return nil, settings.Compiled{}, &wireError{
-			code:    protocol.CodeSettingsInvalid,
-			message: fmt.Sprintf("read settings: %s:%d:%d: %s", display.Text(file.File), file.Line, file.Column, file.Message),
-			data: &protocol.ErrorData{
-				Reason: "nobody knows what the user's settings ask for, so tools are refused", Path: file.File, Hint: "mend the file; it is read again at once",
-			},
-		}
-	}
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
+	if doubt := compiled.Doubt; doubt != nil && doubt.Refused {
+		return nil, settings.Compiled{}, settingsInvalid(doubt)
+	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
 	}

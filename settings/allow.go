@@ -34,6 +34,12 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
+		// An entry would go into the file as it is, and make that count in place of the last good content.
+		for _, state := range s.user {
+			if state.problem != nil {
+				return fmt.Errorf("%w: %s cannot be used: %s", ErrNotAllowable, state.file, state.problem.Message)
+			}
+		}
 		_, err := s.fileOfUser(suggestion.Key)
 		return err
 	}

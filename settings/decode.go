@@ -30,7 +30,24 @@ type document struct {
 	values   Sandbox
 	where    map[string]span
 	problems []Diagnostic
+	// empty: the file holds nothing, or nothing but comments.
+	empty bool
+	// wrong is the first problem for which nobody knows what the file asks for on this platform; nil if there is none.
+	wrong *Diagnostic
 }
+
+// says reports whether the document holds any setting.
+func (d *document) says() bool { return d != nil && len(d.where) > 0 }
+
+// audience is whose keys a settings file holds.
+type audience int
+
+const (
+	// others: an editor's file, of which "terminal.sandbox" alone is ours.
+	others audience = iota
+	// ours: every key is meant for this program.
+	ours
+)
 
 var (
 	platformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
@@ -39,14 +56,19 @@ var (
 
 // decode reads one settings file. The second result is not nil where nothing could be read at all. Problems inside the block are
 // the document's: the key or the element they name does not count, and the rest does.
-func decode(data []byte, platform string) (*document, *Diagnostic) {
+func decode(data []byte, platform string, whose audience) (*document, *Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	d := &decoder{lines: lineStarts(data), document: &document{where: map[string]span{}}}
+	d := &decoder{lines: lineStarts(data), platform: platform, whose: whose, document: &document{where: map[string]span{}}}
 	if at := invalidUTF8(data); at >= 0 {
 		return nil, d.fatal(at, "not valid UTF-8: byte 0x%02x", data[at])
 	}
 	outline := scan(data)
+	if outline.empty && whose == ours {
+		// What a full disk or a cut-off save leaves must not pass for "no settings".
+		return nil, d.fatal(0, "%s", emptyText)
+	}
 	if outline.empty {
+		d.empty = true
 		return d.document, nil
 	}
 	if outline.tooDeep >= 0 {
@@ -67,12 +89,14 @@ func decode(data []byte, platform string) (*document, *Diagnostic) {
 		return nil, d.fatal(value.StartOffset, "expected an object, found %s", describe(value))
 	}
 	d.block(root, "")
+	d.strays(root, "")
 	for _, member := range root.Members {
 		name := memberName(member)
 		switch inner := member.Value; {
 		case name == platformBlocks[platform]:
 			if object := d.object(inner, name); object != nil {
 				d.block(object, name+".")
+				d.strays(object, name+".")
 			}
 		case slices.Contains(platformNames, name):
 			d.otherPlatform(member)
@@ -89,8 +113,9 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	if !ok {
 		return // another program's business, as long as it is not ours here
 	}
-	aside := &decoder{document: &document{where: map[string]span{}}, lines: d.lines}
+	aside := &decoder{document: &document{where: map[string]span{}}, lines: d.lines, platform: d.platform, whose: d.whose}
 	aside.block(object, name+".")
+	aside.strays(object, name+".")
 	d.problems = append(d.problems, aside.problems...)
 	if name == platformBlocks["windows"] && len(aside.where) > 0 {
 		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts", platformBlocks["linux"])
@@ -117,8 +142,13 @@ func syntaxError(err error) (position, string) {
 
 type decoder struct {
 	*document
-	lines []int
+	lines    []int
+	platform string
+	whose    audience
 }
+
+// emptyText is why a settings file without content does not count.
+const emptyText = "empty; write {} to ask for nothing"
 
 // block decodes the terminal.sandbox of the file's root or of a platform's block, over what was decoded before.
 func (d *decoder) block(root *hujson.Object, prefix string) {
@@ -149,7 +179,11 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 			continue
 		}
 		if found.Value != nil {
-			d.report(member.Name, SeverityWarning, "", "%s is written twice; the last one counts", prefix+name)
+			severity := SeverityWarning
+			if reaches(found, name) {
+				severity = SeverityError // settings of ours stand in the one that does not count
+			}
+			d.report(member.Name, severity, "", "%s is written twice; the last one counts", prefix+name)
 		}
 		found = member.Value
 	}
@@ -182,14 +216,14 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 		field, ok := known[name]
 		if !ok {
 			if hint := nearest(name, names); hint != "" {
-				d.report(member.Name, SeverityWarning, key, "unknown setting, did you mean %q?", hint)
+				d.report(member.Name, SeverityError, key, "unknown setting, did you mean %q?", hint)
 			} else {
-				d.report(member.Name, SeverityWarning, key, "unknown setting")
+				d.report(member.Name, SeverityError, key, "unknown setting")
 			}
 			continue
 		}
 		if seen[name] {
-			d.report(member.Name, SeverityWarning, key, "written twice; the last one counts")
+			d.report(member.Name, SeverityError, key, "written twice; the last one counts")
 		}
 		seen[name] = true
 		field.SetZero()
@@ -283,10 +317,16 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 
 func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
 	at := d.at(value.StartOffset)
-	d.problems = append(d.problems, Diagnostic{
+	problem := Diagnostic{
 		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
-	})
+	}
+	d.problems = append(d.problems, problem)
+	if severity == SeverityError && (d.wrong == nil || before(at, position{d.wrong.Line, d.wrong.Column})) {
+		d.wrong = &problem
+	}
 }
+
+func before(a, b position) bool { return a.line < b.line || a.line == b.line && a.column < b.column }
 
 func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
 	at := d.at(offset)

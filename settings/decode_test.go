@@ -19,7 +19,7 @@ func TestDecode_ValidFilesHaveNoProblems(t *testing.T) {
 	for _, path := range fixtures(t, "testdata/valid/*.jsonc") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			document, problem := decode(readFixture(t, path), "linux")
+			document, problem := decode(readFixture(t, path), "linux", others)
 			if problem != nil {
 				t.Fatal(problem)
 			}
@@ -40,7 +40,7 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 	for _, path := range fixtures(t, "testdata/invalid/*.jsonc") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			document, problem := decode(readFixture(t, path), "linux")
+			document, problem := decode(readFixture(t, path), "linux", others)
 			var out strings.Builder
 			if problem != nil {
 				fmt.Fprintf(&out, "unusable: %s\n", problem)
@@ -61,7 +61,7 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 
 func TestDecode_KeepsThePositionOfEveryKeyAndElement(t *testing.T) {
 	t.Parallel()
-	document, problem := decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"), "linux")
+	document, problem := decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"), "linux", others)
 	if problem != nil {
 		t.Fatal(problem)
 	}
@@ -78,14 +78,14 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 		"4 million open braces":   strings.Repeat(`{"a":`, 800_000),
 		"one level too many":      strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	} {
-		_, problem := decode([]byte(text), "linux")
+		_, problem := decode([]byte(text), "linux", others)
 		if problem == nil || !strings.Contains(problem.Message, "nested deeper") {
 			t.Errorf("%s: got %v", name, problem)
 		}
 	}
 	many := strings.Repeat("[", maxDepth+1)
 	legal := `{"x": ` + many[2:] + strings.Repeat("]", maxDepth-1) + `, "y": "` + many + `", /* ` + many + ` */ "z": "\"` + many + `"} // ` + many
-	if _, problem := decode([]byte(legal), "linux"); problem != nil {
+	if _, problem := decode([]byte(legal), "linux", others); problem != nil {
 		t.Errorf("brackets in strings and comments do not nest: %v", problem)
 	}
 }
@@ -148,7 +148,7 @@ func FuzzDecode(f *testing.F) {
 		inside := func(at position) bool {
 			return at.line >= 1 && at.line <= lines+1 && at.column >= 1 && at.column <= len(data)+2
 		}
-		document, problem := decode(data, "linux")
+		document, problem := decode(data, "linux", others)
 		if problem != nil {
 			if !inside(position{problem.Line, problem.Column}) || problem.Severity != SeverityError {
 				t.Fatalf("problem outside of the file: %v", problem)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -17,9 +18,12 @@ func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 	data = data[len(mark):]
 	list := append(append([]string{}, base...), entry)
 	if scan(data).empty {
-		return append(bytes.Clone(data), newFile(key, list)...), nil
+		if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+			data = append(bytes.Clone(data), '\n') // a comment would swallow what follows
+		}
+		return slices.Concat(mark, data, []byte(newFile(key, list))), nil
 	}
-	if _, problem := decode(data, platform); problem != nil {
+	if _, problem := decode(data, platform, others); problem != nil {
 		return nil, errors.New(problem.Message)
 	}
 	// As decode has it: a comment may be the last line, without a newline.

@@ -71,7 +71,7 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			t.Errorf("%s: %v\ngot  %q\nwant %q", name, err, got, test.after)
 			continue
 		}
-		document, problem := decode(got, "linux")
+		document, problem := decode(got, "linux", others)
 		if problem != nil || !slices.Contains(document.values.AdditionalReadOnlyPaths, "/new") {
 			t.Errorf("%s: it does not count: %v", name, problem)
 		}

@@ -40,6 +40,8 @@ type evaluation struct {
 	refusals    []string // built-in grants that do not count
 	forbidden   []place
 	undone      []undone
+	// unclear is an entry of which nobody knows what it would have protected; nil where there is none.
+	unclear *FileDiagnostic
 	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
 	stale map[string]bool
 
@@ -171,9 +173,18 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 func (e *evaluation) reportFiles(states []fileState) {
 	for _, state := range states {
 		if state.problem != nil {
-			e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: *state.problem})
 			e.stale[state.file] = true
+			remarks := state.remarks
+			if remarks == nil {
+				remarks = []Diagnostic{*state.problem}
+			}
+			for _, d := range remarks {
+				e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: d})
+			}
 		} else if state.good != nil {
+			if state.good.empty && state.exists {
+				e.report(state.file, position{1, 1}, SeverityWarning, "", "%s", emptyText)
+			}
 			for _, d := range state.good.problems {
 				e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: d})
 			}

@@ -56,7 +56,10 @@ func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanati
 			return Explanation{}, fmt.Errorf("explain %s: %s: %w", attempt, quote(target), err)
 		}
 	}
-	switch {
+	switch doubt := s.doubt(x.evaluation, kind); {
+	case doubt != nil && doubt.Refused:
+		x.refuse(nil, "", "", "a %s does not start: %s", kind, doubt.FileDiagnostic)
+		x.Hint = "fix the file; it is read again at once"
 	case !x.policy.Restricted:
 		x.unrestricted()
 	case x.end.detour:

@@ -117,7 +117,7 @@ func stateOf(t testing.TB, file, block string) fileState {
 	if !json.Valid([]byte(block)) {
 		t.Fatalf("not JSON: %s", block)
 	}
-	document, problem := decode([]byte(`{"terminal": {"sandbox": `+block+`}}`), "linux")
+	document, problem := decode([]byte(`{"terminal": {"sandbox": `+block+`}}`), "linux", others)
 	if problem != nil {
 		t.Fatalf("decode %s: %s", block, problem)
 	}

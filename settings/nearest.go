@@ -1,5 +1,7 @@
 package settings
 
+import "strings"
+
 // nearest returns the known word that a misspelt one was probably meant to be, or "".
 func nearest(word string, known []string) string {
 	// A third of the letters wrong is another word, not a slip.
@@ -7,8 +9,9 @@ func nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
 	}
+	lower := strings.ToLower(word)
 	for _, candidate := range known {
-		if d := editDistance(word, candidate); d <= limit {
+		if d := min(editDistance(word, candidate), editDistance(lower, candidate)); d <= limit {
 			best, limit = candidate, d-1
 		}
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -23,6 +24,11 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 		path, err := e.host.expand(text, e.policy.Project)
 		if err != nil {
 			e.report(from.file, at, SeverityError, protectedKey, "%s: %v; the entry does not count", quote(text), err)
+			if e.unclear == nil {
+				e.unclear = &FileDiagnostic{File: from.file, Diagnostic: Diagnostic{
+					Line: at.line, Column: at.column, Severity: SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v", quote(text), err),
+				}}
+			}
 			continue
 		}
 		path, inside := e.insideProject(filepath.Clean(path))

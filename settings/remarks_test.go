@@ -17,7 +17,7 @@ func TestRemarks(t *testing.T) {
 	const ok = `"enabled": true`
 	tests := []struct{ name, block, want string }{
 		{"wrong type", `"enabled": "true"`, `1:38: error: enabled: expected true or false, found a string`},
-		{"unknown key", ok + `, "allowed_env_var": []`, `1:44: warning: allowed_env_var: unknown setting, did you mean "allowed_env_vars"?`},
+		{"unknown key", ok + `, "allowed_env_var": []`, `1:44: error: allowed_env_var: unknown setting, did you mean "allowed_env_vars"?`},
 		{"missing path", ok + `, "additional_read_only_paths": ["~/none"]`, `1:75: warning: additional_read_only_paths: "~/none": there is no "/home/u/none"`},
 		{"relative path", ok + `, "additional_read_only_paths": ["src"]`, `1:75: error: additional_read_only_paths: "src": a relative path counts only in a project's settings`},
 		{"another's home", ok + `, "additional_read_only_paths": ["~root/x"]`, `1:75: error: additional_read_only_paths: "~root/x": ~ can only stand for your own home directory`},
@@ -57,7 +57,7 @@ func TestRemarks(t *testing.T) {
 			snapshot := func(block string) Compiled {
 				state := fileState{file: userFile, exists: true, read: true}
 				var problem *Diagnostic
-				if state.good, problem = decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux"); problem != nil {
+				if state.good, problem = decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", others); problem != nil {
 					t.Fatal(problem)
 				}
 				s := snapshotOf(t, f, "", "")

@@ -47,7 +47,7 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		`{"allowed_unix_sockets": ["$SSH_AUTH_SOCK", "abstract:x", "/run/x"]}`: true,
 	} {
 		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` + block + `}}}`} {
-			document, problem := decode([]byte(file), "linux")
+			document, problem := decode([]byte(file), "linux", others)
 			decoded := problem == nil && len(document.problems) == 0
 			if err := valid(t, schema, file); (err == nil) != good || decoded != good {
 				t.Errorf("%s: good %t, the schema says %v, decoding %v", file, good, err, document.problems)
@@ -138,7 +138,7 @@ func TestSchema_AcceptsTheDocumentation(t *testing.T) {
 			if err := valid(t, schema, block); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, block)
 			}
-			if document, problem := decode([]byte(block), "linux"); problem != nil || len(document.problems) > 0 {
+			if document, problem := decode([]byte(block), "linux", others); problem != nil || len(document.problems) > 0 {
 				t.Errorf("%s: %v %v", file, problem, document.problems)
 			}
 		}

@@ -28,10 +28,14 @@ type Compiled struct {
 	Diagnostics []FileDiagnostic
 	// Warnings are for the user's eyes when a session starts.
 	Warnings []string
+	// Risks are those of the warnings that no diagnostic says.
+	Risks []string
 	// Switches are the keys of a single value that decide about the policy, each with the value that counts.
 	Switches []Switch
 	// Variables are the entries of Policy.Environment.Allowed with where each comes from.
 	Variables []Variable
+	// Doubt is why nobody knows what the settings ask for; nil where it is known.
+	Doubt *Doubt
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
@@ -42,8 +46,8 @@ type Compiled struct {
 func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
 	compiled := Compiled{
-		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind), Variables: e.variablesFrom,
-		Switches: e.switches(kind),
+		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind), Risks: e.risks(kind), Variables: e.variablesFrom,
+		Switches: e.switches(kind), Doubt: s.doubt(e, kind),
 	}
 	if compiled.Policy.Restricted {
 		compiled.create, compiled.exposed = e.create, s.exposed(e)
@@ -106,15 +110,34 @@ func (s *Snapshot) DiagnosticsOf(file string) []Diagnostic {
 	return list
 }
 
-// Unreadable returns the diagnostic of a layer of the user's that is there and could not be used since the store was opened, so that
-// nobody knows what it asks for. Tools are refused then. The second result is false where there is none.
-func (s *Snapshot) Unreadable() (FileDiagnostic, bool) {
-	for _, state := range s.user {
-		if state.problem != nil && state.good == nil {
-			return FileDiagnostic{File: state.file, Diagnostic: *state.problem}, true
+// Doubt is why nobody knows what the settings ask for: a file could not be read, or something in it is wrong. Tools do not start then.
+type Doubt struct {
+	FileDiagnostic
+	// Refused says that sessions of the kind that was compiled do not start.
+	Refused bool
+	// Named says that it is the file that the user asked for, and that nothing starts.
+	Named bool
+}
+
+// doubt is the first there is for a kind of session; nil where everything is known.
+func (s *Snapshot) doubt(e *evaluation, kind Kind) *Doubt {
+	var first *Doubt
+	for _, state := range s.states() {
+		d := state.doubt()
+		if d == nil {
+			continue
+		}
+		doubt := &Doubt{FileDiagnostic: FileDiagnostic{File: state.file, Diagnostic: *d}}
+		doubt.Refused = state.refuses(kind) != nil
+		doubt.Named = state.refuses(KindTerminal) != nil
+		if first == nil || doubt.Refused && !first.Refused {
+			first = doubt
 		}
 	}
-	return FileDiagnostic{}, false
+	if first == nil && e.unclear != nil {
+		first = &Doubt{FileDiagnostic: *e.unclear, Refused: kind == KindTool}
+	}
+	return first
 }
 
 func (s *Snapshot) states() []fileState {

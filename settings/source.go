@@ -2,7 +2,10 @@ package settings
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -20,6 +23,9 @@ const (
 type source struct {
 	path     string
 	platform string
+	whose    audience
+	// named: the user asked for this very file, so that it has to be there.
+	named bool
 
 	known bool // sig describes the file that was last looked at
 	racy  bool
@@ -41,10 +47,52 @@ type fileState struct {
 	good *document
 	// problem is why the file as it is now does not count; nil where it does.
 	problem *Diagnostic
+	// remarks are all about a file that could be parsed and does not count; problem is one of them.
+	remarks []Diagnostic
+	// named is the source's.
+	named bool
+}
+
+// refuses returns why sessions of a kind must not start: nobody knows what the file asks for. It is nil if they may.
+func (s fileState) refuses(kind Kind) *Diagnostic {
+	switch unknown := s.problem != nil && s.good == nil; {
+	case kind == KindTool:
+		return s.doubt()
+	case unknown && s.named:
+		return s.problem
+	}
+	return nil
+}
+
+// doubt returns why nobody knows what the file asks for; nil if it is known.
+func (s fileState) doubt() *Diagnostic {
+	switch {
+	case s.problem != nil && (s.good == nil || s.remarks != nil):
+		return s.problem
+	case s.good != nil:
+		return s.good.wrong
+	}
+	return nil
 }
 
 func newSource(path, platform string) *source {
-	return &source{path: path, platform: platform, state: fileState{file: path}}
+	return &source{path: path, platform: platform, whose: audienceOf(path), state: fileState{file: path}}
+}
+
+// audienceOf tells Zed's settings files, the user's and projects', from ours by their names.
+func audienceOf(path string) audience {
+	if dir := filepath.Base(filepath.Dir(path)); filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
+		return others
+	}
+	return ours
+}
+
+// last is the last good content, if it said anything. Content that asked for nothing is no guide to what a broken file asks for.
+func (s *source) last() *document {
+	if s.state.good.says() {
+		return s.state.good
+	}
+	return nil
 }
 
 // refresh looks at the file and reads it if it may have changed. It reports whether content or readability did.
@@ -66,8 +114,7 @@ func (s *source) refresh() bool {
 
 // vanished: there were settings, and now there is no file or an empty one.
 func (s *source) vanished(next fileState) bool {
-	had := s.state.good != nil && len(s.state.good.where) > 0
-	return had && (!next.exists || next.read && s.sig.size == 0)
+	return s.state.good.says() && (!next.exists || next.read && s.sig.size == 0)
 }
 
 // look returns the state the file is in now, and whether it differs from the recorded one.
@@ -86,14 +133,19 @@ func (s *source) look() (fileState, bool) {
 	if err != nil {
 		return s.unusable(err)
 	}
-	next := fileState{file: s.path, exists: true, read: true, digest: sha256.Sum256(data), good: s.state.good}
+	next := fileState{file: s.path, exists: true, read: true, digest: sha256.Sum256(data), named: s.named}
 	if s.state.read && next.digest == s.state.digest {
 		return s.state, false
 	}
-	document, problem := decode(data, s.platform)
-	if problem != nil {
-		next.problem = problem
-	} else {
+	document, problem := decode(data, s.platform, s.whose)
+	switch last := s.last(); {
+	case problem != nil:
+		next.good, next.problem = last, problem
+	case document.empty && last != nil:
+		next.good, next.problem = last, &Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: emptyText}
+	case document.wrong != nil && last != nil && last.wrong == nil:
+		next.good, next.problem, next.remarks = last, document.wrong, document.problems
+	default:
 		next.good = document
 	}
 	return next, true
@@ -101,16 +153,40 @@ func (s *source) look() (fileState, bool) {
 
 // unusable is the state after a failed look: absent, or there but not to be read, in which case the last good content stays.
 func (s *source) unusable(err error) (fileState, bool) {
-	message := "cannot read: " + cause(err)
+	message, exists := "cannot read: "+cause(err), true
 	if missing(err) {
-		if _, lstatErr := os.Lstat(s.path); lstatErr != nil {
+		// A dangling link is a home directory that is only half there: taking it for "no settings" would switch the sandbox off.
+		switch link := danglingLink(s.path); {
+		case link == s.path:
+			message = "cannot read: a symlink to a file that does not exist"
+		case link != "":
+			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", quote(link))
+		case s.named:
+			message, exists = "cannot read: there is no such file", false
+		default:
 			return fileState{file: s.path}, s.state.exists
 		}
-		// A dangling link is a home directory that is only half there: taking it for "no settings" would switch the sandbox off.
-		message = "cannot read: a symlink to a file that does not exist"
 	}
 	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: message}
-	next := fileState{file: s.path, exists: true, good: s.state.good, problem: &problem}
+	next := fileState{file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named}
 	changed := s.state.problem == nil || *s.state.problem != problem
 	return next, changed
+}
+
+// danglingLink returns the symlink for want of whose target a path is missing: the path itself or a directory on the way to it. It is ""
+// if the path is just not there.
+func danglingLink(path string) string {
+	for ; ; path = filepath.Dir(path) {
+		info, err := os.Lstat(path)
+		if err != nil && path != filepath.Dir(path) {
+			continue
+		}
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			return ""
+		}
+		if _, err := os.Stat(path); err == nil {
+			return ""
+		}
+		return path
+	}
 }

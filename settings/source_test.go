@@ -74,8 +74,8 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			if got := strings.Join(s.Compile(KindTool).Warnings, "\n"); !strings.Contains(got, "last good content counts") {
 				t.Errorf("warnings: %s", got)
 			}
-			if _, unreadable := s.Unreadable(); unreadable {
-				t.Error("counts as never readable")
+			if doubt := s.Compile(KindTool).Doubt; doubt != nil {
+				t.Errorf("tools are refused: %v", doubt)
 			}
 			d.must(os.RemoveAll(d.user))
 			d.write(d.user, disabled)
@@ -90,8 +90,11 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			fresh := newDesk(t)
 			fresh.home, fresh.user = d.home, d.user
 			s = fresh.open(nil).Snapshot("")
-			if got, unreadable := s.Unreadable(); !unreadable || got.File != d.user || !strings.Contains(got.Message+got.String(), breakage.says) {
-				t.Errorf("unreadable %t: %v", unreadable, got)
+			if got := s.Compile(KindTool).Doubt; got == nil || !got.Refused || got.File != d.user || !strings.Contains(got.String(), breakage.says) {
+				t.Errorf("doubt: %v", got)
+			}
+			if got := s.Compile(KindTerminal).Doubt; got == nil || got.Refused || got.Named {
+				t.Errorf("terminals' doubt: %v", got)
 			}
 		})
 	}
@@ -146,9 +149,12 @@ func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
 
 func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 	t.Parallel()
-	for name, gap := range map[string]func(d *desk){
-		"moved away": func(d *desk) { d.must(os.Rename(d.user, d.user+"~")) },
-		"truncated":  func(d *desk) { d.must(os.Truncate(d.user, 0)) },
+	for name, test := range map[string]struct {
+		gap  func(d *desk)
+		then bool // the last good content counts if the gap stays
+	}{
+		"moved away": {func(d *desk) { d.must(os.Rename(d.user, d.user+"~")) }, false},
+		"truncated":  {func(d *desk) { d.must(os.Truncate(d.user, 0)) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,14 +164,14 @@ func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(d.user, "linux")
 				source.refresh()
-				gap(d)
+				test.gap(d)
 				time.AfterFunc(settleTime/2, func() { d.write(d.user, enabled+" ") })
 				if !source.refresh() || source.state.good == nil || source.state.good.values.Enabled == nil {
 					t.Error("the settings were gone for a moment")
 				}
-				gap(d)
-				if !source.refresh() || source.state.good != nil && len(source.state.good.where) > 0 {
-					t.Error("a file that stays away or empty still counts")
+				test.gap(d)
+				if !source.refresh() || source.state.good.says() != test.then || (source.state.problem != nil) != test.then {
+					t.Errorf("after the gap it counts: %t, problem %v", source.state.good.says(), source.state.problem)
 				}
 			})
 		})

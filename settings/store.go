@@ -15,7 +15,8 @@ import (
 
 // Options configure a Store. The zero value reads the standard files of the current user's home directory.
 type Options struct {
-	// UserPath replaces the user's two standard files. Absolute; empty: the standard files.
+	// UserPath replaces the user's two standard files. Absolute; empty: the standard files. The file has to be there: without it no session
+	// starts.
 	UserPath string
 	// Editor is one more layer, as trusted as the user's own files and laid over them; nil: none.
 	Editor []byte
@@ -97,6 +98,7 @@ func open(options Options, with watching) (*Store, error) {
 	}
 	for _, path := range s.files {
 		s.sources[path] = newSource(path, options.Platform)
+		s.sources[path].named = options.UserPath != ""
 		s.sources[path].refresh()
 	}
 	if options.Once {
@@ -217,7 +219,7 @@ func newHost(options Options) host {
 	if h.home == "" {
 		h.home = h.env["HOME"]
 	}
-	if h.home == "" {
+	if !filepath.IsAbs(h.home) {
 		if current, err := user.Current(); err == nil {
 			h.home = current.HomeDir
 		}
@@ -245,6 +247,6 @@ func userFiles(userPath string, h host) []string {
 }
 
 func editorState(data []byte, platform string) *fileState {
-	document, problem := decode(data, platform)
+	document, problem := decode(data, platform, ours)
 	return &fileState{file: policy.OriginEditor, exists: true, good: document, problem: problem}
 }

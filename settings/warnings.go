@@ -10,25 +10,43 @@ import (
 
 // warnings lists what the user should see when a session of that kind starts.
 func (s *Snapshot) warnings(e *evaluation, kind Kind) []string {
+	return append(s.fileWarnings(e), e.risks(kind)...)
+}
+
+// fileWarnings are those that the diagnostics have too.
+func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	var list []string
-	for _, state := range s.user {
+	for _, state := range s.states() {
 		if state.problem == nil {
 			continue
 		}
+		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", quote(state.file), state.problem)
 		if state.good != nil {
-			list = append(list, fmt.Sprintf("%s cannot be used (%s): its last good content counts", quote(state.file), state.problem))
-		} else {
-			list = append(list, fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", quote(state.file), state.problem))
+			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", quote(state.file), state.problem)
 		}
+		if state.doubt() != nil {
+			warning += "; " + untilFixed
+		}
+		list = append(list, warning)
 	}
 	for _, state := range s.user {
 		list = append(list, countErrors(state, e.diagnostics)...)
 	}
-	if !e.restricted.has(kind) {
-		return list
+	if s.project != nil && s.project.problem == nil && s.project.doubt() != nil {
+		list = append(list, countErrors(*s.project, e.diagnostics)...)
 	}
-	list = append(list, e.refusals...)
-	return append(list, e.projectRisks()...)
+	return list
+}
+
+// untilFixed says what becomes of a mistake for which nobody knows what the settings ask for.
+const untilFixed = "tools will not start until it is fixed"
+
+// risks are what sessions of a kind may do that the user may not expect.
+func (e *evaluation) risks(kind Kind) []string {
+	if !e.restricted.has(kind) {
+		return nil
+	}
+	return append(slices.Clone(e.refusals), e.projectRisks()...)
 }
 
 // countErrors says that a file of the user's has entries that do not count: a misspelt one may be what the user relies on.
@@ -36,7 +54,7 @@ func countErrors(state fileState, diagnostics []FileDiagnostic) []string {
 	var first *FileDiagnostic
 	count := 0
 	for i, d := range diagnostics {
-		whole := state.problem != nil && d.Diagnostic == *state.problem
+		whole := state.problem != nil
 		if d.File != state.file || d.Severity != SeverityError || whole {
 			continue
 		}
@@ -45,13 +63,17 @@ func countErrors(state fileState, diagnostics []FileDiagnostic) []string {
 		}
 		count++
 	}
+	fixed := ""
+	if state.doubt() != nil {
+		fixed = "; " + untilFixed
+	}
 	switch count {
 	case 0:
 		return nil
 	case 1:
-		return []string{fmt.Sprintf("a setting does not count: %s", first)}
+		return []string{fmt.Sprintf("a setting does not count: %s%s", first, fixed)}
 	default:
-		return []string{fmt.Sprintf("%d settings do not count, the first: %s", count, first)}
+		return []string{fmt.Sprintf("%d settings do not count, the first: %s%s", count, first, fixed)}
 	}
 }
 

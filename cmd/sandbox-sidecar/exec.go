@@ -25,19 +25,22 @@ func execute(args []string) error {
 		return err
 	}
 	defer store.Close()
-	if file, unreadable := snapshot.Unreadable(); unreadable && kind == settings.KindTool {
-		return fmt.Errorf("read settings: %s:%d:%d: %s: tools are refused until it is mended", display.Text(file.File), file.Line, file.Column, file.Message)
-	}
 	compiled := snapshot.Compile(kind)
-	if err := compiled.MakeDirs(); err != nil {
-		compiled.Warnings = append(compiled.Warnings, err.Error())
+	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+	if err := refusal(compiled.Doubt); err != nil {
+		return err
 	}
-	for _, warning := range compiled.Warnings {
+	if err := compiled.MakeDirs(); err != nil {
+		compiled.Risks = append(compiled.Risks, err.Error())
+	}
+	for _, warning := range compiled.Risks {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if !compiled.Policy.Restricted {
 		// Who asks for a sandbox by name and gets none is told by which setting. What the access is does not matter here.
-		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
+		if doubt := compiled.Doubt; doubt != nil {
+			warnUnsandboxed(fmt.Sprintf("%s:%d is wrong, so it is not known what you asked for", display.Text(doubt.File), doubt.Line))
+		} else if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
 			warnUnsandboxed(x.Reason)
 		}
 	}

@@ -48,6 +48,11 @@ func explain(args []string) error {
 		return err
 	}
 	defer store.Close()
+	compiled := snapshot.Compile(kind)
+	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+	if doubt := compiled.Doubt; doubt != nil && doubt.Named {
+		return refusal(doubt)
+	}
 	x, err := snapshot.Explain(kind, attempt, target)
 	if err != nil {
 		return err

@@ -82,7 +82,10 @@ func printError(w io.Writer, err error) {
 	hint := ""
 	var failed *spawn.Error
 	var refused *settings.NotTrustedError
+	var doubtful *doubtError
 	switch {
+	case errors.As(err, &doubtful):
+		hint = doubtful.hint()
 	case errors.As(err, &failed):
 		hint = failed.Hint
 	case errors.As(err, &refused):
@@ -118,7 +121,7 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 		return nil, nil, "", misuse(flags, "--project: %s is not a directory", quoted(project))
 	}
 	p.project = project
-	store, err := openSettings(p.settings)
+	store, err := openSettings(flags, p.settings)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -126,7 +129,10 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 }
 
 // openSettings opens the settings for a command that asks once; user is a file to read instead of the user's own, or empty.
-func openSettings(user string) (*settings.Store, error) {
+func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
+	if user == "" && given(flags, "settings") {
+		return nil, misuse(flags, "--settings: expected a file, found an empty name")
+	}
 	if user != "" {
 		var err error
 		if user, err = filepath.Abs(user); err != nil {
@@ -134,4 +140,11 @@ func openSettings(user string) (*settings.Store, error) {
 		}
 	}
 	return settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
+}
+
+// given reports whether a flag stands on the command line.
+func given(flags *flag.FlagSet, name string) bool {
+	found := false
+	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }

@@ -27,19 +27,24 @@ func printPolicy(args []string) error {
 		return err
 	}
 	defer store.Close()
-	result := rpc.PolicyResult(snapshot.Compile(kind))
+	compiled := snapshot.Compile(kind)
+	for _, d := range compiled.Diagnostics {
+		printRemark(os.Stderr, d)
+	}
+	doubt := compiled.Doubt
+	if doubt != nil && doubt.Named {
+		return refusal(doubt)
+	}
+	result := rpc.PolicyResult(compiled)
 	if *asJSON {
 		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	if err := describePolicy(os.Stdout, string(kind), result, snapshot.Project()); err != nil {
-		return err
+	if err := refusal(doubt); err != nil {
+		fmt.Printf("%v\n", err)
 	}
-	for _, d := range result.Policy.Diagnostics {
-		display.Fprintf(os.Stderr, "%s:%d:%d: %s: %s\n", d.File, d.Line, d.Column, d.Severity, d.Message)
-	}
-	return nil
+	return describePolicy(os.Stdout, string(kind), result, snapshot.Project())
 }
 
 // describePolicy writes a line for each permission, and behind it where it comes from.

@@ -26,7 +26,7 @@ func serve(args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	if *userSettings != "" && !filepath.IsAbs(*userSettings) {
+	if given(flags, "settings") && !filepath.IsAbs(*userSettings) {
 		return misuse(flags, "--settings: expected an absolute path, found %s", quoted(*userSettings))
 	}
 	logger, err := newLogger(*level, *format)

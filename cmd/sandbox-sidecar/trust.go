@@ -90,8 +90,18 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, "", misuse(flags, "%s is not a directory", quoted(dir))
 	}
-	store, err := openSettings(*user)
-	return store, dir, err
+	store, err := openSettings(flags, *user)
+	if err != nil {
+		return nil, "", err
+	}
+	// What a project asks for beyond settings that cannot be read is not known.
+	snapshot := store.Snapshot(dir)
+	if compiled := snapshot.Compile(settings.KindTool); compiled.Doubt != nil && compiled.Doubt.Named {
+		printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+		store.Close()
+		return nil, "", refusal(compiled.Doubt)
+	}
+	return store, dir, nil
 }
 
 func printProject(p settings.Project) error {

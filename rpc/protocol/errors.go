@@ -22,7 +22,8 @@ const (
 	CodeSpawnFailed Code = -32011
 	// CodeSandboxUnavailable: the machine cannot enforce the policy and the settings say refuse.
 	CodeSandboxUnavailable Code = -32012
-	// CodeSettingsInvalid: the user's own settings cannot be read, so nobody knows what they ask for.
+	// CodeSettingsInvalid: a settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not start
+	// until it is fixed; without the file that userSettingsPath names nothing starts.
 	CodeSettingsInvalid Code = -32013
 	// CodeProjectNotTrusted: the project's settings need the user's trust.
 	CodeProjectNotTrusted Code = -32014

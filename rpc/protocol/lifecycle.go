@@ -56,7 +56,9 @@ type ClientCapabilities struct {
 
 // InitializationOptions carry settings that do not come from the standard files.
 type InitializationOptions struct {
-	// UserSettingsPath replaces the user's settings files with this one. Absolute.
+	// UserSettingsPath replaces the user's settings files with this one. Absolute; empty is as absent. initialize succeeds without the file,
+	// so that an editor can show settings/diagnostics and create it, but terminal/spawn is refused with CodeSettingsInvalid until it can be
+	// read. A file that goes away later keeps its last good content.
 	UserSettingsPath string `json:"userSettingsPath,omitempty"`
 	// Settings is one more layer, of the shape of a settings file, as trusted as the user's own file.
 	Settings RawJSON `json:"settings,omitempty"`

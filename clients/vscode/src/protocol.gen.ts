@@ -28,7 +28,10 @@ export const ErrorCodes = {
   spawnFailed: -32011,
   /** The machine cannot enforce the policy and the settings say refuse. */
   sandboxUnavailable: -32012,
-  /** The user's own settings cannot be read, so nobody knows what they ask for. */
+  /**
+   * A settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not
+   * start until it is fixed; without the file that userSettingsPath names nothing starts.
+   */
   settingsInvalid: -32013,
   /** The project's settings need the user's trust. */
   projectNotTrusted: -32014,
@@ -138,7 +141,12 @@ export interface ClientCapabilities {
 
 /** `InitializationOptions` carry settings that do not come from the standard files. */
 export interface InitializationOptions {
-  /** `userSettingsPath` replaces the user's settings files with this one. Absolute. */
+  /**
+   * `userSettingsPath` replaces the user's settings files with this one. Absolute; empty is as absent.
+   * initialize succeeds without the file, so that an editor can show settings/diagnostics and create it, but
+   * terminal/spawn is refused with -32013 until it can be read. A file that goes away later keeps its last good
+   * content.
+   */
   userSettingsPath?: string;
   /** One more layer, of the shape of a settings file, as trusted as the user's own file. */
   settings?: unknown;

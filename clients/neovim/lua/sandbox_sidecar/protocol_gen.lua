@@ -70,7 +70,7 @@
 
 ---`InitializationOptions` carry settings that do not come from the standard files.
 ---@class (exact) sandbox_sidecar.InitializationOptions
----@field userSettingsPath? string `userSettingsPath` replaces the user's settings files with this one. Absolute.
+---@field userSettingsPath? string `userSettingsPath` replaces the user's settings files with this one. Absolute; empty is as absent. initialize succeeds without the file, so that an editor can show settings/diagnostics and create it, but terminal/spawn is refused with -32013 until it can be read. A file that goes away later keeps its last good content.
 ---@field settings? any One more layer, of the shape of a settings file, as trusted as the user's own file.
 
 ---`InitializeResult` describes the sidecar.
@@ -506,7 +506,8 @@ M.error_codes = {
   spawn_failed = -32011,
   ---The machine cannot enforce the policy and the settings say refuse.
   sandbox_unavailable = -32012,
-  ---The user's own settings cannot be read, so nobody knows what they ask for.
+  ---A settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not
+  ---start until it is fixed; without the file that userSettingsPath names nothing starts.
   settings_invalid = -32013,
   ---The project's settings need the user's trust.
   project_not_trusted = -32014,

@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// Settings that stand beside "terminal.sandbox" instead of in it have no
+// effect, and whoever wrote them believes that they have. In a file of ours
+// every key is looked at. In an editor's file only what can have meant nobody
+// else is: its other keys are other programs' business.
+
+// blockKeys are the keys of a "terminal.sandbox" block.
+var blockKeys = func() []string {
+	var names []string
+	for field := range reflect.TypeFor[Sandbox]().Fields() {
+		names = append(names, fieldKey(field))
+	}
+	return names
+}()
+
+// commonWords are keys of ours that other programs' settings have too.
+var commonWords = []string{"enabled", "toolchains"}
+
+// otherNames are what people call a platform's block.
+var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "macos", "win32": "windows"}
+
+const rightPlace = `settings stand in {"terminal": {"sandbox": {…}}}`
+
+// strays reports the keys around the block that were meant to be part of it.
+// root is the file's, or that of a platform's block, which prefix names.
+func (d *decoder) strays(root *hujson.Object, prefix string) {
+	known := []string{"terminal"}
+	if prefix == "" {
+		known = append(known, platformNames...)
+	}
+	for _, member := range root.Members {
+		name := memberName(member)
+		terminal, isObject := member.Value.Value.(*hujson.Object)
+		switch {
+		case name == "terminal" && isObject:
+			for _, inner := range terminal.Members {
+				if memberName(inner) != "sandbox" {
+					d.stray(inner, prefix+"terminal.", []string{"sandbox"})
+				}
+			}
+		case slices.Contains(known, name) || name == "$schema" && prefix == "":
+		default:
+			d.stray(member, prefix, known)
+		}
+	}
+}
+
+// stray reports a key beside the known ones, if it is ours to report.
+func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []string) {
+	name := memberName(member)
+	key := prefix + name
+	top := slices.Contains(known, "terminal")
+	if platform := otherNames[strings.ToLower(name)]; platform != "" && top && (d.whose == ours || reaches(member.Value, platform)) {
+		severity := SeverityWarning
+		if platform == platformBlocks[d.platform] {
+			severity = SeverityError
+		}
+		d.report(member.Name, severity, "", "%s: unknown setting, did you mean %q?", quote(key), platform)
+		return
+	}
+	near := nearest(name, known)
+	switch {
+	case dotted(name):
+		d.report(member.Name, SeverityError, "", "%s is one name with dots; %s", quote(key), rightPlace)
+	case top && name == "sandbox" && (d.whose == ours || reaches(member.Value, "sandbox")),
+		slices.Contains(blockKeys, name) && (d.whose == ours || !slices.Contains(commonWords, name)):
+		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", quote(key), rightPlace)
+	case near != "" && (d.whose == ours || reaches(member.Value, near)):
+		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", quote(key), near)
+	case d.whose == others:
+	case nearest(name, blockKeys) != "" || anywhere(member.Value):
+		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", quote(key), rightPlace)
+	default:
+		d.report(member.Name, SeverityWarning, "", "%s: unknown setting; %s", quote(key), rightPlace)
+	}
+}
+
+// dotted reports whether a name is a path to our block or to a key in it.
+func dotted(name string) bool {
+	if strings.Contains(name+".", "terminal.sandbox.") {
+		return true
+	}
+	key, found := strings.CutPrefix(name, "sandbox.")
+	return found && slices.Contains(blockKeys, key)
+}
+
+// reaches reports whether a value would hold settings of ours if it stood
+// under the right name: "terminal", "sandbox", or that of a platform.
+func reaches(value hujson.Value, name string) bool {
+	below := "terminal"
+	switch name {
+	case "sandbox":
+		return holdsSettings(value)
+	case "terminal":
+		below = "sandbox"
+	}
+	object, is := value.Value.(*hujson.Object)
+	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
+		return memberName(member) == below && reaches(member.Value, below)
+	})
+}
+
+// holdsSettings reports whether an object has a key of the block.
+func holdsSettings(value hujson.Value) bool {
+	object, is := value.Value.(*hujson.Object)
+	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
+		return slices.Contains(blockKeys, memberName(member))
+	})
+}
+
+// anywhere reports whether there are keys of the block at any depth.
+func anywhere(value hujson.Value) bool {
+	if holdsSettings(value) {
+		return true
+	}
+	object, is := value.Value.(*hujson.Object)
+	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool { return anywhere(member.Value) })
+}
