@@ -27,7 +27,7 @@ func execute(args []string) error {
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
 	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
-	if err := refusal(compiled.Doubt); err != nil {
+	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
 	if err := compiled.MakeDirs(); err != nil {
@@ -38,9 +38,7 @@ func execute(args []string) error {
 	}
 	if !compiled.Policy.Restricted {
 		// Who asks for a sandbox by name and gets none is told by which setting. What the access is does not matter here.
-		if doubt := compiled.Doubt; doubt != nil {
-			warnUnsandboxed(fmt.Sprintf("%s:%d is wrong, so it is not known what you asked for", display.Text(doubt.File), doubt.Line))
-		} else if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
+		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
 			warnUnsandboxed(x.Reason)
 		}
 	}

@@ -50,8 +50,8 @@ func explain(args []string) error {
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
 	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
-	if doubt := compiled.Doubt; doubt != nil && doubt.Named {
-		return refusal(doubt)
+	if err := unnamed(compiled.Doubt); err != nil {
+		return err
 	}
 	x, err := snapshot.Explain(kind, attempt, target)
 	if err != nil {

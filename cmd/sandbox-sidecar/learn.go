@@ -36,10 +36,8 @@ func learn(args []string) error {
 	store.Close()
 	compiled := snapshot.Compile(kind)
 	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
-	// Whatever the kind: the block that is printed begins with what the settings grant.
-	if compiled.Doubt != nil {
-		compiled.Doubt.Refused = true
-		return refusal(compiled.Doubt)
+	if err := inDoubt(compiled.Doubt); err != nil {
+		return err
 	}
 	l := &lesson{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true}, reads: map[string]bool{}}
 	l.begin(snapshot.Merged())

@@ -117,7 +117,7 @@ func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, stdout, stderr := sidecar(t, "exec", "--kind", "tool", "--settings", file, "--", "echo", "ran")
-	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") || !strings.Contains(stderr, "nothing starts until it can be used") {
+	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") || !strings.Contains(stderr, "nothing starts until it is fixed") {
 		t.Errorf("a tool under settings that cannot be read: exit status %d, %q, %q", status, stdout, stderr)
 	}
 }

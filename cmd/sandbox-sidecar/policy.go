@@ -31,9 +31,8 @@ func printPolicy(args []string) error {
 	for _, d := range compiled.Diagnostics {
 		printRemark(os.Stderr, d)
 	}
-	doubt := compiled.Doubt
-	if doubt != nil && doubt.Named {
-		return refusal(doubt)
+	if err := unnamed(compiled.Doubt); err != nil {
+		return err
 	}
 	result := rpc.PolicyResult(compiled)
 	if *asJSON {
@@ -41,8 +40,8 @@ func printPolicy(args []string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
-	if err := refusal(doubt); err != nil {
-		fmt.Printf("%v\n", err)
+	if doubt := compiled.Doubt; doubt != nil {
+		fmt.Printf("%v\n", &doubtError{doubt: doubt, tools: true})
 	}
 	return describePolicy(os.Stdout, string(kind), result, snapshot.Project())
 }

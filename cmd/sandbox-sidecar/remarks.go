@@ -31,15 +31,19 @@ func printRemark(w io.Writer, d settings.FileDiagnostic) {
 // mostRemark is more than any remark has that holds one name or value.
 const mostRemark = 400
 
-// doubtError says that nothing is started because nobody knows what the settings ask for. The diagnostic has been printed.
-type doubtError struct{ doubt *settings.Doubt }
+// doubtError says that something is not done because nobody knows what the settings ask for. The diagnostic has been printed.
+type doubtError struct {
+	doubt *settings.Doubt
+	// tools says that terminals do start.
+	tools bool
+}
 
 func (e *doubtError) Error() string {
 	place := display.Shorten(display.Escape(fmt.Sprintf("%s:%d", e.doubt.File, e.doubt.Line)), mostPlace)
-	if e.doubt.Named {
-		return "nothing starts until it can be used: " + place
+	if e.tools {
+		return "tools will not start until it is fixed: " + place
 	}
-	return "tools will not start until it is fixed: " + place
+	return "nothing starts until it is fixed: " + place
 }
 
 // mostPlace keeps the line within 100 characters.
@@ -49,12 +53,21 @@ func (e *doubtError) hint() string {
 	if e.doubt.Named {
 		return "fix the file, or leave out --settings to use your own settings"
 	}
-	return `"sandbox-sidecar policy" prints what counts; {} asks for nothing`
+	return "fix the file; a file that asks for nothing holds {}"
 }
 
-// refusal returns why nothing is to be started; nil if something is.
-func refusal(doubt *settings.Doubt) error {
-	if doubt == nil || !doubt.Refused {
+// inDoubt returns why a command is not run; nil if it is known what the settings ask for. Unlike an editor's terminals it is refused whatever
+// its kind: who types it has a terminal to fix the file in.
+func inDoubt(doubt *settings.Doubt) error {
+	if doubt == nil {
+		return nil
+	}
+	return &doubtError{doubt: doubt}
+}
+
+// unnamed returns why a question about settings cannot be answered: the file that was asked for cannot be used. It is nil if it can.
+func unnamed(doubt *settings.Doubt) error {
+	if doubt == nil || !doubt.Named {
 		return nil
 	}
 	return &doubtError{doubt: doubt}

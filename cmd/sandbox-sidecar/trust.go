@@ -96,10 +96,11 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	}
 	// What a project asks for beyond settings that cannot be read is not known.
 	snapshot := store.Snapshot(dir)
-	if compiled := snapshot.Compile(settings.KindTool); compiled.Doubt != nil && compiled.Doubt.Named {
+	compiled := snapshot.Compile(settings.KindTool)
+	if err := unnamed(compiled.Doubt); err != nil {
 		printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
 		store.Close()
-		return nil, "", refusal(compiled.Doubt)
+		return nil, "", err
 	}
 	return store, dir, nil
 }
