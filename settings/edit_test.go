@@ -16,6 +16,9 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 		"comments alone": {
 			"// mine\n", "// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/low\", \"/new\"]\n    }\n  }\n}\n", []string{"/low"},
 		},
+		"a comment alone, without an end of its line": {
+			"\ufeff// mine", "\ufeff// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}\n", nil,
+		},
 		"an empty object": {`{}`, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/new"]}}}`, nil},
 		"no block": {
 			"{\n\t\"theme\": \"x\", // mine\n}\n",

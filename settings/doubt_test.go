@@ -1,0 +1,251 @@
+package settings
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tools returns why tools do not start; "" if they do.
+func (d *desk) tools(project string) string {
+	d.t.Helper()
+	doubt := d.store.Snapshot(project).Compile(KindTool).Doubt
+	if doubt == nil {
+		return ""
+	}
+	if !doubt.Refused {
+		d.t.Errorf("tools start in doubt: %v", doubt)
+	}
+	return doubt.String()
+}
+
+func TestDoubt_MistakesStopTools(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ block, says string }{
+		"nothing wrong":             {`{"enabled": true}`, ""},
+		"null inherits":             {`{"enabled": null, "allow_network": null}`, ""},
+		"enabled":                   {`{"enabled": "yes"}`, "enabled: expected true or false"},
+		"apply_to":                  {`{"enabled": true, "apply_to": ["tool"]}`, "apply_to: expected one of"},
+		"an unknown word":           {`{"enabled": true, "apply_to": "tools"}`, "apply_to: expected one of"},
+		"allow_network":             {`{"enabled": true, "allow_network": "no"}`, "allow_network: expected true or false"},
+		"on_unavailable":            {`{"enabled": true, "on_unavailable": true}`, "on_unavailable: expected one of"},
+		"protected_paths":           {`{"enabled": true, "protected_paths": ".git"}`, "protected_paths: expected an array"},
+		"an entry":                  {`{"enabled": true, "protected_paths": [".git", 1]}`, "protected_paths: expected a string"},
+		"an unknown variable":       {`{"enabled": true, "protected_paths": ["$NOT_SET/x"]}`, "the variable NOT_SET is not set"},
+		"system_paths":              {`{"enabled": true, "system_paths": []}`, "system_paths: expected an object"},
+		"a part of them":            {`{"enabled": true, "system_paths": {"read_write": false}}`, "system_paths.read_write: expected an array"},
+		"variables":                 {`{"enabled": true, "allowed_env_vars": {"A": 1}}`, "allowed_env_vars: expected an array"},
+		"a misspelt key":            {`{"enable": true}`, `did you mean "enabled"`},
+		"a key of the future":       {`{"mode": "strict"}`, "mode: unknown setting"},
+		"a key twice":               {`{"enabled": true, "enabled": false}`, "written twice"},
+		"an entry that cannot open": {`{"enabled": true, "additional_read_only_paths": ["relative"], "toolchains": ["cobol"]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			text := `{"terminal": {"sandbox": ` + test.block + `}}`
+			linux := `{"linux": ` + text + `}`
+			check := func(what, project string) {
+				t.Helper()
+				if got := d.tools(project); got == "" != (test.says == "") || !strings.Contains(got, test.says) {
+					t.Errorf("%s: doubt %q, want %q", what, got, test.says)
+				}
+			}
+			for _, file := range []string{d.user, d.own} {
+				for _, content := range []string{text, linux} {
+					d.write(file, content)
+					d.open(nil)
+					check(file+" "+content, d.project)
+				}
+				d.write(file, `{"macos": `+text+`}`)
+				d.open(nil)
+				if got := d.tools(d.project); got != "" {
+					t.Errorf("another platform's block stops tools: %s", got)
+				}
+				d.must(os.Remove(file))
+			}
+			d.open(func(o *Options) { o.Editor = []byte(text) })
+			check("the editor's layer", d.project)
+			d.write(filepath.Join(d.project, ".zed/settings.json"), text)
+			d.open(nil)
+			check("the project's file", d.project)
+			if got := d.tools(d.home); got != "" {
+				t.Errorf("another project: %s", got)
+			}
+		})
+	}
+}
+
+func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.own, enabled)
+	d.open(nil)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": "no", "typo": 1}}}`)
+	s := d.store.Snapshot("")
+	if got := s.DiagnosticsOf(d.own); len(got) != 2 || !*s.Merged().Enabled {
+		t.Errorf("enabled %t, diagnostics %v", *s.Merged().Enabled, got)
+	}
+	if got := d.tools(""); !strings.Contains(got, "enabled: expected") {
+		t.Errorf("doubt: %q", got)
+	}
+	// A second mistake is not compared with the first.
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": 0}}}`)
+	if !d.enabled() || d.tools("") == "" {
+		t.Errorf("enabled %t, doubt %q", d.enabled(), d.tools(""))
+	}
+	d.write(d.own, disabled)
+	if d.enabled() || d.tools("") != "" {
+		t.Errorf("enabled %t, doubt %q", d.enabled(), d.tools(""))
+	}
+}
+
+func TestDoubt_EmptyFiles(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"empty": "", "white space": " \n\t\r\n", "comments": "// mine\n/* all of it */", "a mark": "\ufeff"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			project := filepath.Join(d.project, ".zed/settings.json")
+			for _, file := range []string{d.user, d.own, project} {
+				d.write(file, enabled)
+				d.open(nil)
+				d.store.Snapshot(d.project)
+				for _, broken := range []string{content, "{", content} {
+					d.write(file, broken)
+					if s := d.store.Snapshot(d.project); !*s.Merged().Enabled || len(s.DiagnosticsOf(file)) != 1 {
+						t.Errorf("%s: %q: enabled %t, %v", file, broken, *s.Merged().Enabled, s.Diagnostics())
+					}
+				}
+				// At the start, only in Zed's files it may be meant.
+				d.open(nil)
+				s := d.store.Snapshot(d.project)
+				got := s.DiagnosticsOf(file)
+				if len(got) != 1 || !strings.Contains(got[0].Message, "write {}") || (s.Compile(KindTool).Doubt != nil) != (file == d.own) {
+					t.Errorf("%s at the start: %v, doubt %v", file, got, s.Compile(KindTool).Doubt)
+				}
+				d.write(file, "{}")
+				if s := d.store.Snapshot(d.project); *s.Merged().Enabled || len(s.Diagnostics()) != 0 || s.Compile(KindTool).Doubt != nil {
+					t.Errorf("%s: {} is not taken for no settings: %v", file, s.Diagnostics())
+				}
+				d.must(os.Remove(file))
+			}
+		})
+	}
+}
+
+func TestDoubt_ContentThatAskedForNothingIsNoGuide(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.own, "{}")
+	d.open(nil)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true}`)
+	if got := d.tools(""); !strings.Contains(got, "not valid JSON") {
+		t.Errorf("doubt: %q", got)
+	}
+}
+
+func TestDoubt_NamedFile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	path := filepath.Join(d.home, "mine.json")
+	named := func(o *Options) { o.UserPath = path }
+	expect := func(what, says string) {
+		t.Helper()
+		for _, kind := range []Kind{KindTerminal, KindTool} {
+			doubt := d.store.Snapshot("").Compile(kind).Doubt
+			if (doubt != nil && doubt.Refused && doubt.Named) != (says != "") || doubt != nil && !strings.Contains(doubt.Message, says) {
+				t.Errorf("%s: %s: doubt %v, want %q", what, kind, doubt, says)
+			}
+		}
+	}
+	d.open(named)
+	expect("missing", "there is no such file")
+	d.write(path, enabled)
+	expect("there", "")
+	d.must(os.Remove(path))
+	expect("removed", "")
+	if s := d.store.Snapshot(""); !*s.Merged().Enabled || len(s.DiagnosticsOf(path)) != 1 {
+		t.Errorf("after it was removed: enabled %t, %v", *s.Merged().Enabled, s.Diagnostics())
+	}
+	d.open(named)
+	expect("removed before the start", "there is no such file")
+	d.must(os.Symlink("nowhere", path))
+	expect("dangling", "symlink to a file that does not exist")
+	d.must(os.Remove(path))
+	d.write(path, "")
+	expect("empty", "write {}")
+	d.write(path, "{")
+	expect("broken", "not valid JSON")
+	d.write(path, "{}")
+	expect("asks for nothing", "")
+}
+
+func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
+	t.Parallel()
+	for name, link := range map[string]string{"the settings directory": ".config/sandbox-sidecar", "above it": ".config"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.open(nil)
+			if got := d.tools(""); got != "" {
+				t.Fatalf("an empty home directory: %s", got)
+			}
+			path := filepath.Join(d.home, link)
+			d.must(os.MkdirAll(filepath.Dir(path), 0o700))
+			d.must(os.Symlink("../unmounted/dotfiles", path))
+			if got := d.tools(""); !strings.Contains(got, path) || !strings.Contains(got, "a symlink that leads nowhere") {
+				t.Errorf("doubt: %q", got)
+			}
+			target := filepath.Join(filepath.Dir(path), "../unmounted/dotfiles")
+			d.must(os.MkdirAll(target, 0o700))
+			if got := d.tools(""); got != "" {
+				t.Errorf("the directory is there: %s", got)
+			}
+			d.write(d.own, enabled)
+			if !d.enabled() {
+				t.Error("not enabled")
+			}
+			// What disappears with its directory keeps its content.
+			d.must(os.Rename(target, target+"~"))
+			if !d.enabled() {
+				t.Error("an unmounted directory switches the sandbox off")
+			}
+		})
+	}
+}
+
+func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
+	t.Parallel()
+	suggestion := Suggestion{Key: "additional_read_only_paths", Value: "/opt"}
+	for name, content := range map[string]string{"empty": "", "comments": "// mine", "a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.write(d.own, enabled)
+			d.open(nil)
+			d.write(d.own, content)
+			if err := d.store.Allow(ScopeUser, "", suggestion); !errors.Is(err, ErrNotAllowable) || !d.enabled() {
+				t.Errorf("%v, enabled %t", err, d.enabled())
+			}
+			d.write(d.own, enabled)
+			if err := d.store.Allow(ScopeUser, "", suggestion); err != nil || !d.enabled() {
+				t.Errorf("control: %v, enabled %t", err, d.enabled())
+			}
+		})
+	}
+}
+
+func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
+	t.Parallel()
+	s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), `{"enabled": "yes"}`, "")
+	x, err := s.Explain(KindTool, AttemptRead, "/home/u/project")
+	if err != nil || x.Allowed || !strings.Contains(x.Reason, "a tool does not start: "+userFile+":1:") {
+		t.Errorf("%v: %+v", err, x)
+	}
+	if x, err := s.Explain(KindTerminal, AttemptRead, "/home/u/project"); err != nil || !x.Allowed {
+		t.Errorf("control: %v: %+v", err, x)
+	}
+}

@@ -1,0 +1,95 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
+	t.Parallel()
+	const place = `settings stand in {"terminal": {"sandbox": {…}}}`
+	const block = `{"enabled": true}`
+	for _, test := range []struct {
+		text string
+		// own and foreign are what is said in a file of ours and in Zed's: "" is nothing, "!" begins an error.
+		own, foreign string
+	}{
+		{`{"terminal": {"sandbox": ` + block + `}}`, "", ""},
+		{`{"enabled": true}`, `!1:2: error: "enabled" is in the wrong place; ` + place, ""},
+		{`{"allow_network": false}`, `!1:2: error: "allow_network" is in the wrong place`, `!1:2: error: "allow_network" is in the wrong place`},
+		{`{"enabeld": true}`, `!1:2: error: "enabeld": unknown setting; ` + place, ""},
+		{`{"sandbox": ` + block + `}`, `!1:2: error: "sandbox" is in the wrong place; ` + place, `!1:2: error: "sandbox" is in the wrong place`},
+		{`{"sandbox": true}`, `!1:2: error: "sandbox" is in the wrong place`, ""},
+		{`{"sandbox": {"image": "x"}}`, `!1:2: error: "sandbox" is in the wrong place`, ""},
+		{`{"terminal.sandbox": ` + block + `}`, `!1:2: error: "terminal.sandbox" is one name with dots; ` + place, `!1:2: error: "terminal.sandbox" is one name`},
+		{`{"terminal.sandbox.enabled": true}`, `!1:2: error: "terminal.sandbox.enabled" is one name`, `!1:2: error: "terminal.sandbox.enabled" is one name`},
+		{`{"linux.terminal.sandbox": ` + block + `}`, `!1:2: error: "linux.terminal.sandbox" is one`, `!1:2: error: "linux.terminal.sandbox" is one`},
+		{`{"sandbox.enabled": true}`, `!1:2: error: "sandbox.enabled" is one name`, `!1:2: error: "sandbox.enabled" is one name`},
+		{`{"terminal": {"sandbx": ` + block + `}}`, `!1:15: error: "terminal.sandbx": unknown setting, did you mean "sandbox"?`, `!1:15: error: "terminal.sandbx"`},
+		{`{"terminal": {"sandbx": {"a": 1}}}`, `!1:15: error: "terminal.sandbx"`, ""},
+		{`{"terminal": {"enabled": true}}`, `!1:15: error: "terminal.enabled" is in the wrong place`, ""},
+		{`{"terminal": {"apply_to": "tool"}}`, `!1:15: error: "terminal.apply_to" is in the wrong place`, `!1:15: error: "terminal.apply_to" is`},
+		{`{"terminl": {"sandbox": ` + block + `}}`, `!1:2: error: "terminl": unknown setting, did you mean "terminal"?`, `!1:2: error: "terminl"`},
+		{`{"terminals": {"font_size": 1}}`, `!1:2: error: "terminals": unknown setting, did you mean "terminal"?`, ""},
+		{`{"TERMINAL": {"sandbox": ` + block + `}}`, `!1:2: error: "TERMINAL": unknown setting, did you mean "terminal"?`, `!1:2: error: "TERMINAL"`},
+		{`{"linux": {"sandbox": ` + block + `}}`, `!1:12: error: "linux.sandbox" is in the wrong place`, `!1:12: error: "linux.sandbox" is`},
+		{`{"linux": {"terminal": {"sandbx": ` + block + `}}}`, `!1:25: error: "linux.terminal.sandbx": unknown`, `!1:25: error: "linux.terminal.sandbx": unknown`},
+		{`{"linx": {"terminal": {"sandbox": ` + block + `}}}`, `!1:2: error: "linx": unknown setting, did you mean "linux"?`, `!1:2: error: "linx": unknown`},
+		// Of another platform nothing hangs here.
+		{`{"macos": {"sandbox": ` + block + `}}`, `1:12: error: "macos.sandbox" is in the wrong place`, `1:12: error: "macos.sandbox" is`},
+		{`{"darwin": {"terminal": {"sandbox": ` + block + `}}}`, `1:2: warning: "darwin": unknown setting, did you mean "macos"?`, `1:2: warning: "darwin": unknown`},
+		{`{"darwin": 1}`, `1:2: warning: "darwin": unknown`, ""},
+		{`{"my-tools": {"deep": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
+		{`{"theme": "One"}`, `1:2: warning: "theme": unknown setting; ` + place, ""},
+		{`{"terminal": {"font_size": 12}}`, `1:15: warning: "terminal.font_size": unknown setting; ` + place, ""},
+		{`{"$schema": "settings.schema.json"}`, "", ""},
+		{`{"terminal": {"sandbox": ` + block + `}, "terminal": {}}`, `!1:46: error: terminal is written twice`, `!1:46: error: terminal is written twice`},
+		{`{"terminal": {"a": 1}, "terminal": {"sandbox": ` + block + `}}`, `1:15: warning: "terminal.a"`, `1:24: warning: terminal is written twice`},
+		{`{"\u001b]8;;x\u0007enabled": 1}`, `1:2: warning: "\x1b]8;;x\x07enabled": unknown`, ""},
+	} {
+		for whose, want := range map[audience]string{ours: test.own, others: test.foreign} {
+			document, problem := decode([]byte(test.text), "linux", whose)
+			if problem != nil {
+				t.Errorf("%s: %v", test.text, problem)
+				continue
+			}
+			var said []string
+			for _, p := range document.problems {
+				said = append(said, p.String())
+			}
+			want, fatal := strings.CutPrefix(want, "!")
+			got := strings.Join(said, "\n")
+			if want == "" && got != "" || !strings.Contains(got, want) || (document.wrong != nil) != fatal {
+				t.Errorf("%s, audience %d: said %q, stops tools: %t\nwant %q, %t", test.text, whose, got, document.wrong != nil, want, fatal)
+			}
+		}
+	}
+}
+
+// Zed's own keys must never be taken for misspelt ones of ours: its users would be left without tools.
+func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
+	t.Parallel()
+	const text = `{
+  "agent": {
+    "enabled": true, "sandbox": {"enabled": true, "allow_network": true},
+    "sandbox_permissions": {"network": true, "allow_hosts": ["example.org"], "write_paths": ["/x"]},
+    "tool_permissions": {"tools": {"terminal": {"default": "confirm"}}}
+  },
+  "terminal": {
+    "shell": {"with_arguments": {"program": "/bin/zsh", "args": ["-l"]}}, "dock": "bottom", "default_width": 640, "default_height": 320,
+    "working_directory": "current_project_directory", "blinking": "terminal_controlled", "cursor_shape": null, "alternate_scroll": "on",
+    "option_as_meta": false, "copy_on_select": false, "keep_selection_on_copy": true, "button": true, "env": {"enabled": "1", "sandbox": "x"},
+    "line_height": "comfortable", "minimum_contrast": 45, "detect_venv": {"on": {"directories": [".venv"], "activate_script": "default"}},
+    "toolbar": {"breadcrumbs": true}, "scrollbar": {"show": null}, "font_size": 15, "font_family": "x", "font_features": {"calt": false},
+    "font_weight": 400, "max_scroll_history_lines": 10000, "path_hyperlink_regexes": [], "path_hyperlink_timeout_ms": 1, "scroll_multiplier": 1
+  },
+  "linux": {"terminal": {"font_size": 12}, "theme": "x"}, "macos": {"buffer_font_size": 1}, "windows": {}, "profiles": {"x": {"enabled": true}},
+  "languages": {"Go": {"enabled": true}}, "lsp": {"enabled": {}}, "indent_guides": {"enabled": true}, "terminal_panel": {"enabled": true},
+  "journal": {}, "ssh_connections": [], "git": {"enabled": true}, "preview": {"terminal": {"font_size": 1}}, "stable": {}, "nightly": {}, "dev": {},
+  "node": {"path": "x"}, "context_servers": {"sandbox": {"command": "x", "enabled": true}}, "toolchains": []
+}`
+	document, problem := decode([]byte(text), "linux", others)
+	if problem != nil || len(document.problems) > 0 {
+		t.Errorf("%v %v", problem, document.problems)
+	}
+}
