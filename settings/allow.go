@@ -34,10 +34,14 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
-		// An entry would go into the file as it is, and make that count in place of the last good content.
+		// An entry would go into the file as it is, and make that count in place of what counts now.
 		for _, state := range s.user {
-			if state.problem != nil {
-				return fmt.Errorf("%w: %s cannot be used: %s", ErrNotAllowable, state.file, state.problem.Message)
+			d := state.problem
+			if d == nil {
+				d = state.doubt()
+			}
+			if d != nil {
+				return fmt.Errorf("%w: %s is wrong: %s", ErrNotAllowable, state.file, d.Message)
 			}
 		}
 		_, err := s.fileOfUser(suggestion.Key)

@@ -34,6 +34,20 @@ type document struct {
 	empty bool
 	// wrong is the first problem for which nobody knows what the file asks for on this platform; nil if there is none.
 	wrong *Diagnostic
+	// unclear are the keys that were meant by what is wrong; "" is the block as a whole.
+	unclear map[string]bool
+}
+
+// keep gives the keys that are not clear the values that an earlier content gave them.
+func (d *document) keep(earlier *document) {
+	for _, l := range leaves {
+		v, had := l.get(&earlier.values)
+		group, _, _ := strings.Cut(l.key, ".")
+		if _, has := l.get(&d.values); had && !has && (d.unclear[""] || d.unclear[l.key] || d.unclear[group]) {
+			l.set(&d.values, v)
+			d.where[l.key] = earlier.where[l.key]
+		}
+	}
 }
 
 // says reports whether the document holds any setting.
@@ -217,6 +231,7 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 		if !ok {
 			if hint := nearest(name, names); hint != "" {
 				d.report(member.Name, SeverityError, key, "unknown setting, did you mean %q?", hint)
+				d.doubt(prefix + hint)
 			} else {
 				d.report(member.Name, SeverityError, key, "unknown setting")
 			}
@@ -321,9 +336,19 @@ func (d *decoder) report(value hujson.Value, severity Severity, key, format stri
 		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
 	}
 	d.problems = append(d.problems, problem)
+	if severity == SeverityError {
+		d.doubt(key)
+	}
 	if severity == SeverityError && (d.wrong == nil || before(at, position{d.wrong.Line, d.wrong.Column})) {
 		d.wrong = &problem
 	}
+}
+
+func (d *decoder) doubt(key string) {
+	if d.unclear == nil {
+		d.unclear = map[string]bool{}
+	}
+	d.unclear[key] = true
 }
 
 func before(a, b position) bool { return a.line < b.line || a.line == b.line && a.column < b.column }

@@ -148,26 +148,28 @@ func FuzzDecode(f *testing.F) {
 		inside := func(at position) bool {
 			return at.line >= 1 && at.line <= lines+1 && at.column >= 1 && at.column <= len(data)+2
 		}
-		document, problem := decode(data, "linux", others)
-		if problem != nil {
-			if !inside(position{problem.Line, problem.Column}) || problem.Severity != SeverityError {
-				t.Fatalf("problem outside of the file: %v", problem)
+		for _, whose := range []audience{others, ours} {
+			document, problem := decode(data, "linux", whose)
+			if problem != nil {
+				if !inside(position{problem.Line, problem.Column}) || problem.Severity != SeverityError {
+					t.Fatalf("problem outside of the file: %v", problem)
+				}
+				continue
 			}
-			return
-		}
-		for _, p := range document.problems {
-			if !inside(position{p.Line, p.Column}) {
-				t.Fatalf("problem outside of the file: %v", p)
+			for _, p := range document.problems {
+				if !inside(position{p.Line, p.Column}) {
+					t.Fatalf("problem outside of the file: %v", p)
+				}
 			}
-		}
-		for _, l := range leaves {
-			v, set := l.get(&document.values)
-			where, placed := document.where[l.key]
-			if set != placed {
-				t.Fatalf("%s: set %t, has a position %t", l.key, set, placed)
-			}
-			if set && v.Kind() == reflect.Slice && v.Len() != len(where.elements) {
-				t.Fatalf("%s: %d entries, %d positions", l.key, v.Len(), len(where.elements))
+			for _, l := range leaves {
+				v, set := l.get(&document.values)
+				where, placed := document.where[l.key]
+				if set != placed {
+					t.Fatalf("%s: set %t, has a position %t", l.key, set, placed)
+				}
+				if set && v.Kind() == reflect.Slice && v.Len() != len(where.elements) {
+					t.Fatalf("%s: %d entries, %d positions", l.key, v.Len(), len(where.elements))
+				}
 			}
 		}
 	})

@@ -81,24 +81,49 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.write(d.own, enabled)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "terminal", "system_paths": {"executable": ["/usr"]}, "allow_network": false}}}`)
 	d.open(nil)
-	d.write(d.own, `{"terminal": {"sandbox": {"enabled": "no", "typo": 1}}}`)
-	s := d.store.Snapshot("")
-	if got := s.DiagnosticsOf(d.own); len(got) != 2 || !*s.Merged().Enabled {
-		t.Errorf("enabled %t, diagnostics %v", *s.Merged().Enabled, got)
+	check := func(content string, enabled bool, applyTo ApplyTo, executable int, network bool) {
+		t.Helper()
+		m := d.store.Snapshot("").Merged()
+		found := 0
+		if m.SystemPaths != nil {
+			found = len(m.SystemPaths.Executable)
+		}
+		if *m.Enabled != enabled || *m.ApplyTo != applyTo || found != executable || *m.AllowNetwork != network {
+			t.Errorf("%s: enabled %t, %s, %d system paths, network %t", content, *m.Enabled, *m.ApplyTo, found, *m.AllowNetwork)
+		}
 	}
-	if got := d.tools(""); !strings.Contains(got, "enabled: expected") {
-		t.Errorf("doubt: %q", got)
+	for _, step := range []struct {
+		block      string
+		applyTo    ApplyTo
+		executable int
+		network    bool
+	}{
+		// What is wrong keeps its value; what is gone is gone, and what is new counts.
+		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, ApplyToBoth, 0, true},
+		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, ApplyToTool, 1, true},
+		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, ApplyToTool, 1, true},
+		{`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`, ApplyToTool, 1, true},
+		// Where the block itself is not clear everything keeps its value.
+		{`"sandbx": {"enabled": false}`, ApplyToTool, 1, true},
+		{`"sandbox": false`, ApplyToTool, 1, true},
+	} {
+		d.write(d.own, `{"terminal": {`+step.block+`}}`)
+		check(step.block, true, step.applyTo, step.executable, step.network)
+		if d.tools("") == "" {
+			t.Errorf("%s: tools start", step.block)
+		}
 	}
-	// A second mistake is not compared with the first.
-	d.write(d.own, `{"terminal": {"sandbox": {"enabled": 0}}}`)
-	if !d.enabled() || d.tools("") == "" {
-		t.Errorf("enabled %t, doubt %q", d.enabled(), d.tools(""))
+	d.write(d.own, "{")
+	check("broken", true, ApplyToTool, 1, true)
+	if d.tools("") == "" {
+		t.Error("broken behind a mistake: tools start")
 	}
 	d.write(d.own, disabled)
-	if d.enabled() || d.tools("") != "" {
-		t.Errorf("enabled %t, doubt %q", d.enabled(), d.tools(""))
+	check("right", false, ApplyToBoth, 0, true)
+	if got := d.tools(""); got != "" {
+		t.Errorf("right: %s", got)
 	}
 }
 
@@ -227,6 +252,9 @@ func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 			d.write(d.own, enabled)
 			d.open(nil)
 			d.write(d.own, content)
+			if !d.enabled() {
+				t.Fatal("not enabled")
+			}
 			if err := d.store.Allow(ScopeUser, "", suggestion); !errors.Is(err, ErrNotAllowable) || !d.enabled() {
 				t.Errorf("%v, enabled %t", err, d.enabled())
 			}
@@ -247,5 +275,40 @@ func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 	}
 	if x, err := s.Explain(KindTerminal, AttemptRead, "/home/u/project"); err != nil || !x.Allowed {
 		t.Errorf("control: %v: %+v", err, x)
+	}
+}
+
+// Content A asks for much and is not trusted; content B is wrong where A asked. Trust in B must not cover what is kept of A.
+func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(d.user, enabled)
+	d.write(filepath.Join(d.home, "outside/x"), "")
+	file := filepath.Join(d.project, ".zed/settings.json")
+	asks := `{"terminal": {"sandbox": {"additional_read_only_paths": ["` + d.home + `/outside"]}}}`
+	const wrong = `{"terminal": {"sandbox": {"additional_read_only_paths": 1}}}`
+	private := func(o *Options) { o.UserPath = d.user }
+	d.open(private)
+	granted := func() string {
+		return accessOf(d.store.Snapshot(d.project).Compile(KindTerminal), d.home+"/outside/x")
+	}
+	trust := func(content string) error {
+		d.write(file, content)
+		_, err := d.store.Trust(d.project, "")
+		return err
+	}
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "system_paths": {"read_write": []}}}}`)
+	before := granted()
+	if err := trust(wrong); err == nil {
+		t.Error("content that is wrong is trusted")
+	}
+	d.write(file, asks)
+	d.store.Snapshot(d.project)
+	d.write(file, wrong)
+	if got := granted(); got != before {
+		t.Errorf("granted: %s, without the project's file %s", got, before)
+	}
+	if err := trust(asks); err != nil || granted() == before {
+		t.Errorf("control: %v, granted %s", err, granted())
 	}
 }

@@ -173,14 +173,8 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 func (e *evaluation) reportFiles(states []fileState) {
 	for _, state := range states {
 		if state.problem != nil {
+			e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: *state.problem})
 			e.stale[state.file] = true
-			remarks := state.remarks
-			if remarks == nil {
-				remarks = []Diagnostic{*state.problem}
-			}
-			for _, d := range remarks {
-				e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: d})
-			}
 		} else if state.good != nil {
 			if state.good.empty && state.exists {
 				e.report(state.file, position{1, 1}, SeverityWarning, "", "%s", emptyText)

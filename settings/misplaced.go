@@ -30,6 +30,9 @@ var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "ma
 
 const rightPlace = `settings stand in {"terminal": {"sandbox": {…}}}`
 
+// mostLookedAt bounds the time that a file with a million keys takes; Zed's default settings have some two hundred.
+const mostLookedAt = 1000
+
 // strays reports the keys around the block that were meant to be part of it.
 // root is the file's, or that of a platform's block, which prefix names.
 func (d *decoder) strays(root *hujson.Object, prefix string) {
@@ -37,12 +40,12 @@ func (d *decoder) strays(root *hujson.Object, prefix string) {
 	if prefix == "" {
 		known = append(known, platformNames...)
 	}
-	for _, member := range root.Members {
+	for _, member := range root.Members[:min(len(root.Members), mostLookedAt)] {
 		name := memberName(member)
 		terminal, isObject := member.Value.Value.(*hujson.Object)
 		switch {
 		case name == "terminal" && isObject:
-			for _, inner := range terminal.Members {
+			for _, inner := range terminal.Members[:min(len(terminal.Members), mostLookedAt)] {
 				if memberName(inner) != "sandbox" {
 					d.stray(inner, prefix+"terminal.", []string{"sandbox"})
 				}

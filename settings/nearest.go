@@ -11,7 +11,11 @@ func nearest(word string, known []string) string {
 	}
 	lower := strings.ToLower(word)
 	for _, candidate := range known {
-		if d := min(editDistance(word, candidate), editDistance(lower, candidate)); d <= limit {
+		d := editDistance(word, candidate)
+		if lower != word {
+			d = min(d, editDistance(lower, candidate))
+		}
+		if d <= limit {
 			best, limit = candidate, d-1
 		}
 	}

@@ -47,8 +47,6 @@ type fileState struct {
 	good *document
 	// problem is why the file as it is now does not count; nil where it does.
 	problem *Diagnostic
-	// remarks are all about a file that could be parsed and does not count; problem is one of them.
-	remarks []Diagnostic
 	// named is the source's.
 	named bool
 }
@@ -66,13 +64,10 @@ func (s fileState) refuses(kind Kind) *Diagnostic {
 
 // doubt returns why nobody knows what the file asks for; nil if it is known.
 func (s fileState) doubt() *Diagnostic {
-	switch {
-	case s.problem != nil && (s.good == nil || s.remarks != nil):
-		return s.problem
-	case s.good != nil:
+	if s.good != nil {
 		return s.good.wrong
 	}
-	return nil
+	return s.problem
 }
 
 func newSource(path, platform string) *source {
@@ -143,9 +138,10 @@ func (s *source) look() (fileState, bool) {
 		next.good, next.problem = last, problem
 	case document.empty && last != nil:
 		next.good, next.problem = last, &Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: emptyText}
-	case document.wrong != nil && last != nil && last.wrong == nil:
-		next.good, next.problem, next.remarks = last, document.wrong, document.problems
 	default:
+		if document.wrong != nil && last != nil {
+			document.keep(last)
+		}
 		next.good = document
 	}
 	return next, true

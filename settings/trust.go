@@ -63,6 +63,9 @@ func (s *Snapshot) Project() Project {
 	case s.project.problem != nil:
 		p.Problem = fmt.Sprintf("it cannot be used (%s)", s.project.problem)
 		p.Asks = nil // those of an older content
+	case s.project.doubt() != nil:
+		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.doubt())
+		p.Asks = nil // those of an older content among them
 	case !isCleanPath(p.Dir):
 		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", quote(p.Dir))
 	case e.exposure != "":
@@ -73,7 +76,8 @@ func (s *Snapshot) Project() Project {
 
 // trusts reports whether the user trusted the project's file as it was read, for the directory that it is about to govern.
 func (s *Snapshot) trusts(project string) bool {
-	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && isCleanPath(project) &&
+	// Content with a mistake counts with values of an older content, which nobody has trusted.
+	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil && isCleanPath(project) &&
 		s.trust.trusts(project, hex.EncodeToString(s.project.digest[:]))
 }
 
