@@ -67,7 +67,7 @@ func run(t testing.TB, p Program, d seccompData) Action {
 // interesting are values that masks, halves and signs get wrong.
 var interesting = []uint64{
 	0, 1, 2, 3, 10, 16, 17, 40, 0x5412, 0x541c, 0x7fffffff, 0x80000000, 0xffffffff, 1 << 32, 1<<32 | 1, 1<<32 | 0x5412, 1<<63 | 2, 1<<63 | 0x541c,
-	0x10000000, 0x00010f00, 0x80, 0x1200011, 0xfffffffffffffefe, 1<<32 | 0x10000000, 1<<64 - 1,
+	0x10000000, 0x00010f00, 0x80, 0x1200011, 0x400, 0x410, 0x8000, 0x8011, 0xfffffffffffffefe, 1<<32 | 0x10000000, 1<<64 - 1,
 }
 
 func value(random *rand.Rand) uint64 {

@@ -180,7 +180,7 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind"} {
+		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind", "fcntl", "fcntl64"} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(a.number(syscallNumbers[call]))
 				for _, first := range interesting {
@@ -220,6 +220,22 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 16, [6]uint64{0, 0x5401}, "allow", "allow", "TCGETS"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
 		{"amd64", 0x40000003, 120, [6]uint64{0x40000011}, "EPERM", "EPERM", "clone with CLONE_NEWNET by int 0x80"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT"},
+		{"amd64", 0xc000003e, 56, [6]uint64{inherited | 0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT and a high half"},
+		{"amd64", 0x40000003, 120, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT by int 0x80"},
+		{"arm64", 0xc00000b7, 220, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT"},
+		{"arm64", 0x40000028, 120, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT of 32 bits"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x01200011}, "allow", "allow", "clone as fork does it"},
+		{"amd64", 0xc000003e, 56, [6]uint64{0x3d0f00}, "allow", "allow", "clone of a thread"},
+		{"amd64", 0xc000003e, 72, [6]uint64{3, 1024, 0}, "EACCES", "EACCES", "F_SETLEASE"},
+		{"amd64", 0xc000003e, 72, [6]uint64{3, inherited | 1024, 1}, "EACCES", "EACCES", "F_SETLEASE with a high half"},
+		{"amd64", 0xc000003e, 72, [6]uint64{3, 1040, 0}, "EACCES", "EACCES", "F_SETDELEG"},
+		{"amd64", 0xc000003e, 72, [6]uint64{3, 1025}, "allow", "allow", "F_GETLEASE"},
+		{"amd64", 0xc000003e, 72, [6]uint64{3, 6}, "allow", "allow", "F_SETLK"},
+		{"amd64", 0x40000003, 55, [6]uint64{3, 1024, 0}, "EACCES", "EACCES", "F_SETLEASE by int 0x80"},
+		{"amd64", 0x40000003, 221, [6]uint64{3, 1024, 0}, "EACCES", "EACCES", "F_SETLEASE by fcntl64 and int 0x80"},
+		{"arm64", 0xc00000b7, 25, [6]uint64{3, 1024, 0}, "EACCES", "EACCES", "F_SETLEASE"},
+		{"arm64", 0x40000028, 221, [6]uint64{3, 1040, 0}, "EACCES", "EACCES", "F_SETDELEG of 32 bits"},
 		{"amd64", 0xc000003e, 272, [6]uint64{0x10000000}, "EPERM", "EPERM", "unshare with CLONE_NEWUSER"},
 		{"amd64", 0xc000003e, 272, [6]uint64{0x600}, "allow", "allow", "unshare of files and directory"},
 		{"amd64", 0xc000003e, 272, [6]uint64{1 << 40}, "EPERM", "EPERM", "unshare with a flag of the future"},

@@ -59,8 +59,13 @@ const (
 
 	ioctlTIOCSTI, ioctlTIOCLINUX = 0x5412, 0x541c
 
+	// F_SETLEASE and F_SETDELEG, the same numbers on every architecture here.
+	fcntlSetLease, fcntlSetDelegation = 1024, 1040
+
 	// cloneNamespaces are CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
 	cloneNamespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+	// cloneParent is CLONE_PARENT.
+	cloneParent = 0x00008000
 	// unshareHarmless are CLONE_VM, FS, FILES, SIGHAND, THREAD and SYSVSEM.
 	unshareHarmless = 0x00000100 | 0x00000200 | 0x00000400 | 0x00000800 | 0x00010000 | 0x00040000
 )
@@ -83,7 +88,20 @@ var syscallRules = []syscallRule{
 	{call: "unshare", when: []condition{argHas(0, ^uint64(unshareHarmless))}, do: refuse(eperm), why: "namespaces: a user namespace " +
 		"gives back every capability inside it, and with them the parts of the kernel that most attacks on it need; flags to come too"},
 	{call: "clone", when: []condition{argHas(0, cloneNamespaces)}, do: refuse(eperm), why: "namespaces; see unshare"},
+	{
+		call: "clone", when: []condition{argHas(0, cloneParent)}, do: refuse(eperm),
+		why: "the child becomes one of the parent outside, which has to wait for it: thousands of them stay as zombies",
+	},
 	{call: "setns", do: refuse(eperm), why: "namespaces; see unshare"},
+
+	{
+		call: "fcntl", when: []condition{argIs(1, fcntlSetLease)}, do: refuse(eacces),
+		why: "a lease on a file that may only be read makes everybody who opens it wait for up to 45 seconds; EACCES is the kernel's own " +
+			"answer for another user's file",
+	},
+	{call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces), why: "a lease by another name (Linux 6.19)"},
+	{call: "fcntl64", when: []condition{argIs(1, fcntlSetLease)}, do: refuse(eacces), why: "see fcntl"},
+	{call: "fcntl64", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces), why: "see fcntl"},
 
 	{call: "mount", do: refuse(eperm), why: "moves the ground under paths"},
 	{call: "umount", do: refuse(eperm), why: "uncovers what a mount hides"},

@@ -22,6 +22,8 @@ var syscallNumbers = map[string]numbers{
 	"delete_module":     {176, 106, 129, 129},
 	"execve":            {59, 221, 11, 11},
 	"execveat":          {322, 281, 358, 387},
+	"fcntl":             {72, 25, 55, 55},
+	"fcntl64":           {none, none, 221, 221},
 	"finit_module":      {313, 273, 350, 379},
 	"fsconfig":          everywhere(431),
 	"fsmount":           everywhere(432),

@@ -23,6 +23,8 @@ const (
 	thread   = unix.CLONE_THREAD // without CLONE_SIGHAND invalid since ever, so that nothing is cloned
 	userOnly = 1 | uint64(1)<<30 // UFFD_USER_MODE_ONLY, and a flag that does not exist
 	sysAdmin = unix.CAP_SYS_ADMIN
+
+	setDelegation = 1040 // F_SETDELEG
 )
 
 // refusal is a call that every sandboxed session must be refused.
@@ -58,6 +60,11 @@ var refusals = append([]refusal{
 	{"clone-ipc", unix.SYS_CLONE, []uint64{unix.CLONE_NEWIPC | thread}, "EPERM", anybody},
 	{"clone-pids", unix.SYS_CLONE, []uint64{unix.CLONE_NEWPID | thread}, "EPERM", anybody},
 	{"clone-network", unix.SYS_CLONE, []uint64{unix.CLONE_NEWNET | thread}, "EPERM", anybody},
+	{"clone-parent", unix.SYS_CLONE, []uint64{unix.CLONE_PARENT | thread}, "EPERM", anybody},
+	{"clone-parent-high", unix.SYS_CLONE, []uint64{high | unix.CLONE_PARENT | thread}, "EPERM", anybody},
+	{"set-lease", unix.SYS_FCNTL, []uint64{minus, unix.F_SETLEASE, unix.F_RDLCK}, "EACCES", anybody},
+	{"set-lease-high", unix.SYS_FCNTL, []uint64{minus, high | unix.F_SETLEASE, unix.F_RDLCK}, "EACCES", anybody},
+	{"set-delegation", unix.SYS_FCNTL, []uint64{minus, setDelegation, 0}, "EACCES", anybody},
 	{"setns", unix.SYS_SETNS, []uint64{minus, 0}, "EPERM", anybody},
 	{"mount", unix.SYS_MOUNT, nil, "EPERM", anybody},
 	{"umount2", unix.SYS_UMOUNT2, []uint64{0, nonsense >> 32}, "EPERM", anybody},

@@ -40,6 +40,7 @@ func main() {
 	register(terminalActs)
 	register(ipcActs)
 	register(kernelActs)
+	register(priorityActs)
 	for step := range steps(os.Args[1:]) {
 		do, known := acts[step[0]]
 		if !known {
