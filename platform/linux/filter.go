@@ -10,6 +10,8 @@ type Filtering struct {
 	Sockets bool `json:"sockets"`
 	// Observed are the calls that a supervisor looks at before the kernel refuses them, or not.
 	Observed Observed `json:"observed,omitempty"`
+	// Priorities sends calls that change the priority of other processes to a supervisor. Without it they are refused.
+	Priorities bool `json:"priorities,omitempty"`
 	// Isolated says of observed calls that the session's network has nobody to reach.
 	Isolated bool `json:"isolated,omitempty"`
 }
@@ -35,6 +37,7 @@ func rulesFor(f Filtering) []syscallRule {
 		rules = append(rules, mediationRules...)
 	}
 	rules = append(rules, syscallRules...)
+	rules = append(rules, priorityRules(f.Priorities)...)
 	switch {
 	case f.Offline && f.Observed != ObservedNot:
 		return append(rules, observedOfflineRules...)

@@ -30,6 +30,7 @@ var kinds = func() (all []kind) {
 			{Observed: ObservedSome},
 			{Observed: ObservedAll, Isolated: true},
 			{Observed: ObservedAll, Offline: true, Sockets: true},
+			{Priorities: true},
 		} {
 			all = append(all, kind{goarch, filtering})
 		}
@@ -48,7 +49,7 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedSome, "-some"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}} {
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedSome, "-some"}, {k.Observed == ObservedAll, "-all"}, {k.Isolated, "-isolated"}, {k.Priorities, "-priorities"}} {
 		if part.is {
 			name += part.name
 		}
@@ -180,7 +181,7 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind", "fcntl", "fcntl64"} {
+		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind", "fcntl", "fcntl64", "setpriority", "ioprio_set", "sched_setaffinity"} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(a.number(syscallNumbers[call]))
 				for _, first := range interesting {
@@ -271,6 +272,26 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another"},
 		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1 << 32}, "EPERM", "EPERM", "prlimit64 of another, by a high address"},
 		{"amd64", 0x40000003, 340, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another by int 0x80"},
+		{"amd64", 0xc000003e, 203, [6]uint64{0, 8, 1}, "allow", "allow", "sched_setaffinity of oneself"},
+		{"amd64", 0xc000003e, 203, [6]uint64{inherited, 8, 1}, "allow", "allow", "sched_setaffinity of oneself with a high half"},
+		{"amd64", 0xc000003e, 203, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another"},
+		{"amd64", 0x40000003, 241, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another by int 0x80"},
+		{"arm64", 0xc00000b7, 122, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another"},
+		{"amd64", 0xc000003e, 144, [6]uint64{7, 3, 1}, "EPERM", "EPERM", "sched_setscheduler of another"},
+		{"amd64", 0xc000003e, 142, [6]uint64{7, 1}, "EPERM", "EPERM", "sched_setparam of another"},
+		{"amd64", 0xc000003e, 314, [6]uint64{7, 1}, "EPERM", "EPERM", "sched_setattr of another"},
+		{"amd64", 0xc000003e, 141, [6]uint64{0, 0, 7}, "allow", "allow", "setpriority of oneself"},
+		{"amd64", 0xc000003e, 141, [6]uint64{1, 0, 7}, "allow", "allow", "setpriority of one's own group"},
+		{"amd64", 0xc000003e, 141, [6]uint64{0, 7, 7}, "EPERM", "EPERM", "setpriority of another"},
+		{"amd64", 0xc000003e, 141, [6]uint64{1, 7, 7}, "EPERM", "EPERM", "setpriority of another group"},
+		{"amd64", 0xc000003e, 141, [6]uint64{2, 0, 7}, "EPERM", "EPERM", "setpriority of the user"},
+		{"amd64", 0xc000003e, 141, [6]uint64{inherited | 2, 1000, 7}, "EPERM", "EPERM", "setpriority of a user with a high half"},
+		{"amd64", 0xc000003e, 251, [6]uint64{1, 0, 7}, "allow", "allow", "ioprio_set of oneself"},
+		{"amd64", 0xc000003e, 251, [6]uint64{1, 7, 7}, "EPERM", "EPERM", "ioprio_set of another"},
+		{"amd64", 0xc000003e, 251, [6]uint64{3, 0, 7}, "EPERM", "EPERM", "ioprio_set of the user"},
+		{"arm64", 0xc00000b7, 140, [6]uint64{2, 0, 7}, "EPERM", "EPERM", "setpriority of the user"},
+		{"arm64", 0xc00000b7, 30, [6]uint64{3, 0, 7}, "EPERM", "EPERM", "ioprio_set of the user"},
+		{"arm64", 0x40000028, 97, [6]uint64{0, 7, 7}, "EPERM", "EPERM", "setpriority of another of 32 bits"},
 		{"amd64", 0xc000003e, 0x40000000 | 41, [6]uint64{1, 1}, "ENOSYS", "ENOSYS", "x32"},
 		{"amd64", 0xc00000b7, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
 		{"arm64", 0xc000003e, 0, [6]uint64{}, "kill process", "kill process", "another architecture"},
@@ -288,7 +309,7 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 func TestFilter_AsksTheSupervisor(t *testing.T) {
 	t.Parallel()
 	const ask = "ask supervisor"
-	supervised := Filtering{Sockets: true}
+	supervised := Filtering{Sockets: true, Priorities: true}
 	for _, test := range []struct {
 		goarch   string
 		arch     uint32
@@ -317,6 +338,13 @@ func TestFilter_AsksTheSupervisor(t *testing.T) {
 		{"arm64", 0xc00000b7, 199, [6]uint64{1, 3}, "EACCES", "allow", "pair of raw sockets"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
 		{"amd64", 0xc000003e, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
+		{"amd64", 0xc000003e, 203, [6]uint64{7, 8, 1}, ask, "EPERM", "sched_setaffinity of another"},
+		{"amd64", 0xc000003e, 203, [6]uint64{0, 8, 1}, "allow", "allow", "sched_setaffinity of oneself"},
+		{"arm64", 0xc00000b7, 274, [6]uint64{7, 1}, ask, "EPERM", "sched_setattr of another"},
+		{"amd64", 0xc000003e, 141, [6]uint64{0, 7, 7}, ask, "EPERM", "setpriority of another"},
+		{"amd64", 0xc000003e, 141, [6]uint64{2, 7, 7}, "EPERM", "EPERM", "setpriority of a user"},
+		{"amd64", 0x40000003, 289, [6]uint64{1, 7, 7}, ask, "EPERM", "ioprio_set of another by int 0x80"},
+		{"amd64", 0xc000003e, 251, [6]uint64{3, 7, 7}, "EPERM", "EPERM", "ioprio_set of a user"},
 	} {
 		for filtering, want := range map[Filtering]string{supervised: test.with, {}: test.without} {
 			got := run(t, filter(t, test.goarch, filtering), seccompData{nr: test.nr, arch: test.arch, args: test.args})

@@ -12,13 +12,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// observationAvailable says why calls cannot be looked into here before they are answered, in words a user can act on, or nil.
-var observationAvailable = sync.OnceValue(func() error {
+// listenerAvailable says why nobody can be asked about a session's calls here, in words a user can act on, or nil.
+var listenerAvailable = sync.OnceValue(func() error {
 	err := tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if errors.Is(err, unix.EINVAL) {
 		return errors.New("the kernel is older than 5.19, so that signals would repeat calls that were carried out")
 	}
-	if err != nil {
+	return err
+})
+
+// observationAvailable says why calls cannot be looked into here before they are answered, in words a user can act on, or nil.
+var observationAvailable = sync.OnceValue(func() error {
+	if err := listenerAvailable(); err != nil {
 		return err
 	}
 	return notify.Reach()

@@ -29,7 +29,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
-				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own),
+				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own) + "; " + priorities(r),
 		},
 		platform.Denials: denied(r),
 	}
@@ -117,6 +117,14 @@ func systemV(own *Own) string {
 		return "System V IPC is refused, because the session has no IPC namespace of its own"
 	}
 	return "System V IPC is the session's own"
+}
+
+// priorities says whose priorities a session may change.
+func priorities(r Ruleset) string {
+	if r.Filtering.Priorities {
+		return "priorities and processors of outside processes cannot be changed"
+	}
+	return "no priorities and processors but the calling thread's own can be changed" + because(r.Unsupervised)
 }
 
 // layered lowers a protection to degraded, or to absent where nothing is left of it, by what the kernel's ABI version lacks.

@@ -121,3 +121,17 @@ func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
 		}
 	}
 }
+
+// Whether a supervisor tells a session's processes from others, or none can be changed, is said with the reason.
+func TestReport_Priorities(t *testing.T) {
+	t.Parallel()
+	r := Translate(strict, 7)
+	r.Unsupervised = "no reason at all"
+	if got := report(r, outcome{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") || !strings.Contains(got, r.Unsupervised) {
+		t.Errorf("without a supervisor: %s", got)
+	}
+	r.Filtering.Priorities = true
+	if got := report(r, outcome{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") || strings.Contains(got, r.Unsupervised) {
+		t.Errorf("with a supervisor: %s", got)
+	}
+}

@@ -30,6 +30,8 @@ type Ruleset struct {
 	Program []byte `json:"program,omitempty"`
 	// Unmediated says why Filtering.Sockets is false although Landlock does not know sockets; empty where it is not so.
 	Unmediated string `json:"unmediated,omitempty"`
+	// Unsupervised says why Filtering.Priorities is false; empty where it is not.
+	Unsupervised string `json:"unsupervised,omitempty"`
 	// Errata say what faults of this kernel's Landlock let a session do; see unmended.
 	Errata []string `json:"errata,omitempty"`
 	// Unobserved says why Filtering.Observed is not what Asked.Denials wants; empty where it is.

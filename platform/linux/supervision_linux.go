@@ -34,6 +34,11 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 			r.Filtering.Sockets, r.Network = true, networkNamespace()
 		}
 	}
+	if err := listenerAvailable(); err != nil {
+		r.Unsupervised = err.Error()
+	} else {
+		r.Filtering.Priorities = true
+	}
 	r.Filtering.Offline = r.offline()
 	if r.Asked.Denials && needs.Denied != nil {
 		r.observe(p.OnDenied == policy.Ask || needs.Learn != nil)
@@ -95,6 +100,9 @@ func (r Ruleset) supervise(
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
 		look(s.observer, filtering, handlers)
+	}
+	if filtering.Priorities {
+		prioritise(handlers, membersOf(handover.PID, r.Own != nil))
 	}
 	table, err := byNumber(handlers)
 	if err == nil {
@@ -197,4 +205,4 @@ func networkNamespace() uint64 {
 }
 
 // supervised reports whether the filter needs a supervisor.
-func (f Filtering) supervised() bool { return f.Sockets || f.Observed != ObservedNot }
+func (f Filtering) supervised() bool { return f.Sockets || f.Priorities || f.Observed != ObservedNot }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,12 @@ type prey struct {
 func newPrey(t testing.TB, s *scene) *prey {
 	t.Helper()
 	command := exec.Command(s.victim, "prey", secretText)
+	if os.Geteuid() == 0 { // without capabilities, which would protect it from a session that has fewer, whatever the sandbox does
+		setpriv, err := exec.LookPath("setpriv")
+		must(t, err)
+		command = exec.Command(setpriv, append([]string{"--bounding-set=-all", "--inh-caps=-all"}, command.Args...)...)
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // who is after its group finds it alone
 	stdin, err := command.StdinPipe()
 	must(t, err)
 	stdout, err := command.StdoutPipe()

@@ -87,6 +87,10 @@ var refusals = append([]refusal{
 	// The process with the highest number does not exist; that the kernel would say.
 	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
 	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
+	// So does the user with the highest number not.
+	{"priority-user", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
+	{"priority-user-high", unix.SYS_SETPRIORITY, []uint64{high | unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
+	{"ioprio-user", unix.SYS_IOPRIO_SET, []uint64{3, 1<<31 - 1, 2 << 13}, "EPERM", anybody},
 	{"userfaultfd", unix.SYS_USERFAULTFD, []uint64{userOnly}, "EPERM", anybody},
 	{"bpf", unix.SYS_BPF, []uint64{9999, 0, 0}, "EPERM", sysAdmin},
 	{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, []uint64{0, 0, 0, minus, minus}, "EPERM", anybody},
