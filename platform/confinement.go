@@ -77,6 +77,13 @@ type Supervision interface {
 	Close() error
 }
 
+// Proving is a Supervision that the stage puts to the proof, before it executes its target.
+type Proving interface {
+	Supervision
+	// Proven takes back of what the stage has reported what the proof has not shown. It is called once, when the target was executed.
+	Proven(*Enforcement)
+}
+
 // Orders are what a backend tells its own half in the stage, in a form only the two understand.
 type Orders json.RawMessage
 

@@ -11,8 +11,10 @@ import (
 //	Order ─────────────────────────► change directory, confine, prove it by the canary
 //	      ◄───────────────────────── Report{Enforcement, Handed}, with the descriptors of what is handed over
 //	(supervise)
-//	one byte ──────────────────────► (only where something was handed over) prove that it is supervised
+//	one byte ──────────────────────► (only where something was handed over) prove that it is supervised, by calls that must be noticed
+//	(notice them)
 //	      ◄───────────────────────── end of stream: the target was executed
+//	(take back of the enforcement what was not noticed)
 //	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
 //
 // Orders travel here, not in argv or the environment, because those are readable by others and limited in size. A stage whose sidecar

@@ -120,6 +120,9 @@ func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target) er
 		err := reports.Decode(&report)
 		switch {
 		case errors.Is(err, io.EOF) && confirmed:
+			if proving, is := l.Supervision.(Proving); is {
+				proving.Proven(&l.Enforcement)
+			}
 			return nil
 		case err != nil:
 			return handshakeError(err)

@@ -2,11 +2,13 @@ package linux
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -55,16 +57,34 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 	return &effective
 }
 
-// canarySignal is none; a kernel answers EINVAL.
-const canarySignal = 0x7fffffff
+// observedCanary is a file of a process's own that it may write, as its user, and that no policy grants: its name, as others see it.
+func observedCanary(pid int) string { return fmt.Sprintf("/proc/%d/comm", pid) }
 
-// refusedCanary is what a supervisor answers to it.
-const refusedCanary = unix.EBADMSG
-
-// proveObserved makes sure that somebody looks at the calls of the calling thread.
+// proveObserved makes the calling process do what must be noticed, and makes sure that somebody answers. Whether it was noticed the sidecar
+// knows; see supervision.Proven.
 func proveObserved() error {
-	return notify.Expect("send a signal that is none, observed", unix.Kill(unix.Getpid(), canarySignal), refusedCanary)
+	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		unix.Close(fd)
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("open a file for writing, observed: nobody supervises: %w", err)
+	}
+	return nil
 }
+
+// unproven is what is said of an observer that has not noticed its canary.
+const unproven = "what is refused may only fail: the sidecar did not notice that the session was refused a file for a test"
+
+// Proven implements platform.Proving.
+func (s *supervision) Proven(e *platform.Enforcement) {
+	if s.observer == nil || s.observer.Noticed() {
+		return
+	}
+	e.Protections[platform.Denials] = platform.Protection{Status: platform.Absent, Detail: unproven, Fix: fixUnproven}
+}
+
+const fixUnproven = "see that /proc is mounted, and that no setting grants writing below it"
 
 // look lets an observer look at calls before they are answered by who decides about them.
 func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.Handler) {
@@ -85,13 +105,7 @@ func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.H
 		handlers[call] = notify.Handler{First: denials.First(o, call), Handle: denials.Answer(o, call)}
 	}
 	after("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
-	after("kill", o.Kill, func(c *notify.Call) {
-		if int32(c.Args[1]) == canarySignal {
-			c.Fail(refusedCanary)
-			return
-		}
-		c.Continue()
-	})
+	after("kill", o.Kill, (*notify.Call).Continue)
 	if filtering.Isolated {
 		after("connect", o.Connect, elsewhere("connect"))
 		after("bind", o.Bind, elsewhere("bind"))

@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -96,4 +97,63 @@ func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
 			t.Fatalf("%d stacks:\n%s", stacks, maps)
 		}
 	}
+}
+
+// An observer that lets every call go on without a look is not claimed to tell of anything, and one that looks is.
+func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		want  bool
+		blind func(h platform.Handover) (platform.Supervision, error)
+	}{
+		"one that works": {want: true},
+		"one that looks at nothing": {blind: func(h platform.Handover) (platform.Supervision, error) {
+			return superviseBadly(h, &policy.Policy{}, func(string, *denials.Observer) notify.Handler {
+				return notify.Handler{Handle: (*notify.Call).Continue}
+			})
+		}},
+		"one that takes everything for granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
+			all := &policy.Policy{Rules: []policy.Rule{{Path: "/", Access: policy.ReadWrite | policy.Execute}}}
+			return superviseBadly(h, all, func(call string, o *denials.Observer) notify.Handler {
+				return notify.Handler{First: denials.First(o, call), Handle: denials.Answer(o, call)}
+			})
+		}},
+	} {
+		d := converse(t, platform.Needs{Denied: func(platform.Denial) {}}, func(c *platform.Confinement) {
+			if test.blind != nil {
+				c.Supervise = test.blind
+			}
+		})
+		got := d.Enforcement.Protections[platform.Denials]
+		if claimed := got.Status != platform.Absent; claimed != test.want || !claimed && (got.Detail != unproven || got.Fix == "") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// superviseBadly is Ruleset.supervise with another policy, and another way to answer the observed calls.
+func superviseBadly(
+	h platform.Handover, p *policy.Policy, answer func(string, *denials.Observer) notify.Handler,
+) (platform.Supervision, error) {
+	mediator, err := sockets.New(sockets.Grants{}, h.Diag)
+	if err != nil {
+		return nil, err
+	}
+	s := &supervision{mediator: mediator, observer: denials.New(denials.Options{
+		Policy: p, Report: func(platform.Denial) {}, Canary: observedCanary(h.PID),
+	})}
+	handlers := map[string]notify.Handler{"connect": {Handle: mediator.Connect}, "bind": {Handle: mediator.Bind}}
+	for _, call := range append(denials.Calls(), "kill", "pidfd_send_signal") {
+		handlers[call] = notify.Handler{Handle: (*notify.Call).Continue}
+	}
+	for _, call := range denials.Calls() {
+		handlers[call] = answer(call, s.observer)
+	}
+	prioritise(handlers, membersOf(h.PID, false))
+	table, err := byNumber(handlers)
+	if err != nil {
+		return nil, err
+	}
+	s.session, err = notify.Supervise(h.Listener, table)
+	return s, err
 }

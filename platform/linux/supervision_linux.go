@@ -94,7 +94,7 @@ func (r Ruleset) supervise(
 	if filtering.Observed != ObservedNot {
 		s.observer = denials.New(denials.Options{
 			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 && !r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
-			Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil,
+			Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil, Canary: observedCanary(handover.PID),
 		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix

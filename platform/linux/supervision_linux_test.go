@@ -51,7 +51,11 @@ func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinem
 		rules = append(rules, policy.Rule{Path: real, Access: policy.Read | policy.Execute})
 	}
 	backend := older{abi: 2}
-	confinement, err := backend.Confine(platformtest.Policy(t, rules...), needs)
+	p := platformtest.Policy(t, rules...)
+	if needs.Denied != nil {
+		p.OnDenied = policy.Report
+	}
+	confinement, err := backend.Confine(p, needs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type pending struct {
 // ask answers a call that is about to be refused: it opens the file for the caller, if that is allowed. Landlock never knows of it. It
 // reports false where there is nobody to ask about this, and the call is to go on.
 func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
-	if o.options.Ask == nil || f.deed != opening || !askable(f) {
+	if o.options.Ask == nil || !o.begun.Load() || f.deed != opening || !askable(f) {
 		return false
 	}
 	denial := o.describe(call, f.refusal)

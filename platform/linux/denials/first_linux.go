@@ -25,6 +25,9 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 	list, moves := uses[name], movesLinks[name]
 	return func(call *notify.Call) bool {
 		if !o.begun.Load() {
+			if o.isCanary(call, name) {
+				return false
+			}
 			if name == "execve" {
 				o.begun.Store(true) // who starts the session learns from the stage why it does not start
 			}
@@ -42,6 +45,15 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 		call.Continue()
 		return true
 	}
+}
+
+// isCanary reports whether a call is the opening of the canary.
+func (o *Observer) isCanary(call *notify.Call, name string) bool {
+	if name != "openat" || o.options.Canary == "" {
+		return false
+	}
+	text, err := call.Text(call.Args[1])
+	return err == nil && text == o.options.Canary
 }
 
 // movesLinks are the calls after which a symlink may lead elsewhere, itself or a directory on its way.

@@ -30,6 +30,8 @@ type Options struct {
 	Report func(platform.Denial)
 	// Ask, where it is not nil, is asked before a file is refused; see platform.Needs.
 	Ask func(context.Context, platform.Denial) platform.Answer
+	// Canary is a path that the stage opens for writing before it executes its target, which must be refused, and noticed.
+	Canary string
 	// Learn is true where Ask answers at once, and about everything.
 	Learn bool
 }
@@ -39,6 +41,8 @@ type Observer struct {
 	options Options
 	// begun is true from when the stage executes its target: what it does before, it does to prove itself.
 	begun atomic.Bool
+	// noticed is true once the canary's refusal was found out as any other is.
+	noticed atomic.Bool
 	views
 	questions
 }
@@ -284,10 +288,16 @@ func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, 
 
 // tell reports a refusal.
 func (o *Observer) tell(call *notify.Call, r refusal) {
-	if o.begun.Load() {
+	switch {
+	case o.begun.Load():
 		o.report(o.describe(call, r))
+	case r == refusal{access: platform.RefusedWrite, target: o.options.Canary}:
+		o.noticed.Store(true)
 	}
 }
+
+// Noticed reports whether the refusal of the canary was noticed.
+func (o *Observer) Noticed() bool { return o.noticed.Load() }
 
 func (o *Observer) report(denial platform.Denial) { o.options.Report(denial) }
 
