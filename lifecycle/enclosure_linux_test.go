@@ -211,9 +211,16 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	defer ready.Close()
 	command := helper("wait")
 	command.Args = []string{command.Path, "killer"}
-	command.ExtraFiles = []*os.File{theirs, theirs}
+	var keeper killer
+	socket, err := keeper.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.ExtraFiles = []*os.File{theirs, socket}
 	out := command.Run()
 	theirs.Close()
+	socket.Close()
+	keeper.conn.Close()
 	var said [200]byte
 	n, _ := ready.Read(said[:])
 	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 || !strings.Contains(string(said[:n]), "can be signalled") {

@@ -1,12 +1,10 @@
 package lifecycle
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +20,7 @@ const killerReadyFD = 3
 // outruns. So it does when its keeper is killed. It returns the exit status.
 func RunKiller() int {
 	unix.CloseOnExec(killerReadyFD)
-	keeper := os.Getppid()
-	err := proveEnclosure(keeper)
+	err := proveEnclosure(enclosureFD)
 	if err == nil {
 		_, err = unix.Write(enclosureFD, strconv.AppendInt(nil, int64(os.Getpid()), 10))
 	}
@@ -46,34 +43,33 @@ func RunKiller() int {
 	return 0
 }
 
-// proveEnclosure returns nil where this process is in an enclosure, and its keeper is not. Outside of one, a killer would end everybody there
-// is. It goes by a signal that nothing else would refuse.
-func proveEnclosure(keeper int) error {
-	user, err := realUser(keeper)
+// proveEnclosure returns nil where this process is in an enclosure, and its parent, who has made the socket, is not. Outside of one, a killer
+// would end everybody there is. It goes by a signal that nothing else would refuse: who has the same user may send it; see kill(2). What user
+// the parent is, the socket tells. /proc does not where it hides processes (hidepid): nobody sees one that is outside of his own domain there,
+// nor one that is outside of his own user namespace.
+func proveEnclosure(socket int) error {
+	parent, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return fmt.Errorf("find user of keeper: %w", err)
 	}
-	if user != os.Geteuid() { // who has the same may signal it; see kill(2)
-		return fmt.Errorf("the keeper is user %d's, and the killer %d's", user, os.Geteuid())
+	if int(parent.Uid) != os.Geteuid() {
+		return fmt.Errorf("the keeper is user %d's, and the killer %d's", parent.Uid, os.Geteuid())
 	}
-	if err := unix.Kill(keeper, 0); !errors.Is(err, unix.EPERM) {
+	if err := unix.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("the keeper can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
+	}
+	if int(parent.Pid) != os.Getppid() { // asked last: it was there until now
+		return fmt.Errorf("the keeper was process %d, and the parent is %d", parent.Pid, os.Getppid())
 	}
 	return nil
 }
 
-// realUser is the real user id of a process; see proc_pid_status(5).
-func realUser(pid int) (int, error) {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, err
+// oneUser makes sure that this process is of the user that its sockets tell of: they know the effective one, and signals go by the real one too.
+func oneUser() error {
+	if real, effective := os.Getuid(), os.Geteuid(); real != effective {
+		return fmt.Errorf("the process acts as user %d for user %d", effective, real)
 	}
-	for line := range bytes.Lines(status) {
-		if fields := strings.Fields(string(line)); len(fields) > 1 && fields[0] == "Uid:" {
-			return strconv.Atoi(fields[1])
-		}
-	}
-	return 0, errors.New("the kernel does not tell")
+	return nil
 }
 
 // killer is what a keeper has of the killer of its session. The zero value has none.
@@ -84,6 +80,9 @@ type killer struct {
 
 // open makes the socket, and returns the leader's end.
 func (k *killer) open() (*os.File, error) {
+	if err := oneUser(); err != nil {
+		return nil, err
+	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
@@ -120,14 +119,16 @@ func (k *killer) is(pid int) bool {
 
 // tryEnclosure proves that sessions can be enclosed here: a process encloses itself and cannot signal its parent any more.
 func tryEnclosure() error {
-	keeper := os.Getppid()
-	if err := unix.Kill(keeper, 0); err != nil {
+	if err := oneUser(); err != nil {
+		return err
+	}
+	if err := unix.Kill(os.Getppid(), 0); err != nil {
 		return fmt.Errorf("signal the parent, to begin with: %w", err)
 	}
 	if err := enterEnclosure(); err != nil {
 		return err
 	}
-	return proveEnclosure(keeper)
+	return proveEnclosure(keeperFD)
 }
 
 // giveEnclosure gives a leader its end of the killer's socket.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -36,6 +37,7 @@ func processTable() ([]processEntry, error) {
 			switch {
 			case err == nil:
 				table = append(table, entry)
+			case errors.Is(err, fs.ErrPermission): // hidepid=noaccess shows the numbers of others, and nothing else
 			case !errors.Is(err, unix.ESRCH):
 				return nil, fmt.Errorf("list processes: %w", err)
 			}

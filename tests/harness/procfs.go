@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// HiddenProcesses returns a Wrap for Options that gives a sidecar a /proc of its own with an option of proc(5), such as "hidepid=2". It does not
+// hide the sidecar from who looks from here. Where nobody may mount, a /proc that has the option already will do; otherwise the test is skipped as
+// Require does it.
+func HiddenProcesses(t testing.TB, option string) func(*exec.Cmd) {
+	t.Helper()
+	// Who is of the group 0, as root is, would see everybody.
+	const mount = `mount -t proc -o "$0,gid=65533" proc /proc && exec "$@"`
+	wrapper := []string{"unshare", "--mount", "/bin/sh", "-c", mount, option}
+	if out, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
+		mounts, readErr := os.ReadFile("/proc/self/mounts")
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		name, value, _ := strings.Cut(option, "=")
+		spelt := map[string]string{"1": "noaccess", "2": "invisible", "4": "ptraceable"}[value] // since Linux 5.8
+		for line := range strings.Lines(string(mounts)) {
+			has := strings.Contains(line, option) || spelt != "" && strings.Contains(line, name+"="+spelt)
+			if has && strings.Contains(line, " /proc proc ") {
+				return func(*exec.Cmd) {}
+			}
+		}
+		Lack(t, "mount_namespace", err.Error()+": "+string(out))
+	}
+	return func(command *exec.Cmd) {
+		path, err := exec.LookPath(wrapper[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		command.Args = append(append([]string{}, wrapper...), append([]string{command.Path}, command.Args[1:]...)...)
+		command.Path = path
+	}
+}
