@@ -10,6 +10,8 @@ type Own struct {
 	Network bool `json:"network,omitempty"`
 	// OutsideIPC names the sidecar's IPC namespace, in which the stage must not be.
 	OutsideIPC string `json:"outsideIPC,omitempty"`
+	// Limits are those of the user namespace, by their names below /proc/sys/user; see noticeLimits.
+	Limits map[string]int `json:"limits,omitempty"`
 	// Keep is what is mounted on itself.
 	Keep Keep `json:"keep"`
 }
@@ -40,7 +42,9 @@ type outcome struct {
 	terminals bool
 	// without says why it is not although that was planned; empty otherwise.
 	without string
-	kept    kept
+	// unlimited says why Own.Limits are not in force; empty where they are, or there is no user namespace.
+	unlimited string
+	kept      kept
 }
 
 // fixNamespaces is for a machine that has them and does not let us.

@@ -91,6 +91,9 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 			return platform.Confinement{}, err
 		}
 	}
+	if r.Own != nil && r.Own.User {
+		r.Own.Limits = limitsHere()
+	}
 	orders, err := json.Marshal(r)
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)
@@ -125,7 +128,7 @@ func (o *Own) attach(attr *syscall.SysProcAttr) {
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// Ambient, because the stage is executed by a user that is not root, who would lose all others.
-	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN)
+	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE)
 }
 
 // ipcNamespace names that of this process.
@@ -154,6 +157,9 @@ func (o *Own) set(order *platform.Order) (made, error) {
 	// The copy of the mounts still receives and, as root's, sends changes. It goes on receiving: a disk that the user plugs in appears.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return m, fmt.Errorf("keep mounts to the session: %w", err)
+	}
+	if o.User {
+		m.unlimited = limitNotices(o.Limits)
 	}
 	var err error
 	if m.kept, err = o.Keep.make(); err != nil {

@@ -29,7 +29,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
-				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own) + "; " + priorities(r),
+				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own) + "; " + priorities(r) + "; " + notices(r, own),
 		},
 		platform.Denials: denied(r),
 	}

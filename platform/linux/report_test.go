@@ -135,3 +135,33 @@ func TestReport_Priorities(t *testing.T) {
 		t.Errorf("with a supervisor: %s", got)
 	}
 }
+
+// How much of the user's inotify a session can take is said, and where nothing limits it, why.
+func TestReport_Notices(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		own  *Own
+		out  outcome
+		want string
+	}{
+		{nil, outcome{}, "no user namespace"},
+		{&Own{}, outcome{}, "no user namespace"},
+		{&Own{User: true}, outcome{unlimited: "no reason at all"}, "no reason at all"},
+		{&Own{User: true, Limits: map[string]int{inotifyInstances: 32}}, outcome{}, "can have 32 of"},
+	} {
+		r := Translate(strict, 7)
+		r.Own = test.own
+		if got := report(r, test.out)[platform.Syscalls].Detail; !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %s", test.own, got)
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ whole, want int }{{128, 32}, {8192, 2048}, {40, 16}, {16, 8}, {2, 1}, {1, 1}} {
+		if got := share(test.whole, 4, 16); got != test.want {
+			t.Errorf("of %d: %d, want %d", test.whole, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// limitsHere are the values for noticeLimits on this machine, without those that this kernel does not have.
+var limitsHere = sync.OnceValue(func() map[string]int {
+	limits := map[string]int{}
+	for _, limit := range noticeLimits {
+		whole := 0
+		// Where the sidecar is in a user namespace itself, the namespace may have less than the user.
+		for _, path := range []string{"/proc/sys/fs/" + limit.user, "/proc/sys/user/" + limit.name} {
+			if has, err := readNumber(path); err == nil && has > 0 && (whole == 0 || has < whole) {
+				whole = has
+			}
+		}
+		if whole > 0 {
+			limits[limit.name] = share(whole, limit.part, limit.least)
+		}
+	}
+	return limits
+})
+
+func readNumber(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// limitNotices puts the limits into force for the user namespace of this process, and says in words why not.
+func limitNotices(limits map[string]int) (unlimited string) {
+	if limits[inotifyInstances] == 0 {
+		return "the kernel does not say how many there are"
+	}
+	for name, value := range limits {
+		path := "/proc/sys/user/" + name
+		if err := writeNumber(path, value); err != nil && unlimited == "" {
+			unlimited = fmt.Sprintf("%s cannot be written", path)
+			if errors.Is(err, fs.ErrNotExist) {
+				unlimited = fmt.Sprintf("%s does not exist", path)
+			}
+		}
+	}
+	return unlimited
+}
+
+// writeNumber writes a value and makes sure that it is in force.
+func writeNumber(path string, value int) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strconv.Itoa(value))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if now, err := readNumber(path); err != nil || now != value {
+		return fmt.Errorf("%s is %d: %w", path, now, err)
+	}
+	return nil
+}

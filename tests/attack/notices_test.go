@@ -1,0 +1,78 @@
+//go:build linux
+
+package attack
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// fewInotify is how many instances of inotify, and watches, the user has where these tests try to take all of them.
+const fewInotify, fewWatches = 40, 200
+
+// withFewInotify starts a sidecar where its user has few, which others outside do not notice: in a user namespace.
+func withFewInotify(t testing.TB) func(*exec.Cmd) {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	must(t, err)
+	lower := "echo " + strconv.Itoa(fewInotify) + " >/proc/sys/user/max_inotify_instances && echo " + strconv.Itoa(fewWatches) +
+		` >/proc/sys/user/max_inotify_watches && exec setpriv --ambient-caps=-all --inh-caps=-all "$@"`
+	wrapper := []string{unshare, "--user", "--map-current-user", "--keep-caps", "/bin/sh", "-c", lower, "sh"}
+	if output, err := exec.Command(unshare, append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
+		harness.Lack(t, "user_namespaces", err.Error()+": "+string(output))
+	}
+	return func(command *exec.Cmd) {
+		command.Args = append(append([]string{}, wrapper...), append([]string{command.Path}, command.Args[1:]...)...)
+		command.Path = unshare
+	}
+}
+
+// Takes as many instances of inotify, and watches, as there are. The user's are shared by all programs of theirs: the tripwires of other sessions
+// would be blind, and an editor would see no changes. A user namespace has limits of its own. Where a session has none the reply says so.
+func TestASessionCannotTakeAllOfInotify(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "syscalls")
+	try := func(settings, act string, more ...string) (took int, reply protocol.SpawnResult) {
+		s := newScene(t)
+		makeDir(t, s.inside("watched"))
+		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: withFewInotify(t)})
+		args := []string{act}
+		if act == "inotify-watches" {
+			args = append(args, s.inside("watched"))
+		}
+		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: append(args, more...)})
+		took, err := strconv.Atoi(session.Await(`took (\d+)`)[1])
+		must(t, err)
+		return took, session.SpawnResult
+	}
+	const unlimited = "nothing limits how many of the user's inotify instances"
+	if !harness.Namespaces(t) || os.Geteuid() == 0 {
+		_, reply := try(harness.Settings(nil), "inotify", "1")
+		if detail := reply.Sandbox.Protections["syscalls"].Detail; !strings.Contains(detail, unlimited) {
+			t.Errorf("nothing limits the session, and the reply does not say so: %s", detail)
+		}
+		return
+	}
+	for _, test := range []struct {
+		act   string
+		whole int
+	}{{"inotify", fewInotify}, {"inotify-watches", fewWatches}} {
+		more := strconv.Itoa(2 * test.whole)
+		if took, _ := try(harness.Off(), test.act, more); took < test.whole/2+10 {
+			t.Fatalf("control: %s: without a sandbox the attack must work: %d taken", test.act, took)
+		}
+		took, reply := try(harness.Settings(nil), test.act, more)
+		if took == 0 || took > test.whole/2 {
+			t.Errorf("%s: THE ATTACK WORKS, or nothing does: %d taken", test.act, took)
+		}
+		if detail := reply.Sandbox.Protections["syscalls"].Detail; strings.Contains(detail, unlimited) {
+			t.Errorf("the reply says that nothing limits the session: %s", detail)
+		}
+	}
+}
