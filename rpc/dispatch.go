@@ -7,14 +7,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// maxConcurrent bounds the requests that are being carried out. An honest editor has one for each waiting session and a few more.
-const maxConcurrent = 4096
+const (
+	// maxConcurrent bounds the requests that are being carried out. An honest editor has one for each waiting session and a few more.
+	maxConcurrent = 4096
+	// maxComputing bounds those that compute. With thousands at once, nothing else would get a thread to run on: no end, no key.
+	maxComputing = 16
+)
 
 // dispatcher routes messages to typed handlers. Handlers are registered before the first message and not changed after.
 type dispatcher struct {
@@ -22,13 +24,21 @@ type dispatcher struct {
 	notifications map[string]func(raw json.RawMessage) error
 	// inline names requests that run on the reading goroutine, so that everything behind them waits.
 	inline map[string]bool
+	// patient names requests that wait for sessions and compute little; the others take turns.
+	patient map[string]bool
 	// admit says whether a message may be handled now.
 	admit func(method string, isRequest bool) error
-	// ignored is told about every notification that had no effect.
+	// ignored is told about every notification that had no effect. It must not block.
 	ignored func(method string, err error)
+	// heavy is told when a message of this many bytes has been dealt with.
+	heavy func(bytes int)
 
 	slots   chan struct{} // one token for each request in progress
+	turns   chan struct{} // one token for each that computes
 	ongoing sync.WaitGroup
+
+	mu    sync.Mutex // guards ended
+	ended bool       // nothing may be added to ongoing
 }
 
 // requestHandler carries a request out. The function it returns, if any, is called once the answer was sent.
@@ -37,8 +47,8 @@ type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, 
 func newDispatcher() *dispatcher {
 	return &dispatcher{
 		requests: map[string]requestHandler{}, notifications: map[string]func(json.RawMessage) error{},
-		inline: map[string]bool{},
-		slots:  make(chan struct{}, maxConcurrent),
+		inline: map[string]bool{}, patient: map[string]bool{},
+		slots: make(chan struct{}, maxConcurrent), turns: make(chan struct{}, maxComputing),
 	}
 }
 
@@ -72,54 +82,95 @@ func onNotification[P any](d *dispatcher, method protocol.Notification[P], handl
 	}
 }
 
-// Handle implements jsonrpc2.Handler. It is called in the order of arrival.
-func (d *dispatcher) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
-	var raw json.RawMessage
-	if req.Params != nil {
-		raw = *req.Params
+// Handle takes a request or notification. It is called in the order of arrival by the goroutine that reads, and does not wait for the editor.
+// An error ends the connection.
+func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) error {
+	size := len(message.params)
+	if message.kind == isNotification {
+		d.notify(message.method, message.params)
+		d.heavy(size)
+		return nil
 	}
-	if req.Notif {
-		d.notify(req.Method, raw)
-		return
-	}
-	reply := func(result any, err error) {
-		if err != nil {
-			_ = conn.ReplyWithError(ctx, req.ID, toWire(err))
-		} else if err := conn.Reply(ctx, req.ID, result); err != nil {
-			_ = conn.ReplyWithError(ctx, req.ID, toWire(fmt.Errorf("write result: %w", err)))
-		}
-	}
+	method, id := message.method, message.id
 	// What is refused is refused in order too: a request right behind an initialize is not before it.
-	handle, known := d.requests[req.Method]
-	err := d.admit(req.Method, true)
+	handle, known := d.requests[method]
+	err := d.admit(method, true)
 	if err == nil && !known {
-		err = &wireError{code: protocol.CodeMethodNotFound, message: fmt.Sprintf("method %s: not found", display.Quote(req.Method))}
+		err = &wireError{code: protocol.CodeMethodNotFound, message: fmt.Sprintf("method %s: not found", display.Quote(method))}
 	}
-	carryOut := func() {
+	raw := message.params
+	carryOut := func() (body []byte, after func()) {
 		if err != nil {
-			reply(nil, err)
-			return
+			return replyBody(id, nil, err), nil
 		}
-		result, after, err := handle(ctx, raw)
-		reply(result, err)
+		params := raw
+		raw = nil // a request that waits for an hour need not keep them
+		result, after, err := handle(ctx, params)
+		return replyBody(id, result, err), after
+	}
+	if d.inline[method] {
+		body, after := carryOut()
+		if err := c.stream.out.answer(body); err != nil || after == nil {
+			return err
+		}
+		d.begin(after)
+		return nil
+	}
+	answer := func() {
+		defer d.heavy(size)
+		if !d.patient[method] {
+			select {
+			case d.turns <- struct{}{}:
+			case <-c.stream.out.given:
+				return // nobody waits for the answer any more
+			}
+		}
+		body, after := carryOut()
+		if !d.patient[method] {
+			<-d.turns
+		}
+		_ = c.stream.out.send(body)
 		if after != nil {
 			after()
 		}
 	}
-	if d.inline[req.Method] {
-		carryOut()
-		return
+	if method == protocol.Shutdown.Method {
+		d.begin(answer) // it comes once, and is not refused because others wait
+		return nil
 	}
 	select {
 	case d.slots <- struct{}{}:
-		d.ongoing.Go(func() {
+		d.begin(func() {
 			defer func() { <-d.slots }()
-			carryOut()
+			answer()
 		})
+		return nil
 	default:
-		// Answering from here can hold the reader up while the editor does not read; an editor that sends so much must.
-		reply(nil, &wireError{code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent)})
+		d.heavy(size)
+		return c.stream.out.answer(replyBody(id, nil, &wireError{code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent)}))
 	}
+}
+
+// begin runs a function on a goroutine of its own, which end waits for.
+func (d *dispatcher) begin(run func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ended {
+		d.ongoing.Go(run)
+	}
+}
+
+// end takes no more requests, and returns a channel that is closed when none is in progress.
+func (d *dispatcher) end() <-chan struct{} {
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		d.ongoing.Wait()
+	}()
+	return idle
 }
 
 func (d *dispatcher) notify(method string, raw json.RawMessage) {

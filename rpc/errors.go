@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -52,7 +50,7 @@ func sessionNotFound(id string) *wireError {
 }
 
 // toWire gives every error its code.
-func toWire(err error) *jsonrpc2.Error {
+func toWire(err error) *responseError {
 	var wire *wireError
 	var start *spawn.Error
 	switch {
@@ -75,9 +73,9 @@ func toWire(err error) *jsonrpc2.Error {
 	}
 	// The last defence for a path or a name that nobody quoted. Data names the
 	// raw path.
-	out := &jsonrpc2.Error{Code: int64(wire.code), Message: display.Line(wire.message)}
+	out := &responseError{Code: wire.code, Message: display.Line(wire.message)}
 	if wire.data != nil {
-		out.SetError(&protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path, Hint: display.Line(wire.data.Hint)})
+		out.Data = &protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path, Hint: display.Line(wire.data.Hint)}
 	}
 	return out
 }

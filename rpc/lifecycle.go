@@ -21,6 +21,7 @@ func (s *Server) registerLifecycle() {
 	s.dispatcher.inline[protocol.Initialize.Method] = true // what comes behind it may rely on it
 	onNotification(s.dispatcher, protocol.Initialized, func(protocol.Empty) error { return nil })
 	onRequest(s.dispatcher, protocol.Shutdown, s.shutdown)
+	s.dispatcher.patient[protocol.Shutdown.Method] = true
 	onNotification(s.dispatcher, protocol.Exit, func(protocol.Empty) error {
 		s.exitOnce.Do(func() { close(s.exited) })
 		return nil
@@ -36,12 +37,14 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 			options.UserSettingsPath = given.UserSettingsPath
 		}
 	}
-	if path := options.UserSettingsPath; path != "" && !filepath.IsAbs(path) {
-		return protocol.InitializeResult{}, nil, invalidParams("initializationOptions.userSettingsPath", "expected an absolute path, found %s", display.Quote(path))
+	if path := options.UserSettingsPath; path != "" {
+		if err := absolute("initializationOptions.userSettingsPath", path); err != nil {
+			return protocol.InitializeResult{}, nil, err
+		}
 	}
 	for i, folder := range params.WorkspaceFolders {
-		if !filepath.IsAbs(folder.Path) {
-			return protocol.InitializeResult{}, nil, invalidParams(fmt.Sprintf("workspaceFolders[%d].path", i), "expected an absolute path, found %s", display.Quote(folder.Path))
+		if err := absolute(fmt.Sprintf("workspaceFolders[%d].path", i), folder.Path); err != nil {
+			return protocol.InitializeResult{}, nil, err
 		}
 	}
 	if params.ProcessID != nil {
@@ -58,7 +61,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
-			s.logMessage(protocol.LogWarning, "%s", text)
+			s.conn.remark(protocol.LogWarning, text) // the reading goroutine may be who notices
 		},
 	})
 	if err != nil {
@@ -103,8 +106,8 @@ func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty
 
 func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	for i, folder := range change.Added {
-		if !filepath.IsAbs(folder.Path) {
-			return invalidParams(fmt.Sprintf("added[%d].path", i), "expected an absolute path, found %s", display.Quote(folder.Path))
+		if err := absolute(fmt.Sprintf("added[%d].path", i), folder.Path); err != nil {
+			return err
 		}
 	}
 	s.mu.Lock()

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -41,10 +39,11 @@ type Server struct {
 	log        *slog.Logger
 	dispatcher *dispatcher
 	stream     *stream
-	conn       *jsonrpc2.Conn
+	conn       *conn
 	ctx        context.Context // ends with the connection
 	sessions   *sessions
 	published  published
+	tidy       *tidy
 
 	mu           sync.Mutex // guards the fields below
 	phase        phase
@@ -71,7 +70,7 @@ const (
 // New makes a server.
 func New(options Options) *Server {
 	s := &Server{
-		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(),
+		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(), tidy: newTidy(),
 		exited: make(chan struct{}), editorGone: make(chan struct{}),
 	}
 	s.dispatcher.admit = s.admit
@@ -82,8 +81,9 @@ func New(options Options) *Server {
 			return // keys typed while a session was ending; nobody is at fault
 		}
 		// A notification has no answer, so the editor's log is the one place where its author may find out.
-		s.logMessage(protocol.LogWarning, "%s ignored: %v", display.Text(method), err)
+		s.conn.remark(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
 	}
+	s.dispatcher.heavy = s.tidy.after
 	s.registerLifecycle()
 	s.registerTerminals()
 	s.registerSettings()
@@ -91,8 +91,9 @@ func New(options Options) *Server {
 }
 
 const (
-	// writePatience bounds the wait for an editor to take the last frames.
+	// writePatience bounds the wait for an editor to take the last frames, and lastPatience that for what is queued by then.
 	writePatience = 2 * time.Second
+	lastPatience  = 100 * time.Millisecond
 	// shutdownPatience bounds the wait for killed processes to be gone.
 	shutdownPatience = 15 * time.Second
 )
@@ -104,25 +105,19 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	defer cancel()
 	s.ctx = ctx
 	frames := newStream(in, out)
-	s.stream = frames
-	// jsonrpc2 tells the end of a connection but not its cause, which decides about the log.
-	var cause errorBox
-	reading := &causeStream{stream: frames, cause: &cause}
-	conn := make(chan struct{})
-	handler := handlerFunc(func(ctx context.Context, c *jsonrpc2.Conn, req *jsonrpc2.Request) {
-		<-conn // the first message may come before NewConn has returned
-		s.dispatcher.Handle(ctx, c, req)
-	})
-	s.conn = jsonrpc2.NewConn(ctx, reading, handler, jsonrpc2.SetLogger(discardLogger{}))
-	close(conn)
+	s.stream, s.conn = frames, newConn(frames)
+	defer s.tidy.stop()
+	read := make(chan error, 1)
+	go func() {
+		read <- s.conn.read(func(message incoming) error { return s.dispatcher.Handle(ctx, s.conn, message) })
+	}()
 
 	var reason error
 	select {
 	case <-s.exited:
 	case <-s.editorGone:
 		reason = errors.New("the editor's process has ended")
-	case <-s.conn.DisconnectNotify():
-		reason = cause.get()
+	case reason = <-read:
 	case <-frames.out.broken:
 		reason = errClosed
 	case <-ctx.Done():
@@ -136,19 +131,27 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	if orderly && reason != nil && !errors.Is(reason, io.EOF) {
 		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
-	// Sessions tell their ends, and wait until the editor takes that; one that has stopped reading must not keep the rest from ending.
+	// Sessions tell their ends, and requests that came before are answered, and wait until the editor takes that; one that has stopped reading
+	// must not keep the rest from ending.
+	deadline := time.Now().Add(writePatience)
 	impatience := time.AfterFunc(writePatience, frames.out.giveUp)
 	defer impatience.Stop()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer stop()
 	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
+	answered := s.dispatcher.end()
+	select {
+	case <-answered:
+	case <-time.After(time.Until(deadline)):
+	}
 	if store != nil {
 		err = errors.Join(err, store.Close())
 	}
-	frames.out.close(writePatience)
+	frames.out.close(max(lastPatience, time.Until(deadline)))
 	cancel()
-	_ = s.conn.Close()
-	s.dispatcher.ongoing.Wait()
+	s.conn.close()
+	_ = frames.Close()
+	<-answered
 	s.background.Wait()
 	if err != nil {
 		return err
@@ -176,11 +179,11 @@ func (s *Server) admit(method string, isRequest bool) error {
 	initialize := method == protocol.Initialize.Method && isRequest
 	switch {
 	case s.phase == phaseCreated && !initialize:
-		return &wireError{code: protocol.CodeNotInitialized, message: fmt.Sprintf("%s: initialize comes first", method)}
+		return &wireError{code: protocol.CodeNotInitialized, message: fmt.Sprintf("%.100s: initialize comes first", method)}
 	case s.phase == phaseServing && initialize:
 		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: a second time"}
 	case s.phase == phaseShutdown:
-		return &wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("%s: after shutdown only exit may come", method)}
+		return &wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("%.100s: after shutdown only exit may come", method)}
 	}
 	if method == protocol.Shutdown.Method && isRequest {
 		s.phase = phaseShutdown // here and not in the handler, so that nothing behind it slips through
@@ -193,47 +196,7 @@ func notify[P any](s *Server, method protocol.Notification[P], params P) {
 	_ = s.conn.Notify(s.ctx, method.Method, params)
 }
 
-// logMessage writes one line into the editor's log.
+// logMessage writes one line into the editor's log, and waits for the editor.
 func (s *Server) logMessage(kind int, format string, args ...any) {
 	notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: kind, Message: display.Line(fmt.Sprintf(format, args...))})
-}
-
-type handlerFunc func(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request)
-
-func (f handlerFunc) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request) { f(ctx, c, r) }
-
-// discardLogger silences jsonrpc2, which would write to stderr in a format of its own.
-type discardLogger struct{}
-
-func (discardLogger) Printf(string, ...any) {}
-
-// causeStream remembers why reading ended.
-type causeStream struct {
-	*stream
-	cause *errorBox
-}
-
-func (c *causeStream) ReadObject(v any) error {
-	err := c.stream.ReadObject(v)
-	if err != nil {
-		c.cause.set(err)
-	}
-	return err
-}
-
-type errorBox struct {
-	mu  sync.Mutex // guards err
-	err error
-}
-
-func (b *errorBox) set(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.err = err
-}
-
-func (b *errorBox) get() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
 }

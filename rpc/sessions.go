@@ -17,11 +17,14 @@ const maxEnded = 1000
 type sessions struct {
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	ended   []string // ids in the order of their ends
-	closing bool     // nothing may be added any more
+	leaving map[*entry]bool // taken, and not ended yet: they may have been given a grace
+	ended   []string        // ids in the order of their ends
+	closing bool            // nothing may be added any more
 }
 
-func newSessions() *sessions { return &sessions{entries: map[string]*entry{}} }
+func newSessions() *sessions {
+	return &sessions{entries: map[string]*entry{}, leaving: map[*entry]bool{}}
+}
 
 // entry is one session, from the moment its spawn request was taken.
 type entry struct {
@@ -58,7 +61,7 @@ func (t *sessions) add(e *entry) error {
 	return nil
 }
 
-// take removes an entry, so that only one caller gets to close it.
+// take removes an entry, so that only one caller gets to close it. It must call left then.
 func (t *sessions) take(id string) (*entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +70,17 @@ func (t *sessions) take(id string) (*entry, error) {
 		return nil, errNotFound
 	}
 	delete(t.entries, id)
+	t.leaving[e] = true
 	return e, nil
+}
+
+// left forgets entries that were closed.
+func (t *sessions) left(closed ...*entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range closed {
+		delete(t.leaving, e)
+	}
 }
 
 // removeFailed forgets an entry whose start failed, unless the id is another's by now.
@@ -113,16 +126,21 @@ func (t *sessions) markEnded(id string) {
 	}
 }
 
-// closeAll ends every session, also those that are still starting, and refuses new ones. graceOf says how long each may take.
+// closeAll ends every session, also those that are still starting or are being closed, and refuses new ones. graceOf says how long each may
+// take; of several callers the least patient counts.
 func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Duration) error {
 	t.mu.Lock()
 	t.closing = true
 	var all []*entry
 	for _, e := range t.entries {
-		all = append(all, e)
+		t.leaving[e] = true
 	}
 	clear(t.entries)
+	for e := range t.leaving {
+		all = append(all, e)
+	}
 	t.mu.Unlock()
+	defer t.left(all...)
 	failures := make([]error, len(all))
 	var closing sync.WaitGroup
 	for i, e := range all {

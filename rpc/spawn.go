@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,12 +155,11 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		return invalidParams("command", "required where args are given")
 	case params.Command == "" && params.Shell == nil && params.Kind == protocol.Tool:
 		return invalidParams("command", "required for a tool")
-	case params.Cols < 0:
-		return invalidParams("cols", "expected a positive number, found %d", params.Cols)
-	case params.Rows < 0:
-		return invalidParams("rows", "expected a positive number, found %d", params.Rows)
 	}
-	return nil
+	if err := checkTexts(params); err != nil {
+		return err
+	}
+	return checkSize(cmp.Or(params.Cols, 80), cmp.Or(params.Rows, 24))
 }
 
 func absolute(field, path string) error {

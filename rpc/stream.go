@@ -2,20 +2,16 @@ package rpc
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// stream is the framing of the Language Server Protocol over a pair of pipes. jsonrpc2's own codec closes the connection on a body
-// that is not JSON, insists on the spelling of header names, and lets a header ask for 4 GiB; this one does none of that.
+// stream is the framing of the Language Server Protocol over a pair of pipes.
 type stream struct {
 	in     *bufio.Reader
 	out    *writer
@@ -31,34 +27,6 @@ var errBroken = errors.New("broken frame")
 
 // maxHeader bounds a header block; LSP's own is about 20 bytes.
 const maxHeader = 8 << 10
-
-// ReadObject reads the next message that is a message. Bodies that are not are answered here and skipped.
-func (s *stream) ReadObject(v any) error {
-	for {
-		body, err := s.readFrame()
-		if err != nil {
-			return err
-		}
-		if !json.Valid(body) {
-			s.out.send(invalidMessage(nil, protocol.CodeParseError, "the body is not JSON"))
-			continue
-		}
-		if err := json.Unmarshal(body, v); err != nil {
-			s.out.send(invalidMessage(idOf(body), protocol.CodeInvalidRequest, "not a request, notification or response"))
-			continue
-		}
-		return nil
-	}
-}
-
-// WriteObject sends a message.
-func (s *stream) WriteObject(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("write message: %w", err)
-	}
-	return s.out.send(body)
-}
 
 // Close ends reading. What was written stays written; see writer.close.
 func (s *stream) Close() error { return s.closer.Close() }
@@ -128,32 +96,4 @@ func (s *stream) readLine(limit int) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w: the header is longer than %d bytes", errBroken, maxHeader)
-}
-
-// idOf finds the id of a message that is otherwise none; nil (null on the wire) where it has no usable one.
-func idOf(body []byte) any {
-	var message struct {
-		ID any `json:"id"`
-	}
-	if json.Unmarshal(body, &message) != nil {
-		return nil
-	}
-	switch id := message.ID.(type) {
-	case string, float64:
-		return id
-	}
-	return nil
-}
-
-// invalidMessage is an error response. jsonrpc2's type cannot hold the id null that the specification asks for here.
-func invalidMessage(id any, code protocol.Code, message string) []byte {
-	body, err := json.Marshal(struct {
-		Version string         `json:"jsonrpc"`
-		ID      any            `json:"id"`
-		Error   jsonrpc2.Error `json:"error"`
-	}{"2.0", id, jsonrpc2.Error{Code: int64(code), Message: message}})
-	if err != nil {
-		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal error response: %v", err))
-	}
-	return body
 }

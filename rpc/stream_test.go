@@ -156,40 +156,6 @@ type written struct {
 
 func (*written) Close() error { return nil }
 
-func TestReadObject_AnswersWhatIsNoMessage(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ name, body, want string }{
-		{"no JSON", "{", `"id":null,"error":{"code":-32700`},
-		{"an empty body", "", `"id":null,"error":{"code":-32700`},
-		{"bad UTF-16 escapes are JSON, a word is no message", `"\ud800"`, `"id":null,"error":{"code":-32600`},
-		{"a number", "5", `"id":null,"error":{"code":-32600`},
-		{"null", "null", `"id":null,"error":{"code":-32600`},
-		{"an object without a method", `{"id":5}`, `"id":5,"error":{"code":-32600`},
-		{"a method of the wrong type", `{"id":"a","method":[]}`, `"id":"a","error":{"code":-32600`},
-		{"an id of the wrong type", `{"id":{},"method":"x"}`, `"id":null,"error":{"code":-32600`},
-		{"10000 levels deep", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), `"id":null,"error":{"code":-32700`},
-	}
-	const good = `{"jsonrpc":"2.0","id":1,"method":"good"}`
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			var in, out written
-			in.Write(append(appendHeader(nil, len(test.body)), test.body...))
-			in.Write(append(appendHeader(nil, len(good)), good...))
-			s := newStream(&in, &out)
-			var request jsonrpc2.Request
-			err := s.ReadObject(&request)
-			s.out.close(time.Minute)
-			if err != nil || request.Method != "good" {
-				t.Errorf("the message behind it: got %q, %v", request.Method, err)
-			}
-			if !strings.Contains(out.String(), test.want) {
-				t.Errorf("answer: got %q, want %q in it", out.String(), test.want)
-			}
-		})
-	}
-}
-
 func TestSendOutput_IsWhatJSONWouldBe(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{1})

@@ -24,6 +24,9 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
+	for _, method := range []string{protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method, protocol.Close.Method} {
+		s.dispatcher.patient[method] = true
+	}
 }
 
 func (s *Server) input(params protocol.InputParams) error {
@@ -43,8 +46,8 @@ func (s *Server) resize(params protocol.ResizeParams) error {
 	if !ok {
 		return sessionNotFound(params.SessionID)
 	}
-	if params.Cols <= 0 || params.Rows <= 0 {
-		return invalidParams("cols", "a terminal of %d × %d cells cannot be", params.Cols, params.Rows)
+	if err := checkSize(params.Cols, params.Rows); err != nil {
+		return err
 	}
 	var err error
 	e.do(0, func(session *spawn.Session) { err = session.Resize(spawn.Size{Cols: params.Cols, Rows: params.Rows}) })
@@ -155,6 +158,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if err != nil {
 		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
 	}
+	defer s.sessions.left(e)
 	grace := e.defaultGrace()
 	if params.GraceMs != nil {
 		grace = time.Duration(*params.GraceMs) * time.Millisecond

@@ -6,16 +6,24 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // errClosed means that the editor no longer reads.
 var errClosed = errors.New("connection is closed")
 
+// errUnread means that the editor wants answers and does not read them.
+var errUnread = errors.New("the editor does not read its answers")
+
 // writer is the one goroutine that writes frames. Whoever sends waits until the frame is taken, so an editor that does not read
 // slows the sessions down, by way of their terminals, instead of filling memory.
+//
+// The one goroutine that reads must not wait so: it would not see that the editor ends. What it has to say itself goes to a place of its own.
 type writer struct {
 	frames chan *[]byte
+	own    chan *[]byte  // what the reading goroutine has to say
+	missed atomic.Int64  // log lines that found no room
 	stop   chan struct{} // closed by close: write what is queued and end
 	broken chan struct{} // closed when nothing can be written any more
 	given  chan struct{} // closed by giveUp: nobody waits for the editor any more
@@ -26,8 +34,20 @@ type writer struct {
 // distance between a keystroke's echo and the screen while another session floods.
 const queueLength = 16
 
+const (
+	// ownLength is how many frames of the reading goroutine may wait. They are short: refusals and log lines.
+	ownLength = 1024
+	// ownPatience is how long the reading goroutine waits for room there, which an editor that reads makes all the time.
+	ownPatience = 500 * time.Millisecond
+	// maxPooled bounds the frames that are kept for later ones: a chunk of output, which most are, and some more.
+	maxPooled = 128 << 10
+)
+
 func newWriter(out io.Writer) *writer {
-	w := &writer{frames: make(chan *[]byte, queueLength), stop: make(chan struct{}), broken: make(chan struct{}), given: make(chan struct{})}
+	w := &writer{
+		frames: make(chan *[]byte, queueLength), own: make(chan *[]byte, ownLength),
+		stop: make(chan struct{}), broken: make(chan struct{}), given: make(chan struct{}),
+	}
 	go w.run(out)
 	return w
 }
@@ -40,10 +60,18 @@ func (w *writer) run(out io.Writer) {
 			if !write(out, frame) {
 				return
 			}
+		case frame := <-w.own:
+			if !write(out, frame) {
+				return
+			}
 		case <-w.stop:
 			for {
 				select {
 				case frame := <-w.frames:
+					if !write(out, frame) {
+						return
+					}
+				case frame := <-w.own:
 					if !write(out, frame) {
 						return
 					}
@@ -57,7 +85,9 @@ func (w *writer) run(out io.Writer) {
 
 func write(out io.Writer, frame *[]byte) bool {
 	_, err := out.Write(*frame)
-	framePool.Put(frame)
+	if cap(*frame) <= maxPooled {
+		framePool.Put(frame)
+	}
 	return err == nil
 }
 
@@ -73,10 +103,53 @@ func (w *writer) close(patience time.Duration) {
 var framePool = sync.Pool{New: func() any { return new([]byte) }}
 
 // send frames a body and queues it.
-func (w *writer) send(body []byte) error {
+func (w *writer) send(body []byte) error { return w.queue(framed(body)) }
+
+func framed(body []byte) *[]byte {
 	frame := framePool.Get().(*[]byte)
 	*frame = append(appendHeader((*frame)[:0], len(body)), body...)
-	return w.queue(frame)
+	return frame
+}
+
+// answer is send for the reading goroutine. It is in order with what was sent before as long as the editor reads. Where it does not, and wants
+// more than ownLength such answers, the error is errUnread.
+func (w *writer) answer(body []byte) error {
+	frame := framed(body)
+	select {
+	case w.frames <- frame:
+		return nil
+	default:
+	}
+	select {
+	case w.own <- frame:
+		return nil
+	default:
+	}
+	impatience := time.NewTimer(ownPatience)
+	defer impatience.Stop()
+	select {
+	case w.own <- frame:
+		return nil
+	case <-impatience.C:
+		return errUnread
+	case <-w.broken:
+		return errClosed
+	case <-w.given:
+		return errClosed
+	}
+}
+
+// remark queues a log line, which make is told how many lines before it have found no room. It never waits. Half of the room is the answers'.
+func (w *writer) remark(make func(missed int) []byte) {
+	missed := w.missed.Swap(0)
+	if len(w.own) < ownLength/2 {
+		select {
+		case w.own <- framed(make(int(missed))):
+			return
+		default:
+		}
+	}
+	w.missed.Add(missed + 1)
 }
 
 func (w *writer) queue(frame *[]byte) error {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,13 +32,21 @@ func serve(args []string) error {
 	if given(flags, "settings") && !filepath.IsAbs(*userSettings) {
 		return misuse(flags, "--settings: expected an absolute path, found %s", quoted(*userSettings))
 	}
-	logger, err := newLogger(*level, *format)
+	direct, err := newLogger(*level, *format)
 	if err != nil {
 		return misuse(flags, "%v", err)
+	}
+	queue := newLogQueue(os.Stderr, func(lines int64) { direct.Warn("log lines found no room", "lines", lines) })
+	defer queue.close(logPatience)
+	logger, err := newLoggerTo(queue, *level, *format)
+	if err != nil {
+		return err
 	}
 
 	ctx, stop := terminated()
 	defer stop()
+	ctx, stopUnread := unread(ctx)
+	defer stopUnread()
 	// The handler keeps a write to an editor that is gone from ending us by SIGPIPE before the sessions have been killed.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
@@ -86,7 +97,37 @@ func terminated() (context.Context, func()) {
 	}
 }
 
+// logPatience bounds the wait for whoever reads the log.
+const logPatience = time.Second
+
+// errUnread means that the editor has closed its end of our standard output.
+var errUnread = errors.New("nobody reads standard output any more")
+
+// unread returns a context that ends when nobody can read what we write any
+// more. A write would tell, but an idle sidecar writes nothing.
+func unread(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			// Of a pipe's end for writing, Linux always reports that there is no reader; macOS only where something is asked for.
+			fds := []unix.PollFd{{Fd: int32(syscall.Stdout), Events: unix.POLLHUP}}
+			switch _, err := unix.Poll(fds, -1); {
+			case err == nil && fds[0].Revents != 0:
+				cancel(errUnread)
+				return
+			case err != nil && !errors.Is(err, unix.EINTR):
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 func newLogger(level, format string) (*slog.Logger, error) {
+	return newLoggerTo(os.Stderr, level, format)
+}
+
+func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
 		return nil, fmt.Errorf("--log-level: unknown level %q", level)
@@ -94,9 +135,9 @@ func newLogger(level, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(display.JSONWriter(os.Stderr), options)), nil
+		return slog.New(slog.NewTextHandler(display.JSONWriter(out), options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(display.JSONWriter(os.Stderr), options)), nil
+		return slog.New(slog.NewJSONHandler(display.JSONWriter(out), options)), nil
 	}
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }

@@ -6,7 +6,7 @@ type Code int64
 const (
 	// CodeParseError: the body is not JSON. The answer's id is null and the connection goes on.
 	CodeParseError Code = -32700
-	// CodeInvalidRequest: not a request, a second initialize, or a request after shutdown.
+	// CodeInvalidRequest: not a request, an id that can be none, a second initialize, or a request after shutdown.
 	CodeInvalidRequest Code = -32600
 	// CodeMethodNotFound: no such method.
 	CodeMethodNotFound Code = -32601

@@ -60,9 +60,9 @@ type SpawnParams struct {
 	Args []string `json:"args,omitempty"`
 	// Env is added to the sidecar's own environment; both pass the same filter.
 	Env map[string]string `json:"env,omitempty"`
-	// Cols is the width in character cells, 80 by default.
+	// Cols is the width in character cells: 1 to 65535, 80 by default.
 	Cols int `json:"cols,omitempty"`
-	// Rows is the height in character cells, 24 by default.
+	// Rows is the height in character cells: 1 to 65535, 24 by default.
 	Rows int `json:"rows,omitempty"`
 }
 
@@ -135,8 +135,10 @@ type InputParams struct {
 // ResizeParams is a size in character cells.
 type ResizeParams struct {
 	SessionID string `json:"sessionId"`
-	Cols      int    `json:"cols"`
-	Rows      int    `json:"rows"`
+	// Cols is 1 to 65535.
+	Cols int `json:"cols"`
+	// Rows is 1 to 65535.
+	Rows int `json:"rows"`
 }
 
 // AckParams counts consumed output.

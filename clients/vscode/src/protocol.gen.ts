@@ -12,7 +12,7 @@ export const maxContentLength = 33554432;
 export const ErrorCodes = {
   /** The body is not JSON. The answer's id is null and the connection goes on. */
   parseError: -32700,
-  /** Not a request, a second initialize, or a request after shutdown. */
+  /** Not a request, an id that can be none, a second initialize, or a request after shutdown. */
   invalidRequest: -32600,
   /** No such method. */
   methodNotFound: -32601,
@@ -212,9 +212,9 @@ export interface SpawnParams {
   args?: string[];
   /** Added to the sidecar's own environment; both pass the same filter. */
   env?: Record<string, string>;
-  /** The width in character cells, 80 by default. */
+  /** The width in character cells: 1 to 65535, 80 by default. */
   cols?: number;
-  /** The height in character cells, 24 by default. */
+  /** The height in character cells: 1 to 65535, 24 by default. */
   rows?: number;
 }
 
@@ -273,7 +273,9 @@ export interface InputParams {
 /** `ResizeParams` is a size in character cells. */
 export interface ResizeParams {
   sessionId: string;
+  /** 1 to 65535. */
   cols: number;
+  /** 1 to 65535. */
   rows: number;
 }
 

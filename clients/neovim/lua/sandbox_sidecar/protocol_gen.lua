@@ -112,8 +112,8 @@
 ---@field command? string Run instead of the shell. Without args it is a line for /bin/sh -c.
 ---@field args? string[] The arguments of command.
 ---@field env? table<string, string> Added to the sidecar's own environment; both pass the same filter.
----@field cols? integer The width in character cells, 80 by default.
----@field rows? integer The height in character cells, 24 by default.
+---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
+---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
 
 ---`Shell` is a program with its arguments.
 ---@class (exact) sandbox_sidecar.Shell
@@ -154,8 +154,8 @@
 ---`ResizeParams` is a size in character cells.
 ---@class (exact) sandbox_sidecar.ResizeParams
 ---@field sessionId string
----@field cols integer
----@field rows integer
+---@field cols integer 1 to 65535.
+---@field rows integer 1 to 65535.
 
 ---`AckParams` counts consumed output.
 ---@class (exact) sandbox_sidecar.AckParams
@@ -490,7 +490,7 @@ M.methods = {
 M.error_codes = {
   ---The body is not JSON. The answer's id is null and the connection goes on.
   parse_error = -32700,
-  ---Not a request, a second initialize, or a request after shutdown.
+  ---Not a request, an id that can be none, a second initialize, or a request after shutdown.
   invalid_request = -32600,
   ---No such method.
   method_not_found = -32601,

@@ -1,0 +1,161 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// bodies are frames that an editor sends.
+func bodies(list ...string) *written {
+	var in written
+	for _, body := range list {
+		in.Write(append(appendHeader(nil, len(body)), body...))
+	}
+	return &in
+}
+
+func TestConn_AnswersWhatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, body, want string }{
+		{"no JSON", "{", `"id":null,"error":{"code":-32700`},
+		{"an empty body", "", `"id":null,"error":{"code":-32700`},
+		{"bytes that are no text", "\xff\xfe", `"id":null,"error":{"code":-32700`},
+		{"bad UTF-16 escapes are JSON, a word is no message", `"\ud800"`, `"id":null,"error":{"code":-32600`},
+		{"a number", "5", `"id":null,"error":{"code":-32600`},
+		{"null", "null", `"id":null,"error":{"code":-32600`},
+		{"a batch", `[{"id":1,"method":"x"}]`, `"id":null,"error":{"code":-32600`},
+		{"an object without a method", `{"id":5}`, `"id":5,"error":{"code":-32600`},
+		{"a request that is a response too", `{"id":5,"method":"x","result":1}`, `"id":5,"error":{"code":-32600`},
+		{"a method of the wrong type", `{"id":"a","method":[]}`, `"id":"a","error":{"code":-32600`},
+		{"a method that is null", `{"id":"a","method":null}`, `"id":"a","error":{"code":-32600`},
+		{"members in other letters", `{"ID":5,"Method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"an object as id", `{"id":{},"method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"an array as id", `{"id":[1],"method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"true as id", `{"id":true,"method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"an id of bytes that are no text", "{\"id\":\"\xff\",\"method\":\"x\"}", `"id":null,"error":{"code":-32600`},
+		{"an id without end", `{"id":"` + strings.Repeat("x", maxID) + `","method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"10000 levels deep", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), `"id":null,"error":{"code":-32700`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var out written
+			c := newConn(newStream(bodies(test.body, `{"jsonrpc":"2.0","id":1,"method":"good"}`), &out))
+			var got []string
+			err := c.read(func(m incoming) error {
+				got = append(got, m.method)
+				return nil
+			})
+			c.stream.out.close(time.Minute)
+			if !errors.Is(err, io.EOF) || fmt.Sprint(got) != "[good]" {
+				t.Errorf("the message behind it: got %q, %v", got, err)
+			}
+			if !strings.Contains(out.String(), test.want) || strings.Count(out.String(), "Content-Length") != 1 {
+				t.Errorf("answer: got %q, want %q in it", out.String(), test.want)
+			}
+		})
+	}
+}
+
+// An answer carries the id as it came, byte for byte: also one that no number of Go's holds, and one that would be escaped otherwise.
+func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{
+		"0", "-1", "1.5", "-0", "1e400", "18446744073709551616", "123456789012345678901234567890", "null", `""`, `"a"`, `"1"`,
+		`"\u0041\n\"\\\/"`, `"<&>"`, `"é` + "\u2028" + `"`, `"` + strings.Repeat("x", maxID-2) + `"`,
+	} {
+		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","method":"x","id": ` + id + ` }`))
+		if refusal != nil || m.kind != isRequest {
+			t.Errorf("%s: kind %d, refused with %s", id, m.kind, refusal)
+			continue
+		}
+		for want, body := range map[string][]byte{
+			`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`:                                                    replyBody(m.id, struct{}{}, nil),
+			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"boom"}}`:                       replyBody(m.id, nil, errors.New("boom")),
+			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte { _, r := parseMessage([]byte(`{"method":1,"id":` + id + `}`)); return r }(),
+		} {
+			if string(body) != want || !json.Valid(body) {
+				t.Errorf("got %s, want %s", body, want)
+			}
+		}
+	}
+	if m, refusal := parseMessage([]byte(`{"method":"x"}`)); refusal != nil || m.kind != isNotification {
+		t.Errorf("without an id: %+v, %s", m, refusal)
+	}
+}
+
+// The goroutine that reads sees the end of an editor that does not read, whatever it had to say to it until then.
+func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body string
+		most int // that many are read in any case
+		want error
+	}{
+		"log lines":              {`{"method":"x"}`, 100_000, io.EOF},
+		"answers that fit":       {"{", ownLength + queueLength, io.EOF},
+		"answers that fit not":   {"{", ownLength + queueLength + 2, errUnread},
+		"many answers":           {"{", 100_000, errUnread},
+		"answers it never asked": {`{"id":1,"result":{}}`, 100_000, io.EOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				editor := stuck{make(chan struct{})}
+				in := bytes.Repeat(bodies(test.body).Bytes(), test.most)
+				c := newConn(newStream(io.NopCloser(bytes.NewReader(in)), editor))
+				begun := time.Now()
+				err := c.read(func(incoming) error {
+					c.remark(protocol.LogWarning, "ignored")
+					return nil
+				})
+				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > ownPatience {
+					t.Errorf("reading ended after %v with %v, want %v", elapsed, err, test.want)
+				}
+				close(editor.closed)
+				c.stream.out.close(time.Minute)
+			})
+		})
+	}
+}
+
+// Log lines that found no room are counted, and the next one that does says how many they were.
+func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
+	t.Parallel()
+	out := &gate{opened: make(chan struct{})}
+	c := newConn(newStream(&written{}, out))
+	const lines = 2000
+	for range lines {
+		c.remark(protocol.LogInfo, "line")
+	}
+	close(out.opened)
+	for deadline := time.Now().Add(patience); len(c.stream.out.own) > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	c.remark(protocol.LogInfo, "last")
+	c.stream.out.close(patience)
+	told := strings.Count(out.String(), `"message":"line"`)
+	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 || told == lines || !strings.Contains(out.String(), want) {
+		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", told, lines, want, out.String()[max(0, out.Len()-300):])
+	}
+}
+
+// gate writes nothing until it is opened.
+type gate struct {
+	written
+	opened chan struct{}
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.opened
+	return g.written.Write(p)
+}

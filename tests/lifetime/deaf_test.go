@@ -1,0 +1,244 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// soon is how long a session may live after its editor has ended, whatever
+// that editor did before.
+const soon = 2 * time.Second
+
+// deaf is an editor that stops reading.
+type deaf struct {
+	t       *testing.T
+	world   *harness.World
+	self    *exec.Cmd // whose end is the end of the editor's process
+	sidecar *exec.Cmd
+	in      *os.File // what the sidecar reads
+	out     *os.File
+	reader  *bufio.Reader
+	log     harness.Buffer
+	ended   chan struct{} // closed when the sidecar has ended
+}
+
+func newDeaf(t *testing.T, logged bool) *deaf {
+	t.Helper()
+	harness.Procfs(t)
+	d := &deaf{t: t, world: harness.NewWorld(t), self: exec.Command("sleep", "1000"), ended: make(chan struct{})}
+	harness.Write(t, d.world.UserSettings(), harness.Settings(nil))
+	if err := d.self.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.die)
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.in, d.out, d.reader = in, out, bufio.NewReader(out)
+	d.sidecar = exec.Command(harness.Binary(t), "serve")
+	d.sidecar.Env, d.sidecar.Stdin, d.sidecar.Stdout, d.sidecar.Stderr = harness.Environ(d.world), stdin, stdout, &d.log
+	if !logged {
+		d.sidecar.Stderr = stderr
+	}
+	if err := d.sidecar.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []*os.File{stdin, stdout, stderr} {
+		file.Close()
+	}
+	go func() {
+		defer close(d.ended)
+		_ = d.sidecar.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = d.sidecar.Process.Kill()
+		<-d.ended
+		for _, file := range []*os.File{in, out, unread} {
+			file.Close()
+		}
+	})
+	return d
+}
+
+// die is the end of the editor's process.
+func (d *deaf) die() {
+	_ = d.self.Process.Kill()
+	_ = d.self.Wait()
+}
+
+// send writes frames as far as the sidecar takes them.
+func (d *deaf) send(bodies ...string) {
+	d.t.Helper()
+	var frames bytes.Buffer
+	for _, body := range bodies {
+		fmt.Fprintf(&frames, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	if err := d.in.SetWriteDeadline(time.Now().Add(soon)); err != nil {
+		d.t.Fatal(err)
+	}
+	_, _ = d.in.Write(frames.Bytes())
+}
+
+func (d *deaf) request(id int, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
+}
+
+// answer reads up to the answer with an id.
+func (d *deaf) answer(id int) json.RawMessage {
+	d.t.Helper()
+	for {
+		message := d.read()
+		if string(message["id"]) == strconv.Itoa(id) {
+			if message["error"] != nil {
+				d.t.Fatalf("request %d: %s", id, message["error"])
+			}
+			return message["result"]
+		}
+	}
+}
+
+func (d *deaf) read() map[string]json.RawMessage {
+	d.t.Helper()
+	if err := d.out.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
+		d.t.Fatal(err)
+	}
+	header, err := d.reader.ReadString('\n')
+	if err != nil {
+		d.t.Fatalf("read: %v; the log:\n%s", err, d.log.String())
+	}
+	length, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(header, "Content-Length: ")))
+	if err != nil {
+		d.t.Fatalf("header %q", header)
+	}
+	frame := make([]byte, 2+length)
+	var message map[string]json.RawMessage
+	if _, err := io.ReadFull(d.reader, frame); err != nil || json.Unmarshal(frame[2:], &message) != nil {
+		d.t.Fatalf("body %q: %v", frame, err)
+	}
+	return message
+}
+
+// An editor that reads nothing any more gets its sessions ended when it ends,
+// by whichever way, and whatever waits for it to be read.
+func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
+	t.Parallel()
+	const many = 5000
+	loads := []struct {
+		name string
+		load func(d *deaf)
+	}{
+		{"nothing", func(*deaf) {}},
+		{"requests", func(d *deaf) { d.send(times(many, d.request(100, "terminal/list", "{}"))...) }},
+		{"unknown notifications", func(d *deaf) { d.send(times(many, `{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"a log that nobody reads", func(d *deaf) { d.send(times(many, `{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"bad bodies", func(d *deaf) { d.send(times(many, `{`)...) }},
+		{"floods", func(d *deaf) {
+			for id := range 3 {
+				d.send(d.request(10+id, "terminal/spawn", fmt.Sprintf(`{"cwd":%q,"command":"yes"}`, d.world.Project)))
+				d.answer(10 + id)
+			}
+		}},
+		{"a session that is being closed", func(d *deaf) {
+			d.send(d.request(10, "terminal/close", fmt.Sprintf(`{"sessionId":%q,"graceMs":60000}`, session)))
+		}},
+	}
+	ends := []struct {
+		name string
+		end  func(d *deaf)
+	}{
+		{"it closes stdin", func(d *deaf) { d.in.Close() }},
+		{"it says exit", func(d *deaf) { d.send(`{"jsonrpc":"2.0","method":"exit"}`) }},
+		{"it says shutdown and exit", func(d *deaf) {
+			d.send(d.request(99, "shutdown", "{}"), `{"jsonrpc":"2.0","method":"exit"}`)
+		}},
+		{"it is killed", (*deaf).die},
+		{"it closes stdout", func(d *deaf) { d.out.Close() }},
+	}
+	var mu sync.Mutex // guards the fields below
+	var longest, longestProcess time.Duration
+	var slowest string
+	t.Cleanup(func() {
+		t.Logf("%d cases; the longest life of a session after its editor's end: %v (%s); of a sidecar: %v", len(loads)*len(ends), longest, slowest, longestProcess)
+	})
+	for _, load := range loads {
+		for _, end := range ends {
+			name := load.name + "/" + end.name
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				d := newDeaf(t, load.name != "a log that nobody reads")
+				token := uuid.NewString()
+				start := fmt.Sprintf(`{"cwd":%q,"sessionId":%q,"command":"trap '' HUP TERM INT; sh -c 'sleep 1000; :' %s & echo re''ady; wait"}`,
+					d.world.Project, session, token)
+				d.send(d.request(1, "initialize", fmt.Sprintf(`{"processId":%d,"capabilities":{}}`, d.self.Process.Pid)))
+				d.answer(1)
+				d.send(d.request(2, "terminal/spawn", start))
+				var spawned struct{ PID int }
+				if err := json.Unmarshal(d.answer(2), &spawned); err != nil || spawned.PID == 0 {
+					t.Fatalf("%v, %+v", err, spawned)
+				}
+				harness.Eventually(t, "the session runs", func() bool { return len(harness.Find(token)) > 1 })
+				load.load(d)
+
+				begun := time.Now()
+				end.end(d)
+				for len(harness.Find(token)) > 0 || harness.Alive(spawned.PID) {
+					if time.Since(begun) > harness.Patience {
+						t.Fatalf("the session lives on; the log:\n%.2000s", d.log.String())
+					}
+					time.Sleep(2 * time.Millisecond)
+				}
+				took := time.Since(begun)
+				if took > soon {
+					t.Errorf("the session lived for %v, want at most %v", took, soon)
+				}
+				select {
+				case <-d.ended:
+				case <-time.After(harness.Patience):
+					t.Error("the sidecar does not end")
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				longestProcess = max(longestProcess, time.Since(begun))
+				if took > longest {
+					longest, slowest = took, name
+				}
+			})
+		}
+	}
+}
+
+// session is the id of the one session whose end is looked at.
+const session = "0b0e7c5e-5c1f-4d8a-9b57-000000000001"
+
+func times(n int, body string) []string {
+	bodies := make([]string, n)
+	for i := range bodies {
+		bodies[i] = body
+	}
+	return bodies
+}
