@@ -30,6 +30,10 @@ type keeperGroup struct {
 	asked   int        // how often it was; guarded by killing
 	answers chan keeperKilled
 
+	pausing     sync.Mutex // held while the keeper is asked to hold the session, or to let it go on
+	holds       int        // how often it was; guarded by pausing
+	heldAnswers chan keeperHeld
+
 	mu       sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
 	encloses bool       // the leader is to enclose itself
 	conn     *keeperConn
@@ -167,6 +171,11 @@ func (g *keeperGroup) listen() {
 			select {
 			case g.answers <- *report.Killed:
 			default: // to a question that nobody waits for any more
+			}
+		case report.Held != nil:
+			select {
+			case g.heldAnswers <- *report.Held:
+			default: // likewise
 			}
 		}
 	}

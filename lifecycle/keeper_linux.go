@@ -29,6 +29,9 @@ type keeper struct {
 	bereft bool         // the killer has ended unasked
 	leader int          // 0 once it was waited for
 	marked map[int]prey // the children that are about to be killed, until they were waited for
+
+	holding bool   // the session stands still, or is about to
+	held    []prey // who was stopped for that
 }
 
 // keeperPatience bounds the kill after the sidecar's death.
@@ -221,6 +224,8 @@ func (k *keeper) serve(decoder *json.Decoder) {
 				return
 			case order.Kill != nil:
 				k.answer(order.Kill)
+			case order.Hold != nil:
+				k.carryOutHold(order.Hold)
 			case order.Signal != 0 && k.leader != 0:
 				_ = unix.Kill(k.leader, order.Signal) // nobody else waits for it, so the number is still its own
 			}
@@ -264,7 +269,7 @@ func (k *keeper) reap() (none bool) {
 // changed takes note of a child that has stopped or ended.
 func (k *keeper) changed(pid int, status syscall.WaitStatus) {
 	if status.Stopped() {
-		if pid == k.leader {
+		if pid == k.leader && !k.holding {
 			_ = k.reports.Encode(keeperReport{Stopped: &status})
 		}
 		return

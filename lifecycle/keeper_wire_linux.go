@@ -15,6 +15,8 @@ import (
 //	         ◄──────────────────── keeperReport{Stopped} and at last {Ended}, as they come
 //	keeperOrder{Kill} ────────────► kill everything
 //	         ◄──────────────────── keeperReport{Killed}
+//	keeperOrder{Hold} ────────────► stop everybody, or let them go on
+//	         ◄──────────────────── keeperReport{Held}
 //	end of stream ────────────────► kill everything, and end
 //
 // What the leader is to be travels here and by inheritance of descriptors, not in argv or the environment, which others can read.
@@ -27,6 +29,7 @@ type keeperOrder struct {
 	Start  *keeperStart   `json:"start,omitempty"`
 	Signal syscall.Signal `json:"signal,omitempty"`
 	Kill   *keeperKill    `json:"kill,omitempty"`
+	Hold   *keeperHold    `json:"hold,omitempty"`
 }
 
 // keeperStart is what os.StartProcess takes. The strings are bytes to the kernel, and need not be the UTF-8 that JSON would make of them.
@@ -61,6 +64,21 @@ type keeperReport struct {
 	Stopped *syscall.WaitStatus `json:"stopped,omitempty"`
 	Ended   *syscall.WaitStatus `json:"ended,omitempty"`
 	Killed  *keeperKilled       `json:"killed,omitempty"`
+	Held    *keeperHeld         `json:"held,omitempty"`
+}
+
+// keeperHold asks for everybody to be stopped, or to go on.
+type keeperHold struct {
+	// ID comes back with the answer.
+	ID   int  `json:"id"`
+	Held bool `json:"held"`
+}
+
+// keeperHeld says what came of it.
+type keeperHeld struct {
+	ID int `json:"id"`
+	// Problem is why nobody is held.
+	Problem string `json:"problem,omitempty"`
 }
 
 // keeperStarted is the leader.

@@ -55,6 +55,7 @@ func (k *keepers) try(enclosed bool) error {
 func (k *keepers) newGroup(share *belongings) *keeperGroup {
 	group := &keeperGroup{
 		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan keeperKilled, 4),
+		heldAnswers: make(chan keeperHeld, 4),
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,6 +7,8 @@ type processEntry struct {
 	session int
 	// dead is true of a zombie: it has ended, and nobody has waited for it yet.
 	dead bool
+	// stopped is true of a process that a signal has stopped. Only Linux tells.
+	stopped bool
 }
 
 // lineage picks the roots out of a table, and everything that descends from them. The table was not read at one moment, so it may hold a

@@ -98,6 +98,7 @@ func parseStat(stat []byte) (processEntry, bool) {
 	entry := processEntry{parent: number(fields[1]), session: number(fields[3])}
 	// A process whose first thread has ended shows as a zombie while its other threads run (pthread_exit(3) in main), and is alive.
 	threads := number(fields[17])
+	entry.stopped = fields[0][0] == 'T'
 	entry.dead = fields[0][0] == 'X' || fields[0][0] == 'Z' && threads < 2
 	entry.pid, entry.birth = number(name), uint64(number(fields[19]))
 	return entry, ok
@@ -112,8 +113,11 @@ func startTime(pid int) (string, error) {
 	return strconv.FormatUint(entry.birth, 10), nil
 }
 
-// killExactly kills a process that is what it was when it was looked at. A pidfd (Linux 5.3) holds it while that is checked again.
-func killExactly(target prey) error {
+// killExactly kills a process that is what it was when it was looked at.
+func killExactly(target prey) error { return signalExactly(target, unix.SIGKILL) }
+
+// signalExactly signals a process that is what it was when it was looked at. A pidfd (Linux 5.3) holds it while that is checked again.
+func signalExactly(target prey, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(target.pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return err
@@ -130,7 +134,7 @@ func killExactly(target prey) error {
 		return unix.ESRCH
 	}
 	if held {
-		return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		return unix.PidfdSendSignal(fd, signal, nil, 0)
 	}
-	return unix.Kill(target.pid, unix.SIGKILL)
+	return unix.Kill(target.pid, signal)
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
@@ -136,4 +137,13 @@ func (f *Foreground) stopWithProgram() {
 		return
 	}
 	_ = f.running.process.Signal(unix.SIGCONT)
+}
+
+// Pause makes the whole session stand still until resume is called; see lifecycle.Pausable.
+func (f *Foreground) Pause(ctx context.Context) (resume func() error, err error) {
+	group, can := f.running.group.(lifecycle.Pausable)
+	if !can {
+		return nil, fmt.Errorf("pause session: processes held by %s cannot be stopped together", f.running.outcome.Tracking.Mechanism)
+	}
+	return group.Pause(ctx)
 }

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
+	"os/signal"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -23,14 +21,27 @@ type asker struct {
 	store      *settings.Store
 	projectDir string
 	kind       settings.Kind
+	runs       chan struct{}     // closed once command is set
+	command    *spawn.Foreground // who is asked about
 
 	mu sync.Mutex // one question at a time
 }
 
-// ask waits for an answer. Whatever keeps the question from being read and answered is a no.
+// started tells which command the questions are about. Until then they wait.
+func (a *asker) started(command *spawn.Foreground) {
+	a.command = command
+	close(a.runs)
+}
+
+// ask waits for an answer. Whatever keeps the question from being read and answered is a no. The command stands still meanwhile: it can neither
+// paint over the question nor read what is typed.
 func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	select {
+	case <-a.runs:
+	case <-ctx.Done():
+	}
 	if ctx.Err() != nil {
 		return spawn.AnswerDeny
 	}
@@ -47,23 +58,64 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	if !conversable(terminal) {
 		return spawn.AnswerDeny
 	}
-	stop := context.AfterFunc(ctx, func() { _ = terminal.SetReadDeadline(time.Unix(1, 0)) })
+	ctx, stop := interruptible(ctx)
 	defer stop()
-	fmt.Fprintf(terminal, "\nsandbox-sidecar: wanted: %s\n", rpc.DenialText(denial))
-	if question.Hint != "" {
-		fmt.Fprintf(terminal, "sandbox-sidecar: note: %s\n", question.Hint)
-	}
-	fmt.Fprintf(terminal, "sandbox-sidecar: allow it? %s: ", choices(question.Choices))
-	line, err := bufio.NewReader(terminal).ReadString('\n')
+	resume, err := a.command.Pause(ctx)
 	if err != nil {
-		fmt.Fprintln(terminal)
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: refused without a question: %v\n", err)
 		return spawn.AnswerDeny
 	}
-	answer, err := rpc.CarryOut(a.store, a.projectDir, suggestion, decisionOf(line, question.Choices))
-	if err != nil {
-		fmt.Fprintf(terminal, "sandbox-sidecar: allowed for now alone: %v\n", err)
+	defer func() {
+		if err := resume(); err != nil {
+			fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+		}
+	}()
+	if !conversable(terminal) { // until it stood still it could change that
+		return spawn.AnswerDeny
 	}
+	lines := []string{"wanted: " + rpc.DenialText(denial)}
+	if question.Hint != "" {
+		lines = append(lines, "note: "+question.Hint)
+	}
+	talk := dialogue{ctx: ctx, terminal: terminal, plain: !paints(os.Getenv("TERM"))}
+	decision := protocol.DecisionDeny
+	var answer spawn.Answer
+	talk.hold(func() {
+		decision = talk.ask(lines, question.Choices)
+		answer, err = rpc.CarryOut(a.store, a.projectDir, suggestion, decision)
+		if err != nil {
+			talk.say("allowed for this session alone: %v", err)
+		} else if file := a.writtenTo(decision, suggestion); file != "" {
+			talk.say("added %s to %q in %s", display.Quote(suggestion.Value), suggestion.Key, display.Quote(file))
+		}
+	})
 	return answer
+}
+
+// writtenTo is the file that a decision was written into; empty where it was not.
+func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Suggestion) string {
+	if decision != protocol.DecisionProject && decision != protocol.DecisionUser {
+		return ""
+	}
+	return a.store.Snapshot(a.projectDir).WrittenTo(settings.Scope(decision), suggestion)
+}
+
+// interruptible returns a context that the keys and signals end too that would end or stop a program.
+func interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
 }
 
 // conversable reports whether a question can be read and answered: our process group has the terminal (an interactive shell inside gives it
@@ -79,24 +131,6 @@ func conversable(terminal *os.File) bool {
 		is = err == nil && foreground == unix.Getpgrp() && readsLines(int(fd))
 	})
 	return err == nil && is
-}
-
-// choices lists what may be typed: the first letters are enough.
-func choices(list []protocol.Decision) string {
-	var words []string
-	for _, decision := range list {
-		words = append(words, fmt.Sprintf("[%c]%s", decision[0], decision[1:]))
-	}
-	return strings.Join(words, ", ")
-}
-
-// decisionOf reads an answer; what is none is a no.
-func decisionOf(line string, list []protocol.Decision) protocol.Decision {
-	typed := strings.ToLower(strings.TrimSpace(line))
-	if i := slices.IndexFunc(list, func(d protocol.Decision) bool { return typed != "" && strings.HasPrefix(string(d), typed) }); i >= 0 {
-		return list[i]
-	}
-	return protocol.DecisionDeny
 }
 
 // readsLines reports whether a terminal gathers what is typed into lines, and shows it.

@@ -53,7 +53,7 @@ func execute(args []string) error {
 	tracker := openTracker(logger)
 	defer tracker.Close()
 	command := flags.Args()
-	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind}
+	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: tracker, Logger: logger}
 	running, err := spawner.Foreground(context.Background(), spawn.Request{
 		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir, Ask: asker.ask,
@@ -61,6 +61,7 @@ func execute(args []string) error {
 	if err != nil {
 		return err
 	}
+	asker.started(running)
 	for _, warning := range compiled.Exposures(rpc.KeepsProtected(running.Outcome())) {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}

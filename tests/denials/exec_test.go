@@ -69,7 +69,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 		opens  bool
 		writes bool
 	}{
-		"once": {"o\n", true, false}, "no": {"d\n", false, false}, "nothing": {"\n", false, false}, "nonsense": {"yes\n", false, false},
+		"once": {"once\n", true, false}, "no": {"deny\n", false, false}, "nothing": {"\n", false, false},
 		"for good": {"project\n", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 				_, _ = io.Copy(screen, terminal) // ends with EIO
 			}()
 			screen.Await(t, `wanted: read "[^"]*outside/file" by "cat"`)
-			screen.Await(t, `allow it\? \[d\]eny, \[o\]nce, \[s\]ession, \[p\]roject, \[u\]ser: `)
+			screen.Await(t, prompt)
 			if _, err := io.WriteString(terminal, test.typed); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,103 @@
+package lifecycle
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// counter is a command whose two processes count by the lengths of two files,
+// one of them in a session of its own. It names one that is stopped.
+func counter(dir string) *exec.Cmd {
+	const line = `read x; count='while test -d "$0"; do printf . >>"$0/$1"; done'
+sh -c "$count" "$1" leader & setsid sh -c "$count" "$1" other &
+sleep 1000 & kill -STOP $!; echo "ready $!"; wait`
+	command := exec.Command("/bin/sh", "-c", line, "sh", dir)
+	command.Env = os.Environ()
+	return command
+}
+
+func count(dir, name string) int64 {
+	info, err := os.Stat(filepath.Join(dir, name))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// goesOn waits until both have counted further.
+func goesOn(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"leader", "other"} {
+		from := count(dir, name)
+		for deadline := time.Now().Add(patience); count(dir, name) <= from; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s stands still", name)
+			}
+		}
+	}
+}
+
+func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, group := range map[string]func(t *testing.T) Pausable{
+		"keeper": func(t *testing.T) Pausable { return newKeptGroup(t) },
+		"cgroup": func(t *testing.T) Pausable {
+			group := newCgroup(t, newTree(t), "paused")
+			t.Cleanup(func() {
+				if _, err := group.Kill(soon(t)); err != nil {
+					t.Error(err)
+				}
+				if err := group.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return group
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			group := group(t)
+			stopped := startIn(t, group, counter(dir))[1]
+			goesOn(t, dir)
+			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+				if entry, err := findProcess(stopped); err == nil && entry.stopped {
+					break // a signal to stop takes a moment
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("nobody is stopped")
+				}
+			}
+			for range 3 {
+				resume, err := group.Pause(soon(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := [2]int64{count(dir, "leader"), count(dir, "other")}
+				time.Sleep(200 * time.Millisecond) // in which each would count by hundreds
+				if after := [2]int64{count(dir, "leader"), count(dir, "other")}; after != before {
+					t.Errorf("counted from %v to %v while paused", before, after)
+				}
+				if err := resume(); err != nil {
+					t.Fatal(err)
+				}
+				goesOn(t, dir)
+				// What the user has stopped stays so.
+				if entry, err := findProcess(stopped); err != nil || !entry.stopped {
+					t.Errorf("the stopped process: %+v, %v", entry, err)
+				}
+			}
+			// Whoever stands still can be killed.
+			if _, err := group.Pause(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			if killed, err := group.Kill(soon(t)); err != nil || killed < 3 {
+				t.Errorf("killed %d: %v", killed, err)
+			}
+			mustBeGone(t, []int{stopped})
+		})
+	}
+}
