@@ -71,6 +71,24 @@ func (c *conn) take(control []byte) error {
 	return nil
 }
 
+// refuse lets whatever the stage writes from now on fail, so that it executes nothing, and reports whether it has written nothing before.
+func (c *conn) refuse() bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	nothing := false
+	err = raw.Control(func(fd uintptr) {
+		if unix.Shutdown(int(fd), unix.SHUT_RD) != nil {
+			return
+		}
+		var one [1]byte
+		n, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT|unix.MSG_PEEK)
+		nothing = n <= 0 && (err == nil || errors.Is(err, unix.EAGAIN))
+	})
+	return err == nil && nothing
+}
+
 // drop closes what was handed over and nobody has taken.
 func (c *conn) drop() {
 	for _, file := range c.handed {

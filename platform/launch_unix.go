@@ -91,13 +91,18 @@ func describe(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in what it learns, also where it fails later.
-func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target) error {
+// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in what it learns, also where it fails later. For the first answer it
+// waits no longer than it is told.
+func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target, first time.Duration) error {
 	deadline := time.Now().Add(stageTimeout)
 	if given, ok := ctx.Deadline(); ok && given.Before(deadline) {
 		deadline = given
 	}
-	if err := conn.SetDeadline(deadline); err != nil {
+	answered := time.Now().Add(first)
+	if answered.After(deadline) {
+		answered = deadline
+	}
+	if err := conn.SetDeadline(answered); err != nil {
 		return fmt.Errorf("bound handshake: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -118,6 +123,19 @@ func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target) er
 	for {
 		var report Report
 		err := reports.Decode(&report)
+		if !confirmed {
+			switch {
+			case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && answered.Before(deadline) && conn.refuse():
+				return ErrStageSilent
+			case err == nil:
+				if err := conn.SetDeadline(deadline); err != nil {
+					return fmt.Errorf("bound handshake: %w", err)
+				}
+				if ctx.Err() != nil {
+					_ = conn.SetDeadline(time.Unix(1, 0))
+				}
+			}
+		}
 		switch {
 		case errors.Is(err, io.EOF) && confirmed:
 			if proving, is := l.Supervision.(Proving); is {

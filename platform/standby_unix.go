@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +21,15 @@ type Standby struct {
 	process lifecycle.Process
 	conn    *conn
 	ended   sync.Once
+	waited  bool // it was started before there was an order
 }
+
+// standbyPatience bounds the wait for the first answer of a stage that was started before its order came. Somebody may have stopped it
+// meanwhile; a stage that is started now answers in milliseconds.
+const standbyPatience = time.Second
+
+// ErrStageSilent means that a stage that was started before its order came has not answered in time, and will not execute anything.
+var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
 
 // Prepare starts a stage before anybody knows for what: for a target whose confinement has the same Likeness, which is not empty. The stage
 // ends by itself when this process does.
@@ -30,9 +39,14 @@ func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, e
 		return nil, err
 	}
 	defer null.Close()
-	return startStage(backend, Target{
+	standby, err := startStage(backend, Target{
 		Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
 	})
+	if err != nil {
+		return nil, err
+	}
+	standby.waited = true
+	return standby, nil
 }
 
 func startStage(backend Backend, target Target) (*Standby, error) {
@@ -62,7 +76,11 @@ func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	defer s.conn.Close()
 	defer s.conn.drop()
 	launched := Launched{Process: s.process}
-	err := launched.shakeHands(ctx, s.conn, target)
+	first := stageTimeout
+	if s.waited {
+		first = standbyPatience
+	}
+	err := launched.shakeHands(ctx, s.conn, target, first)
 	if err == nil {
 		s.ended.Do(func() {})
 		return launched, nil

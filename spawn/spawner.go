@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -162,6 +163,7 @@ type running struct {
 	vigil     *vigil               // nil where nothing is restricted
 	denials   *ledger              // nil where nobody wants to hear of any
 	enclosed  bool                 // the stage was ordered to enclose itself
+	dirless   bool                 // it was to have a private runtime directory, and none can be made
 	outcome   Outcome
 	startedAt time.Time
 	tracker   Tracker
@@ -249,6 +251,12 @@ func (s *Spawner) startIn(
 		return nil, errUnlike
 	}
 	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
+	if run.dirless { // or it would be the user's own
+		target.Order.Env = slices.DeleteFunc(target.Order.Env, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return slices.Contains(runtimeVariables, name)
+		})
+	}
 	release, err := streams(&target)
 	if err != nil {
 		return nil, err
@@ -281,8 +289,14 @@ func (s *Spawner) startIn(
 	run.outcome.Enforcement = launched.Enforcement
 	run.outcome.Tracking = run.held()
 	run.outcome.Enforcement.Warnings = append(run.outcome.Enforcement.Warnings, unwatched...)
+	if run.dirless {
+		run.outcome.Enforcement.Warnings = append(run.outcome.Enforcement.Warnings, noRuntimeDir)
+	}
 	return run, nil
 }
+
+// noRuntimeDir is what a session's user is told that was to have a private runtime directory.
+const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; XDG_RUNTIME_DIR is not set"
 
 // held is the group's tracking by what the sandbox adds to it: an enclosure holds a session that can never signal its keeper, as was
 // reported from inside.
@@ -305,8 +319,8 @@ func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *
 		return launched, err
 	}
 	launched, err := prepared.stage.Launch(ctx, target)
-	if errors.Is(err, platform.ErrStageDied) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", errUnlike, err) // somebody has killed it while it waited
+	if (errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", errUnlike, err) // somebody has killed or stopped it while it waited
 	}
 	return launched, err
 }
@@ -323,12 +337,12 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 	asked := &p
 	if p.Restricted && p.PrivateRuntimeDir {
 		if runtimeDir, err = run.group.MakeDir(); err != nil {
-			return "", &Error{
-				Attempt: "prepare session", Cause: err,
-				Hint: "point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory of your own",
-			}
+			// The session gets none, which is less than it was to have, and opens nothing.
+			run.log.Warn("no private runtime directory for a session", "error", err)
+			run.dirless = true
+		} else {
+			asked = withRuntimeDir(asked, runtimeDir)
 		}
-		asked = withRuntimeDir(asked, runtimeDir)
 	}
 	needs := platform.Needs{}
 	if mark, ok := run.group.(lifecycle.Marked); ok {

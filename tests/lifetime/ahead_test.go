@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,6 +109,21 @@ func TestAStageStartedAhead(t *testing.T) {
 				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
 					t.Errorf("status %d, %q", status, output)
 				}
+			})
+			t.Run("is replaced where it is stopped", func(t *testing.T) {
+				t.Parallel()
+				e, stage := startAhead(t, rung)
+				kill(t, stage, unix.SIGSTOP)
+				begun := time.Now()
+				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
+					t.Errorf("status %d, %q", status, output)
+				}
+				took := time.Since(begun)
+				t.Logf("the next session took %d ms", took.Milliseconds())
+				if took > 10*time.Second {
+					t.Errorf("the next session took %v", took)
+				}
+				harness.Eventually(t, "the stage that was stopped has ended", func() bool { return !harness.Alive(stage) })
 			})
 			t.Run("ends with the sidecar, however that ends", func(t *testing.T) {
 				t.Parallel()
