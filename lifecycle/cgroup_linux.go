@@ -19,11 +19,14 @@ import (
 // cgroupTree is this process's subtree: <own cgroup>/sandbox-sidecar-<pid>-<start time>/<group>. Pid and start time together are
 // never used twice while the machine runs, so a directory names its owner beyond doubt.
 type cgroupTree struct {
-	dir string
+	dir  string
+	note func(record) error
+	held *os.File // dir, locked as long as this process lives; nil where that cannot be done
 	// bornInside is true where a child can be started straight into a cgroup (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels
 	// with the fault that selfTest looks for, a child is moved instead.
 	bornInside bool
-	scoped     bool // own cgroup is a scope that this process moved itself into
+	remaking   sync.Mutex // guards held once the tree is open
+	scoped     bool       // own cgroup is a scope that this process moved itself into
 }
 
 // openCgroupTree makes the subtree, after its name was noted.
@@ -37,33 +40,73 @@ func openCgroupTree(note func(record) error) (*cgroupTree, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
-	tree := &cgroupTree{dir: filepath.Join(own, name)}
+	tree := &cgroupTree{dir: filepath.Join(own, name), note: note}
 	// A second tracker in this process (a test's, say) gets a directory of its own, and never notes the first one's.
 	for i := 1; ; i++ {
 		if _, err := os.Lstat(tree.dir); err == nil {
 			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
 			continue
 		}
-		if err := note(record{Cgroup: tree.dir}); err != nil {
-			return nil, err
-		}
-		err := os.Mkdir(tree.dir, 0o755)
+		err := tree.make()
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("make cgroup: %w", err)
+			return nil, err
 		}
 	}
 	if err := tree.selfTest(); err != nil {
 		_ = os.Remove(tree.dir)
+		tree.letGo()
 		return nil, err
 	}
 	return tree, nil
 }
 
-// endCgroup kills and removes a dead sidecar's subtree. The name comes from a file, so it must be one of ours, in a cgroup v2.
-func endCgroup(ctx context.Context, dir string) error {
+// make makes the subtree's directory, after its name was noted, and notes which directory it is.
+func (t *cgroupTree) make() error {
+	if err := t.note(record{Cgroup: t.dir}); err != nil {
+		return err
+	}
+	if err := os.Mkdir(t.dir, 0o755); err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	if err := t.hold(); err != nil {
+		_ = os.Remove(t.dir)
+		return err
+	}
+	return nil
+}
+
+// hold notes which directory it is, and locks it: that tells other sidecars, in whichever process id namespace, that we live; see
+// sweepCgroups.
+func (t *cgroupTree) hold() error {
+	t.letGo()
+	held, err := os.Open(t.dir)
+	if err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	t.held = held
+	_ = lock(held, unix.LOCK_NB) // the name tells it too
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(held.Fd()), &stat); err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	return t.note(record{Cgroup: t.dir, Inode: stat.Ino})
+}
+
+func (t *cgroupTree) letGo() {
+	if t.held != nil {
+		t.held.Close()
+		t.held = nil
+	}
+}
+
+// endCgroup kills and removes a dead sidecar's subtree. The name comes from a file, so it must be one of ours, in a cgroup v2, and where the
+// sidecar has said which directory it was, that one. Where the sidecar is not known to have been of this process id namespace and this start
+// of the machine, its name may be a living one's of another.
+func endCgroup(ctx context.Context, r record, sameOrigin bool) error {
+	dir := r.Cgroup
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
 		return fmt.Errorf("end cgroup %q: not one of ours", dir)
 	}
@@ -72,6 +115,18 @@ func endCgroup(ctx context.Context, dir string) error {
 		return nil
 	} else if err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
 		return fmt.Errorf("end cgroup %q: not in a cgroup v2 (%w)", dir, err)
+	}
+	var stat unix.Stat_t
+	switch err := unix.Stat(dir, &stat); {
+	case errors.Is(err, unix.ENOENT), err == nil && r.Inode != 0 && r.Inode != stat.Ino:
+		return nil // that one is gone
+	case err != nil:
+		return fmt.Errorf("end cgroup: %w", err)
+	}
+	if !sameOrigin && r.Inode == 0 {
+		if owner, ok := treeOwner(filepath.Base(dir)); !ok || owner.lives() {
+			return fmt.Errorf("end cgroup %q: its sidecar lives", dir)
+		}
 	}
 	if _, err := killCgroup(ctx, dir); err != nil {
 		return err
@@ -121,7 +176,16 @@ func (t *cgroupTree) tracking() Tracking {
 
 func (t *cgroupTree) newGroup(name string) (*cgroupGroup, error) {
 	dir := filepath.Join(t.dir, name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) && t.note != nil {
+		// Somebody has removed the subtree while it was empty.
+		t.remaking.Lock()
+		if err = t.make(); err == nil || errors.Is(err, fs.ErrExist) {
+			err = os.Mkdir(dir, 0o755)
+		}
+		t.remaking.Unlock()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	handle, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -141,6 +205,7 @@ func (t *cgroupTree) close() error {
 	if _, err := killCgroup(ctx, t.dir); err != nil {
 		return err
 	}
+	defer t.letGo()
 	return removeCgroup(t.dir)
 }
 
@@ -201,4 +266,4 @@ func (g *cgroupGroup) Close() error {
 	return errors.Join(removeCgroup(g.dir), g.giveBack())
 }
 
-func (g *cgroupGroup) Tracking() Tracking { return g.tree.tracking() }
+func (g *cgroupGroup) Tracking() Tracking { return g.warned(g.tree.tracking()) }

@@ -263,8 +263,11 @@ func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 	t.Parallel()
 	var noted []string
 	tree, err := openCgroupTree(func(r record) error {
-		if _, err := os.Lstat(r.Cgroup); !errors.Is(err, fs.ErrNotExist) {
+		switch _, err := os.Lstat(r.Cgroup); {
+		case r.Inode == 0 && !errors.Is(err, fs.ErrNotExist):
 			t.Errorf("%s is noted when it is there already", r.Cgroup)
+		case r.Inode != 0 && err != nil:
+			t.Errorf("%s is noted as %d when it is not there", r.Cgroup, r.Inode)
 		}
 		noted = append(noted, r.Cgroup)
 		return nil

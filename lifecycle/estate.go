@@ -3,25 +3,45 @@
 package lifecycle
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
-// estate is what a tracker leaves to others when it dies: its journal, and the watchdog that reads it. Without a state directory there
-// is none, and every method does nothing.
+// estate is what a tracker leaves to others when it dies: its journal, and the watchdog that reads it. Without a state directory the journal is
+// in memory, for the watchdog alone; without a watchdog there is none then, and every method does nothing.
 type estate struct {
 	options Options
 
 	mu       sync.Mutex // guards the fields below
 	journal  *journal   // made with the first record or group
 	watchdog *watchdog  // made with the first group; nil without Options.Watchdog
+	warning  string     // what the state of the journal takes from every session; empty where nothing
+	tried    time.Time  // when the state directory was last tried in vain
 	closed   bool
+	removals int           // groups whose directories are being removed
+	removed  chan struct{} // closed when there is none; nil where there never was one
 }
+
+const (
+	// stateRetry is the pause between two attempts to use a state directory that could not be used.
+	stateRetry = 2 * time.Second
+	// unnamedJournal stands for the name of a journal in memory: no file has it.
+	unnamedJournal = "unnamed" + journalSuffix
+	// removeAtOnce is how long a group's end waits for its directories to be removed; most are empty.
+	removeAtOnce = 50 * time.Millisecond
+	// removeAtEnd is how long the tracker's end waits for the rest.
+	removeAtEnd = time.Second
+	// fileEnd bounds, at the tracker's end, what touches a file system that may hang.
+	fileEnd = 2 * time.Second
+)
 
 // open makes the watchdog on first use, and the journal that it is to carry out.
 func (e *estate) open() error {
@@ -30,8 +50,16 @@ func (e *estate) open() error {
 	if err := e.openJournal(); err != nil || e.journal == nil {
 		return err
 	}
+	e.restore()
 	if e.watchdog == nil && e.options.Watchdog != nil {
-		e.watchdog = &watchdog{command: e.options.Watchdog, journal: e.journal.path, log: e.options.logger()}
+		w := &watchdog{command: e.options.Watchdog, log: e.options.logger()}
+		_ = e.journal.rewrite(func() error {
+			follow := func(path string, reader *os.File) { w.follow(e.pathFor(path), reader) }
+			follow(e.journal.path, e.journal.reader)
+			e.journal.moved = follow
+			return nil
+		})
+		e.watchdog = w
 	}
 	if e.watchdog != nil {
 		return e.watchdog.use()
@@ -39,16 +67,78 @@ func (e *estate) open() error {
 	return nil
 }
 
+// pathFor is what the watchdog takes for the journal's path: what it names lies beside.
+func (e *estate) pathFor(path string) string {
+	if path == "" {
+		return filepath.Join(e.options.StateDir, unnamedJournal)
+	}
+	return path
+}
+
 // openJournal makes the journal on first use. The lock is held.
 func (e *estate) openJournal() (err error) {
 	switch {
 	case e.closed:
 		return fmt.Errorf("track processes: %w", os.ErrClosed)
-	case e.options.StateDir == "" || e.journal != nil:
+	case e.journal != nil || e.options.StateDir == "" && e.options.Watchdog == nil:
 		return nil
+	case e.options.StateDir != "":
+		if e.journal, err = newJournal(e.options.StateDir); err == nil {
+			return nil
+		}
+		if err := makeStateDir(e.options.StateDir); err == nil {
+			if e.journal, err = newJournal(e.options.StateDir); err == nil {
+				return nil
+			}
+		}
+	default:
+		err = errors.New("there is no state directory")
 	}
-	e.journal, err = newJournal(e.options.StateDir)
+	e.lament(err)
+	e.journal, err = newMemoryJournal()
 	return err
+}
+
+// restore brings the journal back to the state directory, if somebody has removed that or it could not be used. The lock is held.
+func (e *estate) restore() {
+	dir := e.options.StateDir
+	if dir == "" || e.journal == nil || e.journal.inPlace() || time.Since(e.tried) < stateRetry {
+		return
+	}
+	err := makeStateDir(dir)
+	if err == nil {
+		err = e.journal.rewrite(func() error { return e.journal.begin(dir, "") })
+	}
+	if err != nil {
+		e.lament(err)
+		// What was written has no name any more; a file that nobody can find is as good as one in memory, and a full file system takes no more.
+		_ = e.journal.rewrite(func() error {
+			if e.journal.path == "" {
+				return nil
+			}
+			return e.journal.toMemory()
+		})
+		return
+	}
+	e.options.logger().Warn("the state directory was gone or could not be used, and is in use again", "dir", dir)
+	e.warning = ""
+}
+
+// lament notes that the journal cannot be where the next sidecar would find it. The lock is held.
+func (e *estate) lament(err error) {
+	e.tried = time.Now()
+	if e.warning == "" {
+		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, processes of sessions are left",
+			"dir", e.options.StateDir, "error", err)
+	}
+	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes on; free space or make it writable"
+}
+
+// warn says what the state of the journal takes from a session.
+func (e *estate) warn() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.warning
 }
 
 // release is called as often as open succeeded.
@@ -60,35 +150,109 @@ func (e *estate) release() {
 	}
 }
 
-// write notes something before it comes to be.
+// write notes something before it comes to be. Where the file system takes no more, the journal goes on in memory.
 func (e *estate) write(r record) error {
 	e.mu.Lock()
-	var err error
+	defer e.mu.Unlock()
 	if !e.closed { // afterwards nothing comes to be any more
-		err = e.openJournal()
+		if err := e.openJournal(); err != nil {
+			return err
+		}
 	}
-	j := e.journal
-	e.mu.Unlock()
-	if err != nil || j == nil {
+	if e.journal == nil {
+		return nil
+	}
+	err := e.journal.write(r)
+	if err == nil || errors.Is(err, os.ErrClosed) {
 		return err
 	}
-	return j.write(r)
+	e.lament(err)
+	if err := e.journal.rewrite(e.journal.toMemory); err != nil {
+		return err
+	}
+	return e.journal.write(r)
 }
 
-// close ends the watchdog and removes the journal. Nothing may be left that they are for.
+// close ends the watchdog and removes the journal. Nothing may be left that they are for, but directories, which a watchdog removes that is
+// left alone, or else the next sidecar.
 func (e *estate) close() error {
+	e.mu.Lock()
+	ended := e.removed
+	e.mu.Unlock()
+	removed := finishes(removeAtEnd, func() error {
+		if ended != nil {
+			<-ended
+		}
+		return nil
+	}) == nil
 	e.mu.Lock()
 	e.closed = true
 	j, w := e.journal, e.watchdog
 	e.journal = nil
 	e.mu.Unlock()
-	if w != nil {
+	if !removed {
+		e.options.logger().Info("private directories of sessions are still being removed; the watchdog goes on with that, or the next sidecar")
+	}
+	switch {
+	case removed && w != nil:
 		w.close()
+	case w != nil:
+		defer w.leave() // once the lock is free
 	}
-	if j == nil {
+	switch {
+	case j == nil:
 		return nil
+	case removed:
+		return finishes(fileEnd, j.close)
 	}
-	return j.close()
+	return j.leave()
+}
+
+// remove removes directories, and tells when that has come to its end.
+func (e *estate) remove(dirs []string) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.removals == 0 {
+		e.removed = make(chan struct{})
+	}
+	e.removals++
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, dir := range dirs {
+			err := removeTree(context.Background(), dir)
+			if err == nil {
+				err = e.write(record{Removed: dir})
+			}
+			if err != nil {
+				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)
+			}
+		}
+		e.release() // a watchdog is there as long as something is
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.removals--; e.removals == 0 {
+			close(e.removed)
+		}
+	}()
+	return done
+}
+
+// errHangs means that a file system has not answered.
+var errHangs = errors.New("the file system does not answer")
+
+// finishes does something, and returns without it after some time.
+func finishes(within time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errHangs
+	}
 }
 
 // belongings are one group's share of the estate. A nil one is that of a group outside any tracker, which has none.
@@ -111,7 +275,15 @@ func (b *belongings) MakeDir() (string, error) {
 	if err := b.estate.write(record{Remove: dir}); err != nil {
 		return "", err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed the state directory
+		b.estate.mu.Lock()
+		b.estate.restore()
+		b.estate.mu.Unlock()
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		_ = b.estate.write(record{Removed: dir})
 		return "", fmt.Errorf("make private directory: %w", err)
 	}
 	b.mu.Lock()
@@ -128,7 +300,15 @@ func (b *belongings) note(r record) error {
 	return b.estate.write(r)
 }
 
-// giveBack removes the directories, once.
+// warned adds to a tracking what the state of the journal takes from it.
+func (b *belongings) warned(t Tracking) Tracking {
+	if b != nil {
+		t.Warning = b.estate.warn()
+	}
+	return t
+}
+
+// giveBack removes the directories, once. What takes long goes on in the background.
 func (b *belongings) giveBack() error {
 	if b == nil {
 		return nil
@@ -139,10 +319,12 @@ func (b *belongings) giveBack() error {
 		return nil
 	}
 	b.gone = true
-	var failures []error
-	for _, dir := range b.dirs {
-		failures = append(failures, removeTree(dir))
+	done := b.estate.remove(b.dirs)
+	timer := time.NewTimer(removeAtOnce)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
 	}
-	b.estate.release()
-	return errors.Join(failures...)
+	return nil
 }

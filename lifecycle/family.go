@@ -17,6 +17,8 @@ type family struct {
 	identify func(pid int) (kinsman, error)
 	// note is called with members who were not known before, before anybody relies on their being remembered. May be nil.
 	note func([]uint64) error
+	// lost is called with members that are no more. May be nil.
+	lost func([]uint64) error
 	// stop ends whoever calls members from time to time. May be nil.
 	stop func()
 
@@ -88,12 +90,20 @@ func (f *family) members(table []processEntry) (map[int]bool, error) {
 		}
 	}
 	found := map[int]bool{}
+	var gone []uint64
 	for id := range f.known {
 		if seen[id] {
 			f.known[id] = 0
 			found[pids[id]] = true
 		} else if f.known[id]++; f.known[id] == forgetAfter {
 			delete(f.known, id)
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) > 0 && f.lost != nil {
+		slices.Sort(gone)
+		if err := f.lost(gone); err != nil {
+			return found, err
 		}
 	}
 	if len(news) > 0 && f.note != nil {

@@ -24,6 +24,8 @@ type Tracking struct {
 	Detail string
 	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
 	Fix string
+	// Warning says in words what the user must know of this session beside that; empty where there is nothing.
+	Warning string
 	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
 	Enclosable bool
 }

@@ -3,15 +3,12 @@
 package lifecycle
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,81 +17,210 @@ import (
 // journal lists what must not outlive this process. Each thing is written down before it comes to be, so that whoever reads the journal
 // after our death misses nothing. The lock on the file is held as long as we live: a journal whose lock is free belongs to a dead
 // sidecar, which no process id could tell for sure.
+//
+// What has ended is dropped now and then: a new file with what still counts takes the name of the old one. Until it has the name, the old
+// file is complete; from then on, the new one is. Both are locked meanwhile.
 type journal struct {
-	path string
+	path string // empty where the journal has no name, and only who holds it open can read it
 
-	mu   sync.Mutex // guards file
-	file *os.File   // nil once closed
+	mu       sync.Mutex // guards the fields below
+	file     *os.File   // nil once closed
+	reader   *os.File   // the same file, opened again: a process that gets it does not share the lock
+	previous *os.File   // the file before; see compact
+	entries  entries
+	size     int64 // how many bytes were written
+	limit    int64 // the size at which the journal is compacted
+	torn     bool  // the last line may have no end
+	// moved is called when the file is another one; nil: nobody wants to know.
+	moved func(path string, reader *os.File)
 }
 
-// record is one line of a journal; one field is set, or Session or Keeper with Start.
+// record is one line of a journal; one field is set, or one with those that belong to it.
 type record struct {
-	// Cgroup is a directory below which everything is to be killed and removed.
+	// Origin is in the first line.
+	Origin *origin `json:"origin,omitempty"`
+	// Cgroup is a directory below which everything is to be killed and removed. Inode is its number, which no other cgroup gets while the
+	// machine runs; it is written once the directory was made.
 	Cgroup string `json:"cgroup,omitempty"`
-	// Session is a leader's process id: processes of that session are to be killed. Start is the leader's start time.
+	Inode  uint64 `json:"inode,omitempty"`
+	// Session is a leader's process id: processes of that session are to be killed. Start is the leader's start time, and Lineage what
+	// tells the session's processes from those of a stranger who got the number; see lineageID.
 	Session int    `json:"session,omitempty"`
 	Start   string `json:"start,omitempty"`
+	Lineage string `json:"lineage,omitempty"`
 	// Keeper is the process id of a keeper, with its Start. It ends its session by itself when we die; when both are killed, Session is what
 	// remains to look for.
 	Keeper int `json:"keeper,omitempty"`
 	// Ended is a session or a keeper that needs no care any more.
 	Ended int `json:"ended,omitempty"`
-	// Remove is a directory below the state directory.
-	Remove string `json:"remove,omitempty"`
+	// Remove is a directory below the state directory, and Removed one that is gone.
+	Remove  string `json:"remove,omitempty"`
+	Removed string `json:"removed,omitempty"`
 	// Mark is the id of a session's fingerprint, MarkDir its directory: processes that carry it are to be killed.
 	Mark    string `json:"mark,omitempty"`
 	MarkDir string `json:"markDir,omitempty"`
 	// Relative is a process of the session of Mark, since the start of the machine that Boot names: what descends from it is to be killed.
+	// Lost is one that has ended.
 	Relative uint64 `json:"relative,omitempty"`
+	Lost     uint64 `json:"lost,omitempty"`
 	Boot     string `json:"boot,omitempty"`
 	// Unmark is a fingerprint that nobody carries any more.
 	Unmark string `json:"unmark,omitempty"`
 }
 
-// marked is what a journal says of one fingerprint.
-type marked struct {
-	fingerprint SessionFingerprint
-	relatives   []uint64
-	boot        string
-}
-
-// add takes in what one line says.
-func (m *marked) add(r record) {
-	m.fingerprint.ID = r.Mark
-	if r.MarkDir != "" {
-		m.fingerprint.Dir = r.MarkDir
-	}
-	if r.Relative != 0 {
-		m.relatives, m.boot = append(m.relatives, r.Relative), r.Boot
-	}
-}
-
 const (
-	// newJournalPrefix begins the name of a journal that is not locked yet, and so has nothing in it.
+	// newJournalPrefix begins the name of a journal that has not got its own yet. It may belong to a sidecar that has died meanwhile.
 	newJournalPrefix = "new-journal-"
 	journalSuffix    = ".journal"
+	// leastCompaction is the size below which a journal is not compacted.
+	leastCompaction = 32 << 10
+	// mostAttempts bounds how often a journal is made anew because a sweep has taken it for a dead sidecar's.
+	mostAttempts = 100
 )
 
 // newJournal makes this process's journal in the state directory.
 func newJournal(stateDir string) (*journal, error) {
-	for {
-		file, err := os.CreateTemp(stateDir, newJournalPrefix)
-		if err != nil {
-			return nil, fmt.Errorf("make journal: %w", err)
+	j := &journal{}
+	origin := here()
+	j.entries.apply(record{Origin: &origin})
+	return j, j.begin(stateDir, "")
+}
+
+// begin lets the journal go on in a new file in a directory, which gets the given name, or one of its own. Where it fails, the journal is as
+// before.
+func (j *journal) begin(dir, path string) error {
+	text, err := j.entries.text()
+	if err != nil {
+		return err
+	}
+	for range mostAttempts {
+		err = j.beginOnce(dir, path, text)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-		j := &journal{path: file.Name() + journalSuffix, file: file}
-		if err = lock(file, 0); err == nil {
-			err = os.Rename(file.Name(), j.path)
-		}
-		if err == nil {
-			return j, nil
-		}
-		file.Close()
-		_ = os.Remove(file.Name())
-		if !errors.Is(err, fs.ErrNotExist) { // a sweep was there between its birth and its lock, and took it for a dead sidecar's
-			return nil, fmt.Errorf("make journal: %w", err)
+		// A sweep was there between its birth and its lock, and took it for a dead sidecar's; or else the directory is gone.
+		if _, there := os.Lstat(dir); there != nil {
+			break
 		}
 	}
+	return err
+}
+
+func (j *journal) beginOnce(dir, path string, text []byte) error {
+	made, err := makeJournal(dir)
+	if err != nil {
+		return err
+	}
+	name := made.file.Name()
+	if path == "" {
+		path = name + journalSuffix
+	}
+	if _, err = made.file.Write(text); err == nil {
+		err = os.Rename(name, path)
+	}
+	if err != nil {
+		made.close()
+		_ = os.Remove(name)
+		return fmt.Errorf("make journal: %w", err)
+	}
+	j.goOn(made, path, len(text))
+	return nil
+}
+
+// goOn changes over to a file that says the same as the one before.
+func (j *journal) goOn(made *journalFile, path string, size int) {
+	unread, unlocked := j.reader, j.previous
+	// It stays locked until the next time. A sweep that has opened it under its name, and gets its lock after that is another file's, might
+	// take it for a dead sidecar's; clean looks again, but older versions do not.
+	j.previous = j.file
+	j.file, j.reader, j.path = made.file, made.reader, path
+	j.size, j.limit, j.torn = int64(size), max(leastCompaction, 4*int64(size)), false
+	if j.moved != nil {
+		j.moved(j.path, j.reader)
+	}
+	for _, file := range []*os.File{unread, unlocked} {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// journalFile is a file that is locked, and opened twice.
+type journalFile struct{ file, reader *os.File }
+
+func (f *journalFile) close() {
+	f.file.Close()
+	if f.reader != nil {
+		f.reader.Close()
+	}
+}
+
+// makeJournal makes an empty file in a directory, which has no name of its own yet.
+func makeJournal(dir string) (*journalFile, error) {
+	file, err := os.CreateTemp(dir, newJournalPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("make journal: %w", err)
+	}
+	made := &journalFile{file: file}
+	if err = lock(file, 0); err == nil {
+		made.reader, err = openAgain(file)
+	}
+	if err != nil {
+		made.close()
+		_ = os.Remove(file.Name())
+		return nil, fmt.Errorf("make journal: %w", err)
+	}
+	return made, nil
+}
+
+// openAgain opens a file by its name, if that is still its own.
+func openAgain(file *os.File) (*os.File, error) {
+	again, err := openJournalFile(file.Name())
+	if err != nil {
+		return nil, err
+	}
+	first, err := file.Stat()
+	if err == nil {
+		var second os.FileInfo
+		if second, err = again.Stat(); err == nil && !os.SameFile(first, second) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		again.Close()
+		return nil, err
+	}
+	return again, nil
+}
+
+// newMemoryJournal makes a journal that is in no directory: who holds it open can read it, the next sidecar cannot.
+func newMemoryJournal() (*journal, error) {
+	j := &journal{}
+	origin := here()
+	j.entries.apply(record{Origin: &origin})
+	return j, j.toMemory()
+}
+
+// toMemory lets the journal go on without a name. What it had on the file system is removed, if that can be done.
+func (j *journal) toMemory() error {
+	text, err := j.entries.text()
+	if err != nil {
+		return err
+	}
+	made, err := makeMemoryFile()
+	if err != nil {
+		return fmt.Errorf("make journal: %w", err)
+	}
+	if _, err := made.file.Write(text); err != nil {
+		made.close()
+		return fmt.Errorf("make journal: %w", err)
+	}
+	old := j.path
+	j.goOn(made, "", len(text))
+	if old != "" {
+		_ = os.Remove(old)
+	}
+	return nil
 }
 
 // write adds a record. It reaches the file system before it returns; whether it reaches the disk does not matter, because nothing that
@@ -109,57 +235,87 @@ func (j *journal) write(r record) error {
 	if j.file == nil {
 		return fmt.Errorf("write journal: %w", os.ErrClosed)
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
+	line = append(line, '\n')
+	if j.torn {
+		line = append([]byte("\n"), line...)
+	}
+	n, err := j.file.Write(line)
+	j.size += int64(n)
+	if err != nil {
+		j.torn = true
 		return fmt.Errorf("write journal: %w", err)
+	}
+	j.torn = false
+	j.entries.apply(r)
+	if j.size >= j.limit {
+		j.compact()
 	}
 	return nil
 }
 
+// compact drops what has ended. Where that cannot be done now, the journal goes on as it is. The lock is held.
+func (j *journal) compact() {
+	var err error
+	if j.path == "" {
+		err = j.toMemory()
+	} else {
+		err = j.begin(filepath.Dir(j.path), j.path)
+	}
+	if err != nil {
+		j.limit = 2 * j.size
+	}
+}
+
+// rewrite does something that changes the file, with the lock.
+func (j *journal) rewrite(do func() error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return fmt.Errorf("write journal: %w", os.ErrClosed)
+	}
+	return do()
+}
+
+// inPlace reports whether the journal is what its name leads to. One without a name is not.
+func (j *journal) inPlace() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file != nil && j.path != "" && names(j.path, j.file)
+}
+
+// names reports whether a path leads to an open file, by no link.
+func names(path string, file *os.File) bool {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	open, err := file.Stat()
+	return err == nil && os.SameFile(there, open)
+}
+
 // close removes the journal. Nothing that it lists may be left.
-func (j *journal) close() error {
+func (j *journal) close() error { return j.end(true) }
+
+// leave gives the lock up: whoever reads the journal then has to see to what is left.
+func (j *journal) leave() error { return j.end(false) }
+
+func (j *journal) end(remove bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file == nil {
 		return nil
 	}
-	err := os.Remove(j.path) // before the lock is given up, or a sweep could take it for a dead sidecar's
-	j.file.Close()
-	j.file = nil
-	return err
-}
-
-// Sweep ends and removes whatever dead sidecars of this user have left. It touches nothing of a living one's.
-func Sweep(ctx context.Context, stateDir string) error {
-	entries, err := os.ReadDir(stateDir)
-	if err != nil {
-		return fmt.Errorf("sweep leftovers: %w", err)
+	var err error
+	if remove && j.path != "" && names(j.path, j.file) {
+		err = os.Remove(j.path) // before the lock is given up, or a sweep could take it for a dead sidecar's
 	}
-	var failures []error
-	for _, entry := range entries {
-		// A new one that is not locked is empty, and goes like one that was carried out.
-		if strings.HasSuffix(entry.Name(), journalSuffix) || strings.HasPrefix(entry.Name(), newJournalPrefix) {
-			failures = append(failures, clean(ctx, filepath.Join(stateDir, entry.Name())))
+	for _, file := range []*os.File{j.previous, j.reader, j.file} {
+		if file != nil {
+			file.Close()
 		}
 	}
-	return errors.Join(failures...)
-}
-
-// clean carries out a journal if it is a dead sidecar's, and removes it. One that is in use is left alone.
-func clean(ctx context.Context, path string) error {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another was faster
-	}
-	if err != nil {
-		return fmt.Errorf("open journal: %w", err)
-	}
-	defer file.Close()
-	if err := lock(file, unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	return settle(ctx, file, path)
+	j.file, j.reader, j.previous = nil, nil, nil
+	return err
 }
 
 // lock takes the lock of a journal: with unix.LOCK_NB as flag at once or not at all, with 0 when its owner has ended.
@@ -173,74 +329,4 @@ func lock(file *os.File, flag int) error {
 			return fmt.Errorf("lock journal: %w", err)
 		}
 	}
-}
-
-// settle carries out a locked journal and removes it. Where another has done so before, there is nothing left to find: everything that
-// is listed has a name that is used once. What cannot be ended now keeps the journal, for the next sweep.
-func settle(ctx context.Context, file *os.File, path string) error {
-	if err := carryOut(ctx, file, filepath.Dir(path)); err != nil {
-		return fmt.Errorf("clean up after a dead sidecar: %w", err)
-	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func carryOut(ctx context.Context, file *os.File, stateDir string) error {
-	var cgroups, dirs []string
-	sessions, keepers := map[int]string{}, map[int]string{}
-	marks := map[string]*marked{}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var r record
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			continue // the last line of a sidecar that died while writing it: what it would have listed never came to be
-		}
-		switch {
-		case r.Cgroup != "":
-			cgroups = append(cgroups, r.Cgroup)
-		case r.Session > 0:
-			sessions[r.Session] = r.Start
-		case r.Keeper > 0:
-			keepers[r.Keeper] = r.Start
-		case r.Ended > 0:
-			delete(sessions, r.Ended)
-			delete(keepers, r.Ended)
-		case r.Remove != "":
-			dirs = append(dirs, r.Remove)
-		case r.Mark != "":
-			if marks[r.Mark] == nil {
-				marks[r.Mark] = &marked{}
-			}
-			marks[r.Mark].add(r)
-		case r.Unmark != "":
-			delete(marks, r.Unmark)
-		}
-	}
-	failures := []error{lines.Err()}
-	for _, dir := range cgroups {
-		failures = append(failures, endCgroup(ctx, dir))
-	}
-	for pid, start := range keepers {
-		failures = append(failures, endKeeper(ctx, pid, start))
-	}
-	for _, m := range marks {
-		failures = append(failures, endMarked(ctx, *m))
-	}
-	for sid, start := range sessions {
-		// A session id is not given away while a process of the session lives. If the leader's start time is another, all of them were gone,
-		// and a stranger has the number.
-		if now, err := startTime(sid); err == nil && now != start {
-			continue
-		}
-		_, err := endSession(ctx, sid)
-		failures = append(failures, err)
-	}
-	for _, dir := range dirs {
-		if filepath.Dir(dir) == stateDir { // nothing else is ever written here; better a directory too many than one of the user's too few
-			failures = append(failures, removeTree(dir))
-		}
-	}
-	return errors.Join(failures...)
 }

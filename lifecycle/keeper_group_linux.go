@@ -22,6 +22,7 @@ type keeperGroup struct {
 	command  func() (path string, argv []string)
 	tracking Tracking
 	log      *slog.Logger
+	adopts   bool               // what the keeper leaves becomes this process's child
 	forget   func(*keeperGroup) // called when the group was given back
 
 	triesEnclosure bool // the keeper is to find out whether leaders can enclose themselves
@@ -39,6 +40,7 @@ type keeperGroup struct {
 	conn     *keeperConn
 	keeper   prey
 	leader   prey // no pid where there is none
+	session  session
 	kept     *kept
 	gone     chan struct{} // closed when the keeper has ended
 	closed   bool
@@ -75,7 +77,11 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 	g.leader = prey{pid: started.PID, birth: started.Birth}
 	g.kept = newKept(started.PID, g.conn.send)
 	go g.listen()
-	if err := g.note(record{Session: g.leader.pid, Start: strconv.FormatUint(g.leader.birth, 10)}); err != nil {
+	g.session = session{id: g.leader.pid, start: strconv.FormatUint(g.leader.birth, 10)}
+	if led, err := sessionLedBy(g.leader.pid); err == nil && led.start == g.session.start {
+		g.session = led
+	}
+	if err := g.note(g.session.record()); err != nil {
 		giveUp(g.kept)
 		return nil, err
 	}
@@ -184,12 +190,14 @@ func (g *keeperGroup) listen() {
 		g.kept.end(killedStatus) // nobody is left to tell more
 		return
 	}
-	g.log.Error("the keeper of a session has died: the session is ended, and a process of it that has left its session id may not be found",
-		"leader", g.leader.pid)
+	g.log.Error("the keeper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted", g.adopts)
 	// The kernel has killed the leader with its parent, unless a setuid program has made it somebody else's.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_, _ = hunt{look: g.lookForLeader, kill: killExactly, pause: sleep}.converge(ctx)
+	if _, err := g.killAdopted(ctx); err != nil {
+		g.log.Warn("processes of a session whose keeper has died may be left", "error", err)
+	}
 	g.kept.end(killedStatus)
 }
 
@@ -259,12 +267,30 @@ func (g *keeperGroup) ask(ctx context.Context, conn *keeperConn, gone <-chan str
 	}
 }
 
-// killOrphans does what can be done without a keeper: by the session id, and by descent.
+// killOrphans does what can be done without a keeper: by the session id, by descent, and by adoption.
 func (g *keeperGroup) killOrphans(ctx context.Context) (int, error) {
 	if g.leader.pid == 0 {
 		return 0, nil
 	}
-	return endSession(ctx, g.leader.pid)
+	killed, err := g.session.end(ctx)
+	if err != nil {
+		return killed, err
+	}
+	adopted, err := g.killAdopted(ctx)
+	return killed + adopted, err
+}
+
+// killAdopted kills what the keeper has left, whatever its session id: it has become this process's child. All children that are not our own come
+// from keepers that have died, because every process that we start for a session has one.
+func (g *keeperGroup) killAdopted(ctx context.Context) (int, error) {
+	if !g.adopts {
+		return 0, nil
+	}
+	select {
+	case <-g.gone: // its children are given away before it can be waited for
+	case <-ctx.Done():
+	}
+	return endOrphans(ctx)
 }
 
 // Close lets the keeper go. It goes when nobody is left.
@@ -305,5 +331,5 @@ func (g *keeperGroup) dismiss() error {
 }
 
 func (g *keeperGroup) Tracking() Tracking {
-	return g.tracking
+	return g.warned(g.tracking)
 }

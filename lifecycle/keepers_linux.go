@@ -23,6 +23,7 @@ type keepers struct {
 	tracking Tracking
 	// encloses says why sessions cannot be enclosed here; nil where they can.
 	encloses error
+	adopts   bool // what a dead keeper leaves becomes this process's child
 	log      *slog.Logger
 
 	mu     sync.Mutex // guards groups
@@ -55,7 +56,7 @@ func (k *keepers) try(enclosed bool) error {
 func (k *keepers) newGroup(share *belongings) *keeperGroup {
 	group := &keeperGroup{
 		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan keeperKilled, 4),
-		heldAnswers: make(chan keeperHeld, 4),
+		heldAnswers: make(chan keeperHeld, 4), adopts: k.adopts,
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 )
 
 // endCgroup refuses: there are none here.
-func endCgroup(_ context.Context, dir string) error {
-	return fmt.Errorf("end cgroup %q: this system has none", dir)
+func endCgroup(_ context.Context, r record, _ bool) error {
+	return fmt.Errorf("end cgroup %q: this system has none", r.Cgroup)
 }
 
 // endKeeper refuses: there are none here.

@@ -192,12 +192,12 @@ func (g *markedGroup) Tracking() Tracking {
 	g.proofMu.Lock()
 	defer g.proofMu.Unlock()
 	if g.proved {
-		return Tracking{
+		return g.warned(Tracking{
 			Mechanism: MechanismSeatbelt, Guarantee: true,
 			Detail: "every process of the session carries its fingerprint, inherits it and cannot take it off; at the end all that carry it are killed",
-		}
+		})
 	}
-	tracking := g.tracking
+	tracking := g.warned(g.tracking)
 	if g.doubt != nil {
 		tracking.Detail = fmt.Sprintf("%v; %s", g.doubt, tracking.Detail)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // StateDir makes and returns the directory where this user's sidecars keep what belongs to their sessions: journals, private runtime
@@ -34,10 +36,7 @@ func StateDir(env []string) (string, error) {
 	}
 	var problems []error
 	for _, dir := range candidates {
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil && !private(dir) {
-			err = fmt.Errorf("%s: not a directory of ours that is closed to others", dir)
-		}
+		err := makeStateDir(dir)
 		if err == nil {
 			return filepath.EvalSymlinks(dir)
 		}
@@ -49,6 +48,20 @@ func StateDir(env []string) (string, error) {
 	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
 }
 
+// makeStateDir makes a state directory, or finds that it is there and can be used.
+func makeStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if !private(dir) {
+		return fmt.Errorf("%s: not a directory of ours that is closed to others", dir)
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil { // a file system that is read-only, say
+		return &os.PathError{Op: "write to", Path: dir, Err: err}
+	}
+	return nil
+}
+
 // private reports whether a directory is the user's own and closed to everybody else.
 func private(dir string) bool {
 	info, err := os.Stat(dir)
@@ -57,41 +70,4 @@ func private(dir string) bool {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
-}
-
-// removeTree removes a session's directory, also where the session has locked directories against their owner. Nothing in it is
-// followed out of it.
-func removeTree(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	// The directory's own name lies in the state directory, where no session can put a symlink in its place.
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	unlock(root, ".")
-	root.Close()
-	return os.RemoveAll(dir)
-}
-
-// unlock opens directories from the top down; one that cannot be opened is left to the removal to report.
-func unlock(root *os.Root, dir string) {
-	if root.Chmod(dir, 0o700) != nil {
-		return
-	}
-	handle, err := root.Open(dir)
-	if err != nil {
-		return
-	}
-	defer handle.Close()
-	entries, _ := handle.ReadDir(-1)
-	for _, entry := range entries {
-		if entry.IsDir() {
-			unlock(root, filepath.Join(dir, entry.Name()))
-		}
-	}
 }

@@ -53,7 +53,7 @@ func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
 	if t.estate.options.StateDir != "" {
 		var err error
 		if dir, err = share.MakeDir(); err != nil {
-			return nil, err
+			dir = "" // it is marked by names alone
 		}
 	}
 	fingerprint, err := NewSessionFingerprint(id, dir)
@@ -74,6 +74,14 @@ func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
 	kin.note = func(ids []uint64) error {
 		for _, member := range ids {
 			if err := share.note(record{Mark: id, Relative: member, Boot: boot}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	kin.lost = func(ids []uint64) error {
+		for _, member := range ids {
+			if err := share.note(record{Mark: id, Lost: member}); err != nil {
 				return err
 			}
 		}

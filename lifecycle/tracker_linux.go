@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -29,22 +30,39 @@ type Tracker struct {
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
+	alone := options.Alone && isAlone()
 	if t.tree, t.reason = newScoper(options.Env, t.estate.write).open(); t.tree == nil {
 		if t.keepers, t.unkept = openKeepers(options.Keeper, options.logger()); t.keepers != nil {
 			t.keepers.tracking = t.Tracking()
 		}
 	}
-	if options.Adopt {
+	if options.Adopt || alone && t.keepers != nil {
 		if done, err := adopt(ctx); err != nil {
 			options.logger().Warn("daemons of sessions are not looked after", "error", err)
 		} else {
 			t.background.Go(done)
+			if t.keepers != nil {
+				t.keepers.adopts = alone
+			}
 		}
+	}
+	if options.Adopt || options.Alone {
+		t.background.Go(func() { reapStrangers(ctx) })
 	}
 	if options.StateDir != "" {
 		t.background.Go(func() { sweepTwice(ctx, options) })
 	}
+	if tree := t.tree; tree != nil && options.Alone {
+		t.background.Go(func() { sweepCgroups(ctx, filepath.Dir(tree.dir)) })
+	}
 	return t
+}
+
+// isAlone reports whether this process has no living child that came with its program: whoever has executed it may have left some. Nothing would
+// tell what such a child leaves from what a session does.
+func isAlone() bool {
+	strangers, err := strangeChildren()
+	return err == nil && len(living(strangers)) == 0
 }
 
 // secondLook is the pause before the second sweep.
@@ -61,7 +79,7 @@ func sweepTwice(ctx context.Context, options Options) {
 			case <-time.After(secondLook):
 			}
 		}
-		if err := Sweep(ctx, options.StateDir); err != nil {
+		if err := Sweep(ctx, options.StateDir); err != nil && ctx.Err() == nil {
 			options.logger().Warn("sweep of what dead sidecars left", "error", err)
 		}
 	}
@@ -119,7 +137,11 @@ func (t *Tracker) Close() error {
 	if t.stop != nil { // a tracker that Open did not make has nothing in the background
 		t.stop()
 	}
-	t.background.Wait()
+	// What it does ends with its context, unless a file system does not answer.
+	hangs := finishes(fileEnd, func() error {
+		t.background.Wait()
+		return nil
+	})
 	t.lingerers.stop()
 	var err error
 	switch {
@@ -131,5 +153,5 @@ func (t *Tracker) Close() error {
 	if err != nil {
 		return err // the journal stays, for the next sweep
 	}
-	return errors.Join(err, t.estate.close())
+	return errors.Join(hangs, t.estate.close())
 }

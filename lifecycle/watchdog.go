@@ -5,7 +5,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,16 +16,17 @@ import (
 )
 
 // watchdog is a second process that ends every session when this one dies without having done so: by SIGKILL, by a crash, for want
-// of memory. It holds the reading end of a pipe of which only we hold the other; the kernel closes that one whatever happens. It runs only
+// of memory. It holds one end of a socket of which only we hold the other; the kernel closes that one whatever happens. It runs only
 // while there are sessions.
 type watchdog struct {
 	command func() (path string, argv []string)
-	journal string
 	log     *slog.Logger
 
 	mu      sync.Mutex // guards the fields below
+	journal string     // its path
+	reader  *os.File   // the journal, opened without its lock; it is closed when another one takes its place
 	users   int
-	pipe    *os.File      // nil while none is running
+	pipe    *os.File      // a socket; nil while none is running
 	process *os.Process   // the running one
 	retired chan struct{} // closed once the running one has been told to go
 	idle    *time.Timer
@@ -34,15 +34,32 @@ type watchdog struct {
 }
 
 const (
-	// watchdogFD is the pipe's descriptor in the watchdog.
+	// watchdogFD is the socket's descriptor in the watchdog.
 	watchdogFD = 3
+	// watchdogJournalFD is the journal's.
+	watchdogJournalFD = 4
 	// lingering is how long a watchdog without sessions waits for the next: an agent runs one tool after another.
 	lingering = 5 * time.Second
 	// restartPause keeps a watchdog that cannot live from being started over and over.
 	restartPause = time.Second
 	// farewell tells the watchdog to go without doing anything.
 	farewell = "q"
+	// endPatience bounds the wait for the end of a watchdog that was killed.
+	endPatience = 2 * time.Second
 )
+
+// follow lets the watchdog carry out another file from now on. The journal must say in the old one what it says in the new one.
+func (w *watchdog) follow(journal string, reader *os.File) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.journal, w.reader = journal, reader
+	if w.pipe == nil {
+		return
+	}
+	if err := sendJournal(w.pipe, journal, reader); err != nil {
+		_ = w.process.Kill() // it does not listen; the next one is told by its start
+	}
+}
 
 // use makes sure that a watchdog runs until release is called as often. It is there before use returns.
 func (w *watchdog) use() error {
@@ -87,7 +104,25 @@ func (w *watchdog) close() {
 		_ = w.process.Kill()
 	}
 	w.mu.Unlock()
-	w.running.Wait()
+	// A process can outlast SIGKILL in an uninterruptible system call.
+	_ = finishes(endPatience, func() error {
+		w.running.Wait()
+		return nil
+	})
+}
+
+// leave lets the watchdog carry out the journal, and does not wait for that.
+func (w *watchdog) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.idle != nil {
+		w.idle.Stop()
+	}
+	if w.pipe != nil {
+		close(w.retired)
+		w.pipe.Close()
+		w.pipe = nil
+	}
 }
 
 // retire says farewell. The lock is held.
@@ -96,14 +131,14 @@ func (w *watchdog) retire() {
 		return
 	}
 	close(w.retired)
-	_, _ = io.WriteString(w.pipe, farewell)
+	_ = sendNow(w.pipe, []byte(farewell), nil)
 	w.pipe.Close()
 	w.pipe = nil
 }
 
 // start runs a watchdog. The lock is held.
 func (w *watchdog) start() error {
-	theirs, ours, err := os.Pipe()
+	theirs, ours, err := watchdogSocket()
 	if err != nil {
 		return fmt.Errorf("start watchdog: %w", err)
 	}
@@ -115,7 +150,7 @@ func (w *watchdog) start() error {
 		return fmt.Errorf("start watchdog: %w", err)
 	}
 	process, err := own.start(path, append(argv, w.journal), &os.ProcAttr{
-		Files: []*os.File{null, null, os.Stderr, theirs},
+		Files: []*os.File{null, null, os.Stderr, theirs, w.reader},
 		Env:   SmallRuntime,
 		// A session of its own keeps signals to our process group, and the hang-up of a terminal, away.
 		Sys: &syscall.SysProcAttr{Setsid: true},
@@ -162,6 +197,13 @@ func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
 // watchdogPatience bounds the clean-up. What an uninterruptible system call keeps alive is left to the next sidecar's sweep.
 const watchdogPatience = time.Minute
 
+// inheritsJournal reports whether a sidecar has handed its journal over. What the Go runtime opens is close-on-exec.
+func inheritsJournal() bool {
+	var stat unix.Stat_t
+	flags, err := unix.FcntlInt(watchdogJournalFD, unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0 && unix.Fstat(watchdogJournalFD, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
 // RunWatchdog is the watchdog's whole life; it returns the exit status. The journal's path is its argument.
 func RunWatchdog(journal string) int {
 	// It is to outlast everything but SIGKILL. Sessions cannot reach it where they are confined (Landlock ABI 6).
@@ -170,21 +212,27 @@ func RunWatchdog(journal string) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
 		return 1
 	}
-	// Opened now: somebody may remove the state directory while the sidecar lives, and what is in it still has to be ended.
-	file, err := os.Open(journal)
-	if err != nil {
-		return complain(err)
+	// It holds the journal open: somebody may remove the state directory while the sidecar lives, and what is in it still has to be ended.
+	held := heldJournal{path: journal}
+	if inheritsJournal() {
+		held.file = os.NewFile(watchdogJournalFD, "journal")
+	} else {
+		var err error
+		if held.file, err = openJournalFile(journal); err != nil {
+			return complain(err)
+		}
 	}
-	// A pipe that cannot be read is as good as one that has ended: the lock below decides whether the sidecar lives.
-	if told, _ := io.ReadAll(os.NewFile(watchdogFD, "pipe")); string(told) == farewell {
+	unix.CloseOnExec(watchdogFD)
+	unix.CloseOnExec(int(held.file.Fd()))
+	if held.listen(watchdogFD) {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), watchdogPatience)
 	defer cancel()
-	if err := lock(file, 0); err != nil {
+	if err := lock(held.file, 0); err != nil {
 		return complain(err)
 	}
-	if err := settle(ctx, file, journal); err != nil {
+	if err := settle(ctx, held.file, held.path); err != nil {
 		return complain(err)
 	}
 	return 0

@@ -45,6 +45,9 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 			}
 		}
 	}
+	if outcome.Tracking.Warning != "" {
+		warnings = append(warnings, outcome.Tracking.Warning)
+	}
 	if !outcome.Tracking.Guarantee {
 		warning := "processes may outlive this session: " + outcome.Tracking.Detail
 		if outcome.Tracking.Fix != "" {

@@ -142,14 +142,15 @@ func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
-// openTracker opens a tracker that ends its sessions even when this process is killed. Without a state directory it cannot, and says so.
+// openTracker opens a tracker that ends its sessions even when this process is killed. Without a state directory that depends on the watchdog
+// alone, and the log says so.
 func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	stateDir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
-		logger.Warn("sessions would outlive a crash of the sidecar, and get no private runtime directory", "error", err)
+		logger.Warn("no state directory: sessions get no private runtime directory", "error", err)
 	}
 	return lifecycle.Open(lifecycle.Options{
-		StateDir: stateDir, Watchdog: again("watchdog"), Keeper: again("keeper"), Env: os.Environ(), Adopt: adopts(), Logger: logger,
+		StateDir: stateDir, Watchdog: again("watchdog"), Keeper: again("keeper"), Env: os.Environ(), Adopt: adopts(), Alone: true, Logger: logger,
 	})
 }
 

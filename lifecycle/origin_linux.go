@@ -1,0 +1,43 @@
+package lifecycle
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+)
+
+// here is where this process's own numbers mean something. What cannot be found out stays empty: then nothing is ever taken for the same.
+var here = sync.OnceValue(func() origin {
+	boot, err := bootID()
+	if err != nil {
+		return origin{}
+	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return origin{}
+	}
+	init, _ := startTime(1) // hidden from some users (hidepid), and then from this user's next sidecar too
+	return origin{Boot: boot, PIDNamespace: namespace, Init: init}
+})
+
+// bootID identifies this start of the machine; see random(4).
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("ask for this start of the machine: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
+// lineageID identifies the setsid(2) call whose session a process is in; empty where the kernel does not tell. It is the number of the
+// process's autogroup (sched(7)): each such call makes one, fork(2) inherits it, nobody can enter another's, and no number is given away twice
+// while the machine runs.
+func lineageID(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+	if err != nil {
+		return ""
+	}
+	id, _, _ := strings.Cut(string(text), " ")
+	return strings.TrimSpace(id)
+}

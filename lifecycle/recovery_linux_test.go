@@ -1,0 +1,198 @@
+package lifecycle
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A subreaper that a journal names is ended only if the number is proved to be its own.
+func TestSweep_NeverEndsAStrangerAsAKeeper(t *testing.T) {
+	t.Parallel()
+	right := here()
+	otherBoot, otherNamespace := right, right
+	otherBoot.Boot, otherNamespace.PIDNamespace = "00000000-0000-4000-8000-000000000000", "pid:[1]"
+	for _, test := range []struct {
+		name   string
+		origin origin
+		later  uint64
+		dies   bool
+	}{
+		{"all right", right, 0, true},
+		{"another boot", otherBoot, 0, false},
+		{"another process id namespace", otherNamespace, 0, false},
+		{"another start time", right, 1, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := stateDir(t)
+			stranger := startIn(t, &sessionGroup{}, helper("tree", "1"))
+			entry, err := findProcess(stranger[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			forge(t, dir, record{Origin: &test.origin}, record{Keeper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
+			err = Sweep(soon(t), dir)
+			if test.dies {
+				if mustBeGone(t, stranger); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for _, pid := range stranger {
+				if !running(pid) {
+					t.Errorf("process %d is gone; the sweep says: %v", pid, err)
+				}
+			}
+		})
+	}
+}
+
+// A journal's cgroup is ended only if it is the one that was meant.
+func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
+	t.Parallel()
+	right := here()
+	otherBoot, otherNamespace := right, right
+	otherBoot.Boot, otherNamespace.PIDNamespace = "00000000-0000-4000-8000-000000000000", "pid:[1]"
+	for _, test := range []struct {
+		name         string
+		origin       *origin
+		known, wrong bool // the directory's number
+		dies         bool
+	}{
+		{"all right", &right, true, false, true},
+		{"no number known", &right, false, false, true},
+		{"another process id namespace, the number right", &otherNamespace, true, false, true},
+		{"another process id namespace, no number known, the sidecar lives", &otherNamespace, false, false, false},
+		{"a journal of an older version, the sidecar lives", nil, false, false, false},
+		{"another number", &right, true, true, false},
+		{"another boot", &otherBoot, true, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir, tree := stateDir(t), newTree(t)
+			pids := startIn(t, newCgroup(t, tree, "g"), helper("tree", "1"))
+			listed := record{Cgroup: tree.dir}
+			var stat unix.Stat_t
+			if err := unix.Stat(tree.dir, &stat); err != nil {
+				t.Fatal(err)
+			}
+			if test.known {
+				listed.Inode = stat.Ino
+			}
+			if test.wrong {
+				listed.Inode++
+			}
+			forge(t, dir, record{Origin: test.origin}, listed)
+			err := Sweep(soon(t), dir)
+			if test.dies {
+				if mustBeGone(t, pids); err != nil || exist(tree.dir) {
+					t.Errorf("%v, there %t", err, exist(tree.dir))
+				}
+				return
+			}
+			for _, pid := range pids {
+				if !running(pid) {
+					t.Errorf("process %d is gone; the sweep says: %v", pid, err)
+				}
+			}
+		})
+	}
+}
+
+// Empty cgroups of ours whose sidecar is dead go without any journal. What has a process, a living sidecar, or somebody who holds its lock, stays.
+func TestSweepCgroups(t *testing.T) {
+	t.Parallel()
+	home := newTree(t) // a cgroup of ours that stands for the one that sidecars are in
+	gone := helper("wait")
+	if err := gone.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dead := gone.Process.Pid
+	_ = gone.Process.Kill()
+	_ = gone.Wait()
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]string{}
+	for what, name := range map[string]string{
+		"empty":       fmt.Sprintf("%s%d-%d", treePrefix, dead, 77),
+		"numbered":    fmt.Sprintf("%s%d-%d-3", treePrefix, dead, 77),
+		"inhabited":   fmt.Sprintf("%s%d-%d", treePrefix, dead, 78),
+		"locked":      fmt.Sprintf("%s%d-%d", treePrefix, dead, 79),
+		"living":      fmt.Sprintf("%s%d-%s", treePrefix, os.Getpid(), start),
+		"another's":   fmt.Sprintf("other-%d-%d", dead, 77),
+		"not a name":  treePrefix + "x-y",
+		"not a tree":  fmt.Sprintf("%s%d-%d.scope", treePrefix, dead, 77),
+		"given again": fmt.Sprintf("%s%d-%d", treePrefix, os.Getpid(), 1),
+	} {
+		made[what] = filepath.Join(home.dir, name)
+		if err := os.MkdirAll(filepath.Join(made[what], "session", "nested"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, dir := range made {
+			if err := removeCgroup(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	inhabitant := newCgroup(t, &cgroupTree{dir: made["inhabited"], bornInside: home.bornInside}, "g")
+	pids := startIn(t, inhabitant, helper("wait"))
+	held, err := os.Open(made["locked"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := lock(held, unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	sweepCgroups(soon(t), home.dir)
+	for what, dir := range made {
+		removed := what == "empty" || what == "numbered" || what == "given again"
+		if exist(dir) == removed {
+			t.Errorf("%s: %s is there: %t", what, dir, exist(dir))
+		}
+	}
+	if !running(pids[0]) {
+		t.Error("a process was ended")
+	}
+	if _, err := inhabitant.Kill(soon(t)); err != nil {
+		t.Error(err)
+	}
+	if err := inhabitant.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A subtree that somebody has removed while it was empty is made anew for the next session, and is in the journal.
+func TestCgroup_MakesItsTreeAnew(t *testing.T) {
+	t.Parallel()
+	var noted []record
+	tree, err := openCgroupTree(func(r record) error { noted = append(noted, r); return nil })
+	if err != nil {
+		lack(t, err)
+	}
+	if err := removeCgroup(tree.dir); err != nil {
+		t.Fatal(err)
+	}
+	before := len(noted)
+	group := newCgroup(t, tree, "g")
+	pids := startIn(t, group, helper("wait"))
+	var stat unix.Stat_t
+	if err := unix.Stat(tree.dir, &stat); err != nil {
+		t.Fatal(err)
+	}
+	if again := noted[before:]; len(again) != 2 || again[0].Inode != 0 || again[1].Inode != stat.Ino {
+		t.Errorf("noted: %+v, and it is %d", again, stat.Ino)
+	}
+	if err := tree.close(); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, pids)
+}

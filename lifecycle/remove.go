@@ -1,0 +1,189 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// removeTree removes a session's directory, also where the session has locked directories against their owner, and however deep it has nested
+// them: it holds three descriptors at most. Nothing in it is followed out of it, and no mount is entered. What it has removed when ctx
+// ends stays so, and another call goes on.
+//
+// Each directory below the first is emptied of files, its own directories are moved up to the first, and then it is empty. So none is ever
+// more than two levels down.
+func removeTree(ctx context.Context, dir string) error {
+	var top unix.Stat_t
+	switch err := unix.Lstat(dir, &top); {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return &os.PathError{Op: "remove", Path: dir, Err: err}
+	case top.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return os.Remove(dir)
+	}
+	// The directory's own name lies in the state directory, where no session can put a symlink in its place.
+	if top.Mode&0o700 != 0o700 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	handle, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	r := &removal{ctx: ctx, top: handle, device: uint64(top.Dev)}
+	for again := true; again; {
+		if again, err = r.pass(); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		return errors.Join(err, r.failure)
+	}
+	return nil
+}
+
+// removal empties one directory.
+type removal struct {
+	ctx     context.Context
+	top     *os.File
+	device  uint64 // that it is on
+	names   int    // how many names were given to what is moved up
+	moved   int
+	failure error // the first
+}
+
+// pass goes over the first directory once. It reports whether that has changed anything, so that the next may find more.
+func (r *removal) pass() (again bool, err error) {
+	if _, err := r.top.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	removed, moved := 0, r.moved
+	err = r.each(r.top, func(name string) {
+		if r.remove(name) {
+			removed++
+		}
+	})
+	return removed > 0 || r.moved > moved, errors.Join(err, r.ctx.Err())
+}
+
+// each calls do with the names in a directory. Those that come or go meanwhile may be among them or not.
+func (r *removal) each(dir *os.File, do func(name string)) error {
+	for r.ctx.Err() == nil {
+		names, err := dir.Readdirnames(256)
+		for _, name := range names {
+			if r.ctx.Err() != nil {
+				return nil
+			}
+			do(name)
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes what has a name in the first directory, whatever it is, and reports whether it is gone.
+func (r *removal) remove(name string) bool {
+	gone, isDir := r.unlink(r.top, name)
+	if gone || !isDir {
+		return gone
+	}
+	if err := unlock(r.top, name); err != nil {
+		return r.fail(name, err)
+	}
+	fd, err := unix.Openat(int(r.top.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return r.fail(name, err)
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || uint64(stat.Dev) != r.device {
+		return r.fail(name, errors.Join(err, unix.EXDEV))
+	}
+	if err := r.each(dir, func(child string) { r.moveUp(dir, child) }); err != nil {
+		return r.fail(name, err)
+	}
+	gone, _ = r.unlink(r.top, name)
+	return gone
+}
+
+// unlink removes a file or an empty directory. It reports whether it is gone, or else whether it is a directory with something in it.
+func (r *removal) unlink(dir *os.File, name string) (gone, full bool) {
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return true, false
+	case !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM):
+		return r.fail(name, err), false
+	}
+	err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return true, false
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
+		return false, true
+	default:
+		return r.fail(name, err), false // a mount point is busy
+	}
+}
+
+// moveUp removes what is in a directory below the first, or moves it into the first.
+func (r *removal) moveUp(dir *os.File, child string) {
+	_, full := r.unlink(dir, child)
+	if !full {
+		return
+	}
+	var name string
+	for taken := error(nil); taken == nil && r.ctx.Err() == nil; {
+		r.names++
+		name = "." + strconv.Itoa(r.names)
+		var there unix.Stat_t
+		taken = unix.Fstatat(int(r.top.Fd()), name, &there, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	err := unlock(dir, child) // who moves a directory writes its ".."
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), child, int(r.top.Fd()), name)
+	}
+	if err != nil {
+		r.fail(child, err)
+		return
+	}
+	r.moved++
+}
+
+// unlock opens a directory to its owner, against whom the session may have locked it. It follows no symlink.
+func unlock(dir *os.File, child string) error {
+	err := unix.Fchmodat(int(dir.Fd()), child, 0o700, unix.AT_SYMLINK_NOFOLLOW)
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	root, err := os.OpenRoot("/dev/fd/" + strconv.Itoa(int(dir.Fd()))) // Linux before 6.6
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Chmod(child, 0o700)
+}
+
+// fail notes what went wrong first. It returns false.
+func (r *removal) fail(name string, err error) bool {
+	if r.failure == nil {
+		r.failure = fmt.Errorf("remove %q: %w", name, err)
+	}
+	return false
+}

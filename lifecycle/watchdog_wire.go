@@ -1,0 +1,140 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A watchdog and its sidecar share one stream socket, on which only the sidecar writes:
+//
+//	{"journal":PATH} and a line end, with a descriptor ─► the journal is this file now
+//	farewell, end of stream ────────────────────────────► go without doing anything
+//	end of stream ──────────────────────────────────────► carry the journal out
+
+// watchdogOrder is one line.
+type watchdogOrder struct {
+	Journal string `json:"journal"`
+}
+
+// watchdogSocket makes the socket. Neither end is passed on to a process that is not given it.
+func watchdogSocket() (theirs, ours *os.File, err error) {
+	// Other goroutines start processes too; the lock keeps the descriptors out of them until they are close-on-exec.
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "watchdog's end"), os.NewFile(uintptr(fds[1]), "watchdog"), nil
+}
+
+// sendJournal names a journal, and hands over its file.
+func sendJournal(socket *os.File, path string, file *os.File) error {
+	line, err := json.Marshal(watchdogOrder{Journal: path})
+	if err != nil {
+		return err
+	}
+	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
+}
+
+// sendPatience bounds the wait for a watchdog that does not read: somebody may have stopped it.
+const sendPatience = time.Second
+
+// sendNow sends all, or fails.
+func sendNow(socket *os.File, message, rights []byte) error {
+	fd := int(socket.Fd())
+	for deadline := time.Now().Add(sendPatience); ; {
+		n, err := unix.SendmsgN(fd, message, rights, nil, unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN) && time.Now().Before(deadline):
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(time.Until(deadline).Milliseconds())+1)
+		case err != nil:
+			return os.NewSyscallError("sendmsg", err)
+		case n < len(message):
+			return fmt.Errorf("send to watchdog: %w", unix.EAGAIN)
+		default:
+			return nil
+		}
+	}
+}
+
+// heldJournal is what a watchdog will carry out.
+type heldJournal struct {
+	path string
+	file *os.File
+}
+
+// listen takes what the sidecar says until its end, and reports whether the last word was farewell. A socket that cannot be read is as good as
+// one that has ended: the journal's lock tells whether the sidecar lives.
+func (h *heldJournal) listen(socket int) (told bool) {
+	var said []byte
+	var files []*os.File
+	buffer, control := make([]byte, 8<<10), make([]byte, unix.CmsgSpace(4*4))
+	for {
+		n, controlled, _, _, err := unix.Recvmsg(socket, buffer, control, 0)
+		if errors.Is(err, unix.ENOTSOCK) {
+			n, err = unix.Read(socket, buffer)
+			controlled = 0
+		}
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || n <= 0:
+			return string(said) == farewell
+		}
+		said = append(said, buffer[:n]...)
+		files = append(files, handedOver(control[:controlled])...)
+		for {
+			line, rest, whole := bytes.Cut(said, []byte("\n"))
+			var order watchdogOrder
+			if !whole || len(files) == 0 {
+				break
+			}
+			said = rest
+			next := files[0]
+			files = files[1:]
+			if json.Unmarshal(line, &order) == nil && order.Journal != "" && checkHeld(next) == nil {
+				h.file.Close()
+				h.path, h.file = order.Journal, next
+			} else {
+				next.Close()
+			}
+		}
+	}
+}
+
+func handedOver(control []byte) []*os.File {
+	messages, _ := unix.ParseSocketControlMessage(control)
+	var files []*os.File
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "journal"))
+		}
+	}
+	return files
+}
+
+// checkHeld refuses what is no file: it came from the sidecar, and may have no name any more.
+func checkHeld(file *os.File) error {
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoJournal
+	}
+	return err
+}
