@@ -18,6 +18,7 @@ var roles = map[string]func(args []string) int{
 	"editor": playEditor,
 	"reaper": playReaper,
 	"tracer": playTracer,
+	"parent": playParent,
 }
 
 func TestMain(m *testing.M) {

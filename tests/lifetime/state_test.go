@@ -1,0 +1,292 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// stateLost begins what a reply says where the state directory cannot be used.
+const stateLost = "the state directory cannot be used"
+
+func warnsOfState(s *harness.Session) bool {
+	return slices.ContainsFunc(s.Sandbox.Warnings, func(w string) bool { return strings.HasPrefix(w, stateLost) })
+}
+
+// Somebody removes the state directory while the sidecar runs: it is made anew for the next session, and both sessions end with the sidecar, by
+// the watchdog's hand or the next sidecar's.
+func TestTheStateDirectoryIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"the watchdog", "the next sidecar"} {
+		for _, sandbox := range sandboxes {
+			t.Run(by+" "+sandbox.name, func(t *testing.T) {
+				t.Parallel()
+				w := harness.NewWorld(t)
+				e := harness.Start(t, w, harness.Options{Settings: sandbox.settings})
+				before := harness.Release(t, e, protocol.Tool)
+				if err := os.RemoveAll(w.State()); err != nil {
+					t.Fatal(err)
+				}
+				after := harness.Release(t, e, protocol.Tool)
+				if warnsOfState(after.Session) {
+					t.Errorf("warnings: %q", after.Session.Sandbox.Warnings)
+				}
+				e.Log.Await(t, "in use again")
+				if by == "the watchdog" {
+					kill(t, e.Process(), unix.SIGKILL)
+				} else {
+					killWithWatchdog(t, e)
+					harness.Start(t, w, harness.Options{Settings: sandbox.settings})
+				}
+				before.Dying(t)
+				after.Dying(t)
+				if by == "the watchdog" {
+					harness.NoTrace(t, w, e.Process())
+				}
+			})
+		}
+	}
+}
+
+// block puts a file where a directory on the way to the state directory would be.
+func block(t *testing.T, w *harness.World) {
+	t.Helper()
+	local := filepath.Join(w.Home, ".local")
+	if err := os.RemoveAll(local); err != nil {
+		t.Fatal(err)
+	}
+	harness.Write(t, local, "")
+}
+
+// fillDisk has a small file system for the state, which is full.
+const fillDisk = `
+dir=$1; shift
+mkdir -p "$dir" && mount -t tmpfs -o size=16k,mode=700 none "$dir" || exit 125
+head -c 16k /dev/zero >"$dir/full" 2>/dev/null
+exec "$@"
+`
+
+// readOnly has the home read-only.
+const readOnly = `
+dir=$1; shift
+mkdir -p "$dir" && mount --bind "$dir" "$dir" && mount -o remount,bind,ro "$dir" || exit 125
+exec "$@"
+`
+
+func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		harness.Lack(t, "mount_namespace", err.Error())
+	}
+	wrapper := []string{unshare, "--mount"}
+	if os.Geteuid() != 0 {
+		wrapper = append(wrapper, "--user", "--map-current-user", "--keep-caps")
+	}
+	wrapper = append(wrapper, "/bin/sh", "-c", script, "sh", filepath.Join(w.Home, ".local", "state"))
+	if out, err := exec.Command(unshare, append(slices.Clone(wrapper[1:]), "true")...).CombinedOutput(); err != nil {
+		harness.Lack(t, "mount_namespace", err.Error()+": "+string(out))
+	}
+	return func(command *exec.Cmd) {
+		command.Args = slices.Concat(wrapper, []string{command.Path}, command.Args[1:])
+		command.Path = unshare
+	}
+}
+
+// Where there is no state directory, or the disk is full, sessions start all the same, the reply says what is missing, and a watchdog ends them.
+func TestWithoutAUsableStateDirectory(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		wrap func(t *testing.T, w *harness.World) func(*exec.Cmd)
+		late func(t *testing.T, w *harness.World) // after the first session
+	}{
+		{"it cannot be made", func(t *testing.T, w *harness.World) func(*exec.Cmd) { block(t, w); return nil }, nil},
+		{"it is removed and cannot be made again", nil, block},
+		{"disk full", func(t *testing.T, w *harness.World) func(*exec.Cmd) { return inMounts(t, w, fillDisk) }, nil},
+		{"read-only", func(t *testing.T, w *harness.World) func(*exec.Cmd) { return inMounts(t, w, readOnly) }, nil},
+	} {
+		for _, sandbox := range sandboxes {
+			t.Run(test.name+" "+sandbox.name, func(t *testing.T) {
+				t.Parallel()
+				w := harness.NewWorld(t)
+				options := harness.Options{Settings: sandbox.settings}
+				if test.wrap != nil {
+					options.Wrap = test.wrap(t, w)
+				}
+				e := harness.Start(t, w, options)
+				if test.late != nil {
+					e.Tool("true")
+					test.late(t, w)
+				}
+				b := harness.Release(t, e, protocol.Tool)
+				if !warnsOfState(b.Session) {
+					t.Errorf("warnings: %q", b.Session.Sandbox.Warnings)
+				}
+				if sandbox.name == "sandboxed" && !b.Session.Sandbox.Applied {
+					t.Errorf("sandbox: %+v", b.Session.Sandbox)
+				}
+				e.Log.Await(t, stateLost)
+				for range 3 {
+					if output, status := e.Tool("echo on $XDG_RUNTIME_DIR"); status != 0 || !strings.HasPrefix(output, "on") {
+						t.Errorf("status %d, %q", status, output)
+					}
+				}
+				kill(t, e.Process(), unix.SIGKILL)
+				begun := time.Now()
+				gone := b.Dying(t)
+				t.Logf("%s: dead after %d ms", b.Session.Tracking.Mechanism, gone.Sub(begun).Milliseconds())
+			})
+		}
+	}
+}
+
+// playParent makes so many processes that are its parent's children (CLONE_PARENT), and ends when it is told to.
+func playParent(args []string) int {
+	var count int
+	if _, err := fmt.Sscan(args[0], &count); err != nil {
+		return complain(err)
+	}
+	for range count {
+		if _, err := cloneParent("/bin/true"); err != nil {
+			return complain(err)
+		}
+	}
+	fmt.Println("made")
+	time.Sleep(harness.Patience)
+	return 0
+}
+
+// Processes that a session makes the sidecar's children leave no zombies, while the session lives, and those that the sidecar waits for itself keep
+// their statuses.
+func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
+	t.Parallel()
+	if !harness.HasCgroups(t) {
+		harness.Lack(t, "cgroup", "only the leader of a cgroup has the sidecar as its parent")
+	}
+	const count = 300
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "exec " + self + " parent " + fmt.Sprint(count)})
+	most := 0
+	zombies := func() (n int) {
+		for _, state := range children(e.Process()) {
+			if state == "Z" {
+				n++
+			}
+		}
+		most = max(most, n)
+		return n
+	}
+	harness.Eventually(t, "the children are the sidecar's", func() bool { return zombies() > 0 })
+	s.Await("made")
+	begun := time.Now()
+	harness.Eventually(t, "none is left", func() bool { return zombies() == 0 })
+	t.Logf("%d at most, none %d ms after the last", most, time.Since(begun).Milliseconds())
+	for want := range 20 {
+		if _, status := e.Tool(fmt.Sprintf("exit %d", want)); status != want {
+			t.Errorf("status %d, expected %d", status, want)
+		}
+	}
+	s.Close(0)
+}
+
+// However deep a session nests directories in its private one: its end is told at once, takes no more descriptors than any, and in the end all of it
+// is gone.
+func TestADeepPrivateDirectory(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const levels = 30_000
+	w := harness.NewWorld(t)
+	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil)})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000"})
+	dir := s.Await(`dir=(.*)=`)[1]
+	if filepath.Dir(dir) != w.State() {
+		t.Fatalf("the private directory is %s", dir)
+	}
+	nest(t, dir, levels)
+	before := take(t, e.Process(), w).descriptors
+	begun := time.Now()
+	result := s.Close(0)
+	took := time.Since(begun)
+	t.Logf("close took %d ms", took.Milliseconds())
+	if result.Remaining != 0 || took > 2*time.Second {
+		t.Errorf("close says %+v after %v", result, took)
+	}
+	most := 0
+	harness.Eventually(t, "the directory is gone", func() bool {
+		most = max(most, take(t, e.Process(), w).descriptors)
+		_, err := os.Lstat(dir)
+		return os.IsNotExist(err)
+	})
+	t.Logf("gone after %d ms; %d descriptors before, %d at most", time.Since(begun).Milliseconds(), before, most)
+	if most > before+20 {
+		t.Errorf("%d descriptors, where there were %d", most, before)
+	}
+	if strings.Contains(e.Log.String(), "surviv") || strings.Contains(e.Log.String(), "not removed") {
+		t.Error("the log speaks of survivors")
+	}
+	_ = e.HangUp()
+	harness.NoTrace(t, w, e.Process())
+}
+
+// The sidecar ends while it still removes a deep directory: the watchdog goes on with it.
+func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, ending := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		t.Run(unix.SignalName(ending), func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorld(t)
+			e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil)})
+			s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000"})
+			nest(t, s.Await(`dir=(.*)=`)[1], 30_000)
+			begun := time.Now()
+			kill(t, e.Process(), ending)
+			<-e.Gone()
+			t.Logf("it has ended after %d ms", time.Since(begun).Milliseconds())
+			harness.NoTrace(t, w, e.Process())
+			t.Logf("and the directory is gone after %d ms", time.Since(begun).Milliseconds())
+		})
+	}
+}
+
+// nest makes so many directories in each other.
+func nest(t *testing.T, dir string, levels int) {
+	t.Helper()
+	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for i := 0; i < levels && err == nil; i++ {
+		if err = unix.Mkdirat(at, "d", 0o700); err != nil {
+			break
+		}
+		var next int
+		next, err = unix.Openat(at, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		unix.Close(at)
+		at = next
+	}
+	if err != nil {
+		t.Fatalf("nest directories: %v", err)
+	}
+	unix.Close(at)
+}
+
+// cloneParent starts a program as a child of the parent.
+func cloneParent(path string) (int, error) {
+	return syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT}})
+}
