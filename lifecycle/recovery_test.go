@@ -197,7 +197,7 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 		}, false, "not a regular file"},
 		{"somebody else's", func(t *testing.T, path, dir string) {
 			write(t, path, good(dir))
-			if err := os.Chown(path, 65534, 65534); err != nil {
+			if err := os.Chown(path, os.Geteuid()+1, -1); err != nil {
 				if os.Geteuid() == 0 {
 					t.Fatal(err)
 				}
