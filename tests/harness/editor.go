@@ -140,7 +140,11 @@ func (e *Editor) Spawn(params protocol.SpawnParams) *Session {
 	if params.Cwd == "" {
 		params.Cwd = e.World.Project
 	}
-	result := Call(e, protocol.Spawn, params)
+	return e.Session(Call(e, protocol.Spawn, params))
+}
+
+// Session is the session of an answer to a spawn request.
+func (e *Editor) Session(result protocol.SpawnResult) *Session {
 	s := e.session(result.SessionID)
 	s.SpawnResult = result
 	return s

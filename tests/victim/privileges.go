@@ -25,6 +25,7 @@ var privilegeActs = map[string]act{
 	"file-capability":    one(fileCapability),
 	"without-landlock":   withoutLandlock,
 	"without-namespaces": withoutNamespaces,
+	"with-fuse":          withFuse,
 }
 
 // execute becomes another program.
