@@ -1,0 +1,274 @@
+package fsguard
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// StartHelper starts this program again, as one that calls RunHelper, with these files as its descriptors from 3 on. It is to wait for its end.
+type StartHelper func(files []*os.File) error
+
+// SetHelper says how the helper is started, which happens when there is something for it to do. Without it this process's own threads wait.
+func SetHelper(start StartHelper) {
+	helper.mu.Lock()
+	defer helper.mu.Unlock()
+	helper.start = start
+}
+
+var helper helpers
+
+// helpers are the process that makes calls for this one, and those before it.
+type helpers struct {
+	mu      sync.Mutex // guards the fields below
+	start   StartHelper
+	current *running
+}
+
+// running is one helper.
+type running struct {
+	requests *net.UnixConn
+
+	mu      sync.Mutex // guards the fields below
+	last    uint64
+	pending map[uint64]pending
+	gone    bool
+}
+
+type pending struct {
+	request
+	answers chan answer
+}
+
+// transport has a call made by the helper, or by a thread of ours where there is none to be had.
+func transport(q request) <-chan answer {
+	for range 2 { // one that has died meanwhile is replaced
+		r := helper.get()
+		if r == nil {
+			break
+		}
+		if answers, err := r.send(q); err == nil {
+			return answers
+		}
+	}
+	return inProcess(q)
+}
+
+func (h *helpers) get() *running {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && !h.current.ended() {
+		return h.current
+	}
+	h.current = nil
+	if h.start == nil {
+		return nil
+	}
+	// On a goroutine of its own: the caller's thread may act for somebody else.
+	var starting sync.WaitGroup
+	starting.Go(func() {
+		if r, err := startHelper(h.start); err == nil {
+			h.current = r
+		}
+	})
+	starting.Wait()
+	return h.current
+}
+
+// Requests go over a socket that keeps them apart, because a descriptor may come with one; answers, which may be long, over a pipe.
+func startHelper(start StartHelper) (*running, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "requests"), os.NewFile(uintptr(pair[1]), "requests")
+	defer ours.Close()
+	defer theirs.Close()
+	answers, said, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer said.Close()
+	conn, err := net.FileConn(ours)
+	if err == nil {
+		err = start([]*os.File{theirs, said})
+	}
+	if err != nil {
+		answers.Close()
+		return nil, err
+	}
+	r := &running{requests: conn.(*net.UnixConn), pending: map[uint64]pending{}}
+	go r.listen(answers)
+	return r, nil
+}
+
+func (r *running) ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+func (r *running) send(q request) (<-chan answer, error) {
+	p := pending{request: q, answers: make(chan answer, 1)}
+	r.mu.Lock()
+	if r.gone {
+		r.mu.Unlock()
+		return nil, io.EOF
+	}
+	r.last++
+	q.ID = r.last
+	r.pending[q.ID] = p
+	r.mu.Unlock()
+	message, err := json.Marshal(q)
+	var rights []byte
+	if q.Op == opWatch {
+		rights = unix.UnixRights(q.handed)
+	}
+	if err == nil {
+		_, _, err = r.requests.WriteMsgUnix(message, rights, nil)
+	}
+	if err != nil {
+		r.mu.Lock()
+		delete(r.pending, q.ID)
+		r.mu.Unlock()
+		return nil, err
+	}
+	return p.answers, nil
+}
+
+// listen hands answers to who waits for them. What a helper that has died leaves unanswered fails.
+func (r *running) listen(answers *os.File) {
+	defer answers.Close()
+	defer r.requests.Close()
+	decoder := json.NewDecoder(answers)
+	for {
+		var a answer
+		err := decoder.Decode(&a)
+		r.mu.Lock()
+		if err != nil {
+			r.gone = true
+			for _, p := range r.pending {
+				p.answers <- answerOf(result{}, errors.New("the helper that looks at it has died"))
+			}
+			r.pending = nil
+			r.mu.Unlock()
+			return
+		}
+		p, known := r.pending[a.ID]
+		delete(r.pending, a.ID)
+		r.mu.Unlock()
+		if known {
+			p.answers <- a
+		}
+	}
+}
+
+// RunHelper is the helper's whole life: it makes calls until nobody asks for any more. Each has a thread of its own, which may wait for ever.
+func RunHelper() int {
+	file := os.NewFile(3, "requests")
+	conn, err := net.FileConn(file)
+	file.Close()
+	requests, ok := conn.(*net.UnixConn)
+	if err != nil || !ok {
+		return 1
+	}
+	unix.CloseOnExec(4)
+	said := os.NewFile(4, "answers")
+	var mu sync.Mutex // held while an answer is written
+	encoder := json.NewEncoder(said)
+	buffer, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, handed, _, _, err := requests.ReadMsgUnix(buffer, rights)
+		if err != nil || n == 0 {
+			return 0
+		}
+		var q request
+		if json.Unmarshal(buffer[:n], &q) != nil {
+			return 1
+		}
+		q.handed = taken(rights[:handed])
+		go func() {
+			a := perform(q)
+			a.ID = q.ID
+			if q.handed >= 0 {
+				unix.Close(q.handed)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			_ = encoder.Encode(a) // where nobody listens any more, nobody asks either
+		}()
+	}
+}
+
+// taken is the descriptor that came with a request; -1 where none did.
+func taken(rights []byte) int {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) == 0 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return -1
+	}
+	unix.CloseOnExec(fds[0])
+	return fds[0]
+}
+
+// performHere makes the calls that only Linux has.
+func performHere(q request) (int, error) {
+	switch q.Op {
+	case opPlain:
+		return 0, openPlain(string(q.Path))
+	case opWatch:
+		return unix.InotifyAddWatch(q.handed, string(q.Path), q.Mask)
+	}
+	return 0, unix.ENOSYS
+}
+
+// Plain reports by its error whether something is at a path that crosses no symlink and is none; ELOOP where it does.
+func Plain(path string) error {
+	remote, _, err := follow(path)
+	if err != nil {
+		return err
+	}
+	if remote == nil {
+		return openPlain(path)
+	}
+	_, err = remote.call(request{Op: opPlain, Path: text(path)})
+	return err
+}
+
+func openPlain(path string) error {
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err == nil {
+			unix.Close(fd)
+		}
+		if !errors.Is(err, unix.EAGAIN) { // a rename elsewhere got in the way (openat2(2))
+			return err
+		}
+	}
+}
+
+// AddWatch is inotify_add_watch(2) by an inotify instance.
+func AddWatch(fd int, path string, mask uint32) (int, error) {
+	remote, at, err := follow(path)
+	if err != nil {
+		return -1, err
+	}
+	if remote == nil {
+		return unix.InotifyAddWatch(fd, path, mask)
+	}
+	if mask&unix.IN_DONT_FOLLOW != 0 && at != path {
+		if at, err = real(path, false); err != nil {
+			return -1, err
+		}
+	}
+	done, err := remote.call(request{Op: opWatch, Path: text(at), Mask: mask, handed: fd})
+	return done.Number, err
+}

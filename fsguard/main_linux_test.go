@@ -1,0 +1,132 @@
+package fsguard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain also is the helper: the tests start themselves again.
+func TestMain(m *testing.M) {
+	if os.Getenv("FSGUARD_HELPER") != "" {
+		os.Exit(RunHelper())
+	}
+	SetHelper(func(files []*os.File) error {
+		process, err := os.StartProcess("/proc/self/exe", []string{"helper"}, &os.ProcAttr{
+			Env: []string{"FSGUARD_HELPER=1"}, Files: append([]*os.File{nil, nil, os.Stderr}, files...),
+		})
+		if err != nil {
+			return err
+		}
+		helperPIDs.mu.Lock()
+		helperPIDs.last = process.Pid
+		helperPIDs.mu.Unlock()
+		go func() { _, _ = process.Wait() }()
+		return nil
+	})
+	os.Exit(m.Run())
+}
+
+var helperPIDs struct {
+	mu   sync.Mutex // guards last
+	last int
+}
+
+// An answer comes from another process; one that dies fails what it was asked, and is replaced.
+func TestHelper_IsReplacedWhenItDies(t *testing.T) {
+	r := newRemote()
+	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
+		t.Fatal(err)
+	}
+	q, _ := fifo(t)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := r.call(q)
+		failed <- err
+	}()
+	helperPIDs.mu.Lock()
+	pid := helperPIDs.last
+	helperPIDs.mu.Unlock()
+	if pid == 0 || pid == os.Getpid() {
+		t.Fatalf("the helper is process %d", pid)
+	}
+	for len(helperPending()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil || errors.Is(err, ErrNoAnswer) {
+		t.Errorf("what the dead one was asked: %v", err)
+	}
+	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+	helperPIDs.mu.Lock()
+	defer helperPIDs.mu.Unlock()
+	if helperPIDs.last == pid {
+		t.Error("nobody has replaced it")
+	}
+}
+
+func helperPending() map[uint64]pending {
+	helper.mu.Lock()
+	defer helper.mu.Unlock()
+	helper.current.mu.Lock()
+	defer helper.current.mu.Unlock()
+	list := map[uint64]pending{}
+	for id, p := range helper.current.pending {
+		if p.Op == opHang {
+			list[id] = p
+		}
+	}
+	return list
+}
+
+// A watch that the helper adds is one of this process's own inotify instance.
+func TestAddWatch_IsOfTheInstanceThatWasGiven(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	r := newRemote()
+	done, err := r.call(request{Op: opWatch, Path: text(dir), Mask: unix.IN_CREATE, handed: fd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 256)
+	if n, err := unix.Read(fd, buffer); err != nil || n < unix.SizeofInotifyEvent || int(buffer[0]) != done.Number {
+		t.Errorf("read %d bytes, %v, for watch %d: % x", n, err, done.Number, buffer[:4])
+	}
+}
+
+func TestPlain_SaysWhatASymlinkIs(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o700), os.Symlink("a", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	r := newRemote()
+	for name, want := range map[string]error{"a": nil, "link": syscall.ELOOP, "none": fs.ErrNotExist} {
+		_, err := r.call(request{Op: opPlain, Path: text(filepath.Join(dir, name))})
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package fsguard
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// localKinds has the one kind that mounts with MNT_LOCAL get here.
+var localKinds = map[string]bool{"local": true}
+
+// tableLife is for how long the table is believed: nothing tells of a change.
+const tableLife = 100 * time.Millisecond
+
+var mountTable struct {
+	mu   sync.Mutex // guards the fields below
+	last *mounts
+	read time.Time
+}
+
+// table is the table of mounts as it was a moment ago. The kernel has it in memory (MNT_NOWAIT, getfsstat(2)).
+func table() *mounts {
+	t := &mountTable
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last != nil && time.Since(t.read) < tableLife {
+		return t.last
+	}
+	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
+	found := make([]unix.Statfs_t, n+8)
+	if err == nil {
+		n, err = unix.Getfsstat(found, unix.MNT_NOWAIT)
+	}
+	if err != nil {
+		n = 0
+	}
+	t.last, t.read = newMounts(asTree(found[:n])), time.Now()
+	return t.last
+}
+
+// asTree makes every mount one on the root's, which is enough where nothing covers anything.
+func asTree(found []unix.Statfs_t) []mount {
+	var list []mount
+	for i := range found {
+		kind := unix.ByteSliceToString(found[i].Fstypename[:])
+		if found[i].Flags&unix.MNT_LOCAL != 0 {
+			kind = "local"
+		}
+		point := unix.ByteSliceToString(found[i].Mntonname[:])
+		list = append(list, mount{id: i + 1, device: point, point: point, kind: kind})
+	}
+	for i := range list {
+		for _, above := range list {
+			// The nearest one above it.
+			if above.id != list[i].id && within(above.point, list[i].point) && (list[i].parent == 0 || len(above.point) > len(list[list[i].parent-1].point)) {
+				list[i].parent = above.id
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,88 @@
+package fsguard
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// localKinds are file systems that answer without another machine or another process, an overlay as far as its layers do. What is not known
+// counts as one that does not.
+var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs devpts devtmpfs " +
+	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix mqueue msdos nilfs2 nsfs ntfs ntfs3 " +
+	"overlay pipefs proc pstore ramfs reiserfs resctrl romfs rootfs securityfs selinuxfs smackfs sockfs squashfs sysfs tmpfs tracefs ubifs udf ufs " +
+	"vfat xfs zfs zonefs")
+
+func kinds(names string) map[string]bool {
+	list := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		list[name] = true
+	}
+	return list
+}
+
+var mountTable struct {
+	mu   sync.Mutex // guards the fields below
+	file *os.File   // nil before the first look, and where there is no such table
+	last *mounts
+}
+
+// table is the table of mounts as it is now.
+func table() *mounts {
+	t := &mountTable
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last != nil && t.file == nil {
+		return t.last
+	}
+	if t.file == nil {
+		t.last = &mounts{root: -1}
+		fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return t.last // without /proc nothing is guarded, and little else works
+		}
+		t.file = os.NewFile(uintptr(fd), "mountinfo")
+	} else if !changed(int(t.file.Fd())) {
+		return t.last
+	}
+	if text, err := io.ReadAll(io.NewSectionReader(t.file, 0, 64<<20)); err == nil {
+		t.last = newMounts(parseMounts(string(text)))
+	}
+	return t.last
+}
+
+// changed reports whether mounts have changed since the last answer (POLLPRI on the table, proc(5)).
+func changed(fd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0 || err != nil
+		}
+	}
+}
+
+// parseMounts reads the form of /proc/PID/mountinfo (proc(5)).
+func parseMounts(text string) []mount {
+	var list []mount
+	for line := range strings.Lines(text) {
+		before, after, found := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !found || len(fields) < 5 || len(kind) == 0 {
+			continue
+		}
+		id, err := strconv.Atoi(fields[0])
+		parent, err2 := strconv.Atoi(fields[1])
+		if err != nil || err2 != nil {
+			continue
+		}
+		list = append(list, mount{id: id, parent: parent, device: fields[2], point: unescape.Replace(fields[4]), kind: kind[0]})
+	}
+	return list
+}
+
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")

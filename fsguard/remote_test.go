@@ -1,0 +1,158 @@
+//go:build unix
+
+package fsguard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newRemote is a file system of which nothing is under way.
+func newRemote() *remote { return &remote{kind: "test", slots: make(chan struct{}, atOnce)} }
+
+// opHang is an operation that opens a FIFO as it comes, and so waits for the other end.
+const opHang = opReadDir
+
+// fifo is a call that hangs until somebody opens the other end, which release does.
+func fifo(t *testing.T) (q request, release func()) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return request{Op: opHang, Path: text(path)}, func() {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+	}
+}
+
+func TestCall_GivesUpAndThenDoesNotWaitAgain(t *testing.T) {
+	t.Parallel()
+	r := newRemote()
+	q, release := fifo(t)
+	begun := time.Now()
+	if _, err := r.call(q); !errors.Is(err, ErrNoAnswer) {
+		t.Fatalf("a call that hangs: %v", err)
+	}
+	if took := time.Since(begun); took < patience {
+		t.Errorf("it was given up after %s", took)
+	}
+	begun = time.Now()
+	if _, err := r.call(request{Op: opLstat, Path: text("/")}); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("another call meanwhile: %v", err)
+	}
+	if took := time.Since(begun); took > patience/2 {
+		t.Errorf("it waited for %s", took)
+	}
+	release()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := r.call(request{Op: opLstat, Path: text("/")}); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("after its answer: %v", err)
+		}
+	}
+}
+
+func TestCall_FewAreUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRemote()
+	q, release := fifo(t)
+	failures := make(chan error)
+	for range 3 * atOnce {
+		go func() {
+			_, err := r.call(q)
+			failures <- err
+		}()
+	}
+	for range 3 * atOnce {
+		if err := <-failures; !errors.Is(err, ErrNoAnswer) {
+			t.Errorf("a call that hangs: %v", err)
+		}
+	}
+	r.mu.Lock()
+	if r.overdue > atOnce {
+		t.Errorf("%d calls wait", r.overdue)
+	}
+	r.mu.Unlock()
+	release()
+}
+
+// What the helper answers is what the system says here.
+func TestPerform_IsWhatTheSystemSays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a\xffb") // no UTF-8
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o640), os.Symlink("a\xffb", filepath.Join(dir, "link"))); err != nil {
+		t.Skipf("this file system has no such names: %v", err)
+	}
+	r := newRemote()
+	info, err := r.info(request{Op: opLstat, Path: text(file)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := os.Lstat(file)
+	stat, _ := info.Sys().(*syscall.Stat_t)
+	if info.Name() != want.Name() || info.Size() != 4 || info.Mode() != want.Mode() || info.IsDir() || !info.ModTime().Equal(want.ModTime()) ||
+		!reflect.DeepEqual(stat, want.Sys()) {
+		t.Errorf("it is %+v, %+v", info, stat)
+	}
+	if done, err := r.call(request{Op: opReadlink, Path: text(filepath.Join(dir, "link"))}); string(done.Text) != "a\xffb" || err != nil {
+		t.Errorf("the link leads to %q, %v", done.Text, err)
+	}
+	if done, err := r.call(request{Op: opReadDir, Path: text(dir)}); err != nil || len(done.Entries) != 2 || string(done.Entries[0].Name) != "a\xffb" {
+		t.Errorf("the directory holds %+v, %v", done.Entries, err)
+	}
+	if done, err := r.call(request{Op: opReadFile, Path: text(file), Most: 2}); string(done.Data) != "tex" || err != nil || !done.Info.ModTime().Equal(done.After.ModTime()) {
+		t.Errorf("the file holds %q, %v", done.Data, err)
+	}
+	_, err = r.info(request{Op: opStat, Path: text(filepath.Join(dir, "none"))})
+	if failed, ok := errors.AsType[*fs.PathError](err); !ok || !errors.Is(err, fs.ErrNotExist) || failed.Path != filepath.Join(dir, "none") {
+		t.Errorf("what is not there: %v", err)
+	}
+	if _, err := r.call(request{Op: opMkdirAll, Path: text(filepath.Join(dir, "x/y")), Mode: 0o700}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.call(request{Op: opMkdirAll, Path: text(filepath.Join(file, "y")), Mode: 0o700}); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a directory below a file: %v", err)
+	}
+}
+
+func TestReal_FollowsAsTheKernelDoes(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.MkdirAll(at("a/b"), 0o700), os.Symlink("a", at("relative")), os.Symlink(at("a/b"), at("absolute")), os.Symlink("loop", at("loop")),
+		os.Symlink("missing/x", at("dangling")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"a/b": "a/b", "relative/b/": "a/b", "absolute/../b/.": "a/b", "dangling/y": "missing/x/y", "a/none/deep": "a/none/deep",
+	} {
+		if got, err := real(dir+"/"+path, true); got != at(want) || err != nil {
+			t.Errorf("%s leads to %s, %v", path, got, err)
+		}
+	}
+	if got, err := real(at("relative/../relative"), false); got != at("relative") || err != nil {
+		t.Errorf("a link that is not to be followed: %s, %v", got, err)
+	}
+	if _, err := real(at("loop"), true); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a circle: %v", err)
+	}
+}

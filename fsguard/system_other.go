@@ -1,0 +1,6 @@
+//go:build !unix
+
+package fsguard
+
+// systemStat is nothing here.
+type systemStat struct{}
