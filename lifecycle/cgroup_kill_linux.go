@@ -72,15 +72,21 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	}
 }
 
+// membersPause is how long the members are not looked at while they are waited for: that costs something, and most are gone sooner.
+const membersPause = 60 * time.Millisecond
+
 // awaitEmpty waits for "populated 0". The kernel raises POLLPRI on cgroup.events when it changes (cgroups(7)).
 func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
-	for {
+	for begun := time.Now(); ; {
 		populated, err := isPopulated(events)
 		if err != nil || !populated {
 			return err
 		}
-		if ctx.Err() != nil {
-			members, _ := cgroupMembers(dir)
+		var members []int
+		if ctx.Err() != nil || time.Since(begun) > membersPause {
+			members, _ = cgroupMembers(dir)
+		}
+		if ctx.Err() != nil || stuck.all(members) {
 			return fmt.Errorf("kill cgroup %s: %w", dir, &Survivors{PIDs: members})
 		}
 		// The slice bounds how late the end of ctx is noticed; it delays nothing else.

@@ -59,7 +59,7 @@ func (h hunt) converge(ctx context.Context) (map[prey]bool, error) {
 				return killed, nil
 			}
 		}
-		if ctx.Err() != nil && (quiet == 0 || h.empty != nil) {
+		if (ctx.Err() != nil || failure == nil && !news && stuck.all(left)) && (quiet == 0 || h.empty != nil) {
 			err := errors.Join(failure, &Survivors{PIDs: left})
 			return withoutSurvivors(killed, err), err
 		}

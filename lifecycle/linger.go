@@ -36,16 +36,17 @@ func (t *Tracker) Linger(group Group) {
 	ctx := l.ctx
 	l.running.Go(func() {
 		for {
+			// They were killed just now.
+			if sleep(ctx, lingerInterval); ctx.Err() != nil {
+				t.estate.options.logger().Warn("processes of a session are left")
+				return
+			}
 			attempt, cancel := context.WithTimeout(ctx, lingerInterval)
 			_, err := group.Kill(attempt)
 			cancel()
 			if err == nil {
 				err = group.Close()
 				t.estate.options.logger().Info("the survivors of a session are gone", "error", err)
-				return
-			}
-			if sleep(ctx, lingerInterval); ctx.Err() != nil {
-				t.estate.options.logger().Warn("processes of a session are left", "error", err)
 				return
 			}
 		}

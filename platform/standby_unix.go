@@ -102,7 +102,24 @@ func (s *Standby) Drop() {
 func (s *Standby) end() (status syscall.WaitStatus, err error) {
 	s.ended.Do(func() {
 		_ = s.process.Signal(unix.SIGKILL)
-		status, err = s.process.Wait(false)
+		type ended struct {
+			status syscall.WaitStatus
+			err    error
+		}
+		waited := make(chan ended, 1)
+		go func() {
+			status, err := s.process.Wait(false)
+			waited <- ended{status, err}
+		}()
+		select {
+		case end := <-waited:
+			status, err = end.status, end.err
+		case <-time.After(endPatience):
+			err = errors.New("the stage waits for a file system that does not answer") // its group goes on being killed
+		}
 	})
 	return status, err
 }
+
+// endPatience bounds the wait for a stage that was killed. Only an uninterruptible system call takes so long.
+const endPatience = time.Second

@@ -318,7 +318,7 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 }
 
 // survivorPause is how long Close waits for the leader's end to be told where others have survived.
-const survivorPause = time.Second
+const survivorPause = 300 * time.Millisecond
 
 // hangUp sends SIGHUP, and SIGCONT so that a stopped process takes it.
 func (s *Session) hangUp() {
