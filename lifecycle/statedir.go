@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // StateDir makes and returns the directory where this user's sidecars keep what belongs to their sessions: journals, private runtime
@@ -38,7 +40,7 @@ func StateDir(env []string) (string, error) {
 	for _, dir := range candidates {
 		err := makeStateDir(dir)
 		if err == nil {
-			return filepath.EvalSymlinks(dir)
+			return fsguard.EvalSymlinks(dir)
 		}
 		problems = append(problems, err)
 	}
@@ -50,7 +52,7 @@ func StateDir(env []string) (string, error) {
 
 // makeStateDir makes a state directory, or finds that it is there and can be used.
 func makeStateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if !private(dir) {
@@ -64,7 +66,7 @@ func makeStateDir(dir string) error {
 
 // private reports whether a directory is the user's own and closed to everybody else.
 func private(dir string) bool {
-	info, err := os.Stat(dir)
+	info, err := fsguard.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
 		return false
 	}

@@ -1,8 +1,11 @@
 package rpc
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -21,7 +24,7 @@ func (s *Server) settingsChanged(change settings.Change) {
 	}
 	current := s.currentPolicies()
 	for _, e := range s.sessions.all() {
-		if id := current(e); e.running() && id != e.policyID {
+		if id := current(e); e.running() && id != "" && id != e.policyID {
 			params.StaleSessions = append(params.StaleSessions, protocol.StaleSession{SessionID: e.id, PolicyID: e.policyID, CurrentPolicyID: id})
 		}
 	}
@@ -59,19 +62,94 @@ func (s *Server) projects() []string {
 // currentPolicies returns a function that says which policy a session would get if it were started now. It compiles each project and
 // kind once.
 func (s *Server) currentPolicies() func(*entry) string {
-	type key struct {
-		project string
-		kind    protocol.Kind
-	}
-	ids := map[key]string{}
+	ids := map[policyKey]string{}
 	return func(e *entry) string {
-		k := key{e.projectDir, e.kind}
+		k := keyOf(e)
 		id, known := ids[k]
 		if !known {
-			compiled := s.store.Snapshot(e.projectDir).Compile(settings.Kind(e.kind))
-			id = compiled.Policy.ID()
+			id = s.compileFor(k)
 			ids[k] = id
 		}
 		return id
+	}
+}
+
+// policyKey is what decides about the policy of a session that starts now.
+type policyKey struct {
+	project string
+	kind    protocol.Kind
+}
+
+func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
+
+// compileFor says which policy a session would get now; "" where it would get none, because its project does not answer.
+func (s *Server) compileFor(k policyKey) string {
+	compiled := s.store.Snapshot(k.project).Compile(settings.Kind(k.kind))
+	if compiled.NoAnswer != "" {
+		return ""
+	}
+	return compiled.Policy.ID()
+}
+
+// listPatience is how long terminal/list waits for policies to be compiled, which takes milliseconds unless a file system does not answer.
+const listPatience = 500 * time.Millisecond
+
+// standings are the policies that sessions would get, as they were last found out.
+type standings struct {
+	mu sync.Mutex // guards by, and the ids
+	by map[policyKey]*standing
+}
+
+type standing struct {
+	id   string
+	done chan struct{} // closed once somebody who finds out is done; nil while nobody does
+}
+
+// knownPolicies are those that the sessions would get if they were started now, or would have got when that could last be said.
+func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
+	ctx, cancel := context.WithTimeout(s.ctx, listPatience)
+	defer cancel()
+	t := &s.standings
+	t.mu.Lock()
+	now, waits := map[policyKey]*standing{}, map[policyKey]chan struct{}{}
+	for _, e := range entries {
+		k := keyOf(e)
+		if now[k] != nil {
+			continue
+		}
+		at := t.by[k]
+		if at == nil {
+			at = &standing{id: e.policyID}
+		}
+		now[k] = at
+		if at.done == nil {
+			at.done = make(chan struct{})
+			s.background.Go(func() { t.findOut(at, func() string { return s.compileFor(k) }) })
+		}
+		waits[k] = at.done
+	}
+	t.by = now
+	t.mu.Unlock()
+	ids := map[policyKey]string{}
+	for k, done := range waits {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		ids[k] = now[k].id
+		t.mu.Unlock()
+	}
+	return ids
+}
+
+func (t *standings) findOut(at *standing, compile func() string) {
+	id := compile()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(at.done)
+	at.done = nil
+	if id != "" {
+		at.id = id
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -44,6 +45,7 @@ type Server struct {
 	sessions   *sessions
 	published  published
 	tidy       *tidy
+	standings  standings
 
 	mu           sync.Mutex // guards the fields below
 	phase        phase
@@ -131,6 +133,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	if orderly && reason != nil && !errors.Is(reason, io.EOF) {
 		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
+	fsguard.Hurry() // this process ends, whatever it has asked
 	// Sessions tell their ends, and requests that came before are answered, and wait until the editor takes that; one that has stopped reading
 	// must not keep the rest from ending.
 	deadline := time.Now().Add(writePatience)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -68,6 +68,9 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	s.publish(snapshot, compiled.Diagnostics)
 	if doubt := compiled.Doubt; doubt != nil && doubt.Refused {
 		return nil, settings.Compiled{}, settingsInvalid(doubt)
+	}
+	if compiled.NoAnswer != "" {
+		return nil, compiled, noAnswer("look at the project", compiled.NoAnswer)
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
@@ -133,14 +136,9 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		return err
 	}
 	// A project directory that is the working directory is checked as that: nobody has named a project.
-	if info, err := os.Stat(params.ProjectDir); params.ProjectDir != params.Cwd && (err != nil || !info.IsDir()) {
-		reason := "not a directory"
-		if err != nil {
-			reason = errors.Unwrap(err).Error()
-		}
-		return &wireError{
-			code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", display.Quote(params.ProjectDir), reason),
-			data: &protocol.ErrorData{Reason: reason, Path: params.ProjectDir},
+	if params.ProjectDir != params.Cwd {
+		if err := checkProject(params.ProjectDir); err != nil {
+			return err
 		}
 	}
 	if params.SessionID == "" {
@@ -160,6 +158,28 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		return err
 	}
 	return checkSize(cmp.Or(params.Cols, 80), cmp.Or(params.Rows, 24))
+}
+
+func checkProject(dir string) error {
+	info, err := fsguard.Stat(dir)
+	if errors.Is(err, fsguard.ErrNoAnswer) {
+		return noAnswer("use project directory", dir)
+	}
+	reason := "not a directory"
+	if err != nil {
+		reason = errors.Unwrap(err).Error()
+	} else if info.IsDir() {
+		return nil
+	}
+	return &wireError{
+		code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", display.Quote(dir), reason),
+		data: &protocol.ErrorData{Reason: reason, Path: dir},
+	}
+}
+
+// noAnswer says what could not be done because a file system does not answer.
+func noAnswer(attempt, path string) error {
+	return &spawn.Error{Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer, Hint: "try again once it does; sessions elsewhere can be started"}
 }
 
 func absolute(field, path string) error {

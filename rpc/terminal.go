@@ -123,12 +123,13 @@ func signalName(signal syscall.Signal) string {
 
 func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, error) {
 	result := protocol.ListResult{Sessions: []protocol.SessionInfo{}}
-	current := s.currentPolicies()
-	for _, e := range s.sessions.all() {
+	entries := s.sessions.all()
+	current := s.knownPolicies(entries)
+	for _, e := range entries {
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
-			Stale: current(e) != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(time.RFC3339Nano),
+			Stale: current[keyOf(e)] != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(time.RFC3339Nano),
 			Tracking: wireTracking(session.Outcome()),
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -115,9 +116,9 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 
 func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {
 	// Where the file is a symlink, as dotfile managers make it, the file itself is replaced.
-	real, err := filepath.EvalSymlinks(file)
+	real, err := fsguard.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		real, err = file, os.MkdirAll(filepath.Dir(file), 0o700)
+		real, err = file, fsguard.MkdirAll(filepath.Dir(file), 0o700)
 	}
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
@@ -137,6 +138,9 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 // allowProject changes the project's file, and returns the digest of what it has written. Sessions can write the project: no symlink leads
 // out of it.
 func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
+	if _, err := fsguard.Stat(projectDir); err != nil {
+		return "", fmt.Errorf("write the project's settings: %w", err)
+	}
 	root, err := os.OpenRoot(projectDir)
 	if err != nil {
 		return "", fmt.Errorf("write the project's settings: %w", err)

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -44,6 +46,9 @@ type evaluation struct {
 	unclear *FileDiagnostic
 	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
 	stale map[string]bool
+
+	// silent is what of the project's does not answer, so that nobody can say what is to be protected; "" where all of it does.
+	silent string
 
 	trusted  bool        // the project's file counts as it is written
 	alone    *evaluation // without the project's file; nil where there is none
@@ -164,6 +169,12 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 	e.protection()
 	e.rest()
 	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard()...))
+	for _, p := range e.policy.Protected {
+		// To protect it, a session's stage would have to look at it, too.
+		if e.silent == "" && errors.Is(e.resolver.resolve(p.Path).err, fsguard.ErrNoAnswer) {
+			e.silent = p.Path
+		}
+	}
 	e.remark()
 	e.diagnostics = sortDiagnostics(e.diagnostics)
 	return e

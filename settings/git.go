@@ -1,11 +1,13 @@
 package settings
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -18,6 +20,9 @@ type gitRepository struct {
 	inside []string
 	// outside are the directories of the repository that lie outside of the project, and outsideProtected what in them is to be protected.
 	outside, outsideProtected []string
+	// silent is the first thing of the project's, or of its repository's, whose file system does not answer; skipped is what else does not.
+	silent  string
+	skipped []string
 }
 
 // findGit looks at the project's repository. home is where the user's own configuration of git is; empty: nowhere.
@@ -27,6 +32,7 @@ func findGit(r *resolver, home, project string) gitRepository {
 	mode, err := r.files.lstat(dot)
 	switch {
 	case err != nil:
+		g.unanswered(dot, err)
 	case mode.IsRegular():
 		g.found.pointer = true
 		g.protect(dot)
@@ -84,17 +90,30 @@ func (g *gitFinder) outside(dir string) {
 }
 
 func (g *gitFinder) kind(path string) fs.FileMode {
-	mode, err := g.resolver.files.lstat(path)
+	mode, err := g.resolver.files.lstat(filepath.Join(g.resolver.resolve(filepath.Dir(path)).path, filepath.Base(path)))
 	if err != nil {
+		g.unanswered(path, err)
 		return fs.ModeIrregular
 	}
 	return mode
+}
+
+// unanswered notes what could not be looked at because its file system does not answer.
+func (g *gitFinder) unanswered(path string, err error) {
+	switch {
+	case !errors.Is(err, fsguard.ErrNoAnswer):
+	case !g.ours(path):
+		g.found.skipped = append(g.found.skipped, path)
+	case g.found.silent == "":
+		g.found.silent = path
+	}
 }
 
 // text is a small file's content without the line's end; "" where it cannot be read.
 func (g *gitFinder) text(path string) string {
 	data, err := g.resolver.files.readFile(path)
 	if err != nil {
+		g.unanswered(path, err)
 		return ""
 	}
 	return strings.TrimSpace(string(data))
@@ -156,6 +175,7 @@ func (g *gitFinder) names(dir string) []string {
 	}
 	names, err := g.resolver.files.readDir(dir)
 	if err != nil {
+		g.unanswered(dir, err)
 		return nil
 	}
 	slices.Sort(names)

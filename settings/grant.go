@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -107,6 +108,10 @@ func (e *evaluation) locate(file string, at position, key, text string) (resolve
 	}
 	target := e.resolver.resolve(path)
 	switch {
+	case errors.Is(target.err, fsguard.ErrNoAnswer):
+		// A session that is granted it would wait for it, too, before it starts.
+		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), cause(target.err))
+		return resolved{}, false
 	case errors.Is(target.err, errTooManyLinks):
 		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), target.err)
 		return resolved{}, false

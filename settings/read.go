@@ -3,11 +3,11 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"syscall"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // maxFileSize bounds a settings file. Zed's default settings, every comment included, are 100 KiB.
@@ -36,38 +36,19 @@ var (
 
 // readFile reads a settings file and the signature of what was read. Symlinks are followed, as dotfile managers need it.
 func readFile(path string) ([]byte, signature, error) {
-	// O_NONBLOCK: without it, opening a FIFO waits for a writer, perhaps for ever.
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, signature{}, err
-	}
-	defer file.Close()
 	for range 3 {
-		info, err := file.Stat()
+		read, err := fsguard.ReadFile(path, maxFileSize)
 		if err != nil {
 			return nil, signature{}, err
 		}
-		before := signatureOf(info)
-		if !info.Mode().IsRegular() {
+		before := signatureOf(read.Before)
+		switch {
+		case !read.Before.Mode().IsRegular():
 			return nil, before, errNotRegular
-		}
-		if info.Size() > maxFileSize {
+		case len(read.Data) > maxFileSize:
 			return nil, before, errTooLarge
-		}
-		// The limit holds for the read too: the file may grow meanwhile.
-		data, err := io.ReadAll(io.NewSectionReader(file, 0, maxFileSize+1))
-		if err != nil {
-			return nil, before, err
-		}
-		if len(data) > maxFileSize {
-			return nil, before, errTooLarge
-		}
-		info, err = file.Stat()
-		if err != nil {
-			return nil, before, err
-		}
-		if signatureOf(info) == before {
-			return data, before, nil
+		case signatureOf(read.After) == before:
+			return read.Data, before, nil
 		}
 	}
 	return nil, signature{}, errUnsteady

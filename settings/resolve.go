@@ -2,14 +2,15 @@ package settings
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// files is the part of the file system that resolution needs; tests put another one in its place.
+// files is the part of the file system that resolution needs; tests put another one in its place. No symlink may lead to what lstat and readlink
+// are asked about.
 type files struct {
 	lstat    func(path string) (fs.FileMode, error)
 	readlink func(path string) (string, error)
@@ -19,23 +20,19 @@ type files struct {
 
 var osFiles = files{
 	lstat: func(path string) (fs.FileMode, error) {
-		info, err := os.Lstat(path)
+		info, err := fsguard.LstatPlain(path)
 		if err != nil {
 			return 0, err
 		}
 		return info.Mode(), nil
 	},
-	readlink: os.Readlink,
+	readlink: fsguard.ReadlinkPlain,
 	readDir: func(path string) ([]string, error) {
-		dir, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
 		// A session can fill a directory; nobody has this many settings files or submodules.
-		names, err := dir.Readdirnames(10_000)
-		if errors.Is(err, io.EOF) {
-			err = nil
+		entries, err := fsguard.ReadDir(path, 10_000)
+		var names []string
+		for _, entry := range entries {
+			names = append(names, entry.Name)
 		}
 		return names, err
 	},

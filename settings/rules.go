@@ -2,8 +2,12 @@ package settings
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -14,11 +18,18 @@ func (e *evaluation) paths() {
 	if e.projectDir != "" {
 		target := e.resolver.resolve(e.projectDir)
 		e.policy.Project = target.path
+		if errors.Is(target.err, fsguard.ErrNoAnswer) {
+			e.silent = e.policy.Project
+		}
 		// Symlinks on the way to it are fine: the editor names the directory anew for each session.
 		granted = append(granted, e.projectGrant())
 	}
 	if e.policy.Project != "" {
 		e.git = findGit(e.resolver, e.host.home, e.policy.Project)
+		e.silent = cmp.Or(e.silent, e.git.silent)
+	}
+	for _, path := range e.git.skipped {
+		e.refusals = append(e.refusals, fmt.Sprintf("%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
 	for _, dir := range e.git.outside {
 		granted = append(granted, grant{

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -36,6 +37,9 @@ type Compiled struct {
 	Variables []Variable
 	// Doubt is why nobody knows what the settings ask for; nil where it is known.
 	Doubt *Doubt
+	// NoAnswer is what of the project's is on a file system that does not answer, so that nobody knows what is to be protected there. No sandboxed
+	// session may start then. It is "" where everything answers.
+	NoAnswer string
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
@@ -50,6 +54,10 @@ func (s *Snapshot) Compile(kind Kind) Compiled {
 		Switches: e.switches(kind), Doubt: s.doubt(e, kind),
 	}
 	if compiled.Policy.Restricted {
+		compiled.NoAnswer = e.silent
+		if s.project != nil && s.project.silent && s.project.good == nil {
+			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.file)
+		}
 		compiled.create, compiled.exposed = e.create, s.exposed(e)
 	}
 	return compiled

@@ -2,11 +2,14 @@ package settings
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 const (
@@ -19,20 +22,22 @@ const (
 	settleStep = 5 * time.Millisecond
 )
 
-// source is one settings file: what is there now, and the last content that could be used. The store's lock guards it.
+// source is one settings file: what is there now, and the last content that could be used.
 type source struct {
 	path     string
 	platform string
 	whose    audience
 	// named: the user asked for this very file, so that it has to be there.
 	named bool
+	used  time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
 
-	known bool // sig describes the file that was last looked at
+	mu    sync.Mutex // guards the fields below; held while the file is looked at, which takes as long as its file system does
+	begun bool       // it was looked at; a first look changes nothing
+	known bool       // sig describes the file that was last looked at
 	racy  bool
 	sig   signature
 
 	state fileState
-	used  time.Time // by a snapshot; only projects' files are forgotten for lack of use
 }
 
 // fileState is what a snapshot keeps of a file. Immutable.
@@ -49,6 +54,8 @@ type fileState struct {
 	problem *Diagnostic
 	// named is the source's.
 	named bool
+	// silent: its file system does not answer, so that nobody knows what is there.
+	silent bool
 }
 
 // refuses returns why sessions of a kind must not start: nobody knows what the file asks for. It is nil if they may.
@@ -90,7 +97,16 @@ func (s *source) last() *document {
 	return nil
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports whether content or readability did.
+// current looks at the file and returns its state, and whether that is another than at the look before.
+func (s *source) current() (state fileState, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = s.refresh() && s.begun
+	s.begun = true
+	return s.state, changed
+}
+
+// refresh looks at the file and reads it if it may have changed. It reports whether content or readability did. The lock is held.
 func (s *source) refresh() bool {
 	deadline := time.Now().Add(settleTime)
 	for {
@@ -114,7 +130,7 @@ func (s *source) vanished(next fileState) bool {
 
 // look returns the state the file is in now, and whether it differs from the recorded one.
 func (s *source) look() (fileState, bool) {
-	info, err := os.Stat(s.path)
+	info, err := fsguard.Stat(s.path)
 	if err != nil {
 		s.known = false
 		return s.unusable(err)
@@ -151,9 +167,12 @@ func (s *source) look() (fileState, bool) {
 func (s *source) unusable(err error) (fileState, bool) {
 	message, exists := "cannot read: "+cause(err), true
 	if missing(err) {
-		// A dangling link is a home directory that is only half there: taking it for "no settings" would switch the sandbox off.
-		switch link := danglingLink(s.path); {
+		link, linkErr := danglingLink(s.path)
+		switch {
+		case linkErr != nil:
+			err, message = linkErr, "cannot read: "+cause(linkErr)
 		case link == s.path:
+			// A dangling link is a home directory that is only half there: taking it for "no settings" would switch the sandbox off.
 			message = "cannot read: a symlink to a file that does not exist"
 		case link != "":
 			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", quote(link))
@@ -164,25 +183,32 @@ func (s *source) unusable(err error) (fileState, bool) {
 		}
 	}
 	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: message}
-	next := fileState{file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named}
+	next := fileState{
+		file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named, silent: errors.Is(err, fsguard.ErrNoAnswer),
+	}
 	changed := s.state.problem == nil || *s.state.problem != problem
 	return next, changed
 }
 
 // danglingLink returns the symlink for want of whose target a path is missing: the path itself or a directory on the way to it. It is ""
-// if the path is just not there.
-func danglingLink(path string) string {
+// if the path is just not there, and an error if nobody can tell.
+func danglingLink(path string) (string, error) {
 	for ; ; path = filepath.Dir(path) {
-		info, err := os.Lstat(path)
-		if err != nil && path != filepath.Dir(path) {
+		info, err := fsguard.Lstat(path)
+		switch {
+		case missing(err) && path != filepath.Dir(path):
 			continue
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0:
+			return "", nil
 		}
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			return ""
+		switch _, err := fsguard.Stat(path); {
+		case err == nil:
+			return "", nil
+		case errors.Is(err, fsguard.ErrNoAnswer):
+			return "", err
 		}
-		if _, err := os.Stat(path); err == nil {
-			return ""
-		}
-		return path
+		return path, nil
 	}
 }

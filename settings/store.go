@@ -53,10 +53,11 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *fileState
 
-	mu      sync.Mutex         // guards the fields below
+	trust *trustFile
+
+	mu      sync.Mutex         // guards the fields below; never held while a file is looked at
 	sources map[string]*source // by path
-	trust   *trustFile
-	dirty   map[string]bool // changed since the last Change
+	dirty   map[string]bool    // changed since the last Change
 
 	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
 	stop func()        // idempotent
@@ -99,7 +100,7 @@ func open(options Options, with watching) (*Store, error) {
 	for _, path := range s.files {
 		s.sources[path] = newSource(path, options.Platform)
 		s.sources[path].named = options.UserPath != ""
-		s.sources[path].refresh()
+		s.sources[path].current()
 	}
 	if options.Once {
 		s.stop = func() {}
@@ -127,34 +128,23 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	} else if projectDir != "" {
 		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir", projectDir)
 	}
-	s.mu.Lock()
 	notify := false
 	for _, path := range s.files {
-		snapshot.user = append(snapshot.user, s.refresh(path, &notify))
+		snapshot.user = append(snapshot.user, s.refresh(s.source(path, &notify), &notify))
 	}
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
-	if s.refreshTrust() {
-		notify = true
-	}
-	snapshot.trust = s.trust.list
+	snapshot.trust = s.refreshTrust(&notify)
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
-		if s.sources[path] == nil {
-			s.forgetOldest()
-			s.sources[path] = newSource(path, s.options.Platform)
-			s.sources[path].refresh()
-			notify = true
-		}
-		s.sources[path].used = time.Now()
+		source := s.source(path, &notify)
 		// A user whose project is the directory of the user's own file does not distrust it.
 		if !slices.Contains(s.files, path) {
-			state := s.refresh(path, &notify)
+			state := s.refresh(source, &notify)
 			snapshot.project = &state
 		}
 	}
-	s.mu.Unlock()
 	if notify {
 		s.poke()
 	}
@@ -182,23 +172,44 @@ func (s *Store) forgetOldest() {
 	}
 }
 
-// refresh brings one source up to date and returns its state. The lock is held.
-func (s *Store) refresh(path string, notify *bool) fileState {
-	source := s.sources[path]
-	if source.refresh() {
-		s.dirty[path] = true
+// source returns that of a file; a new one is to be watched.
+func (s *Store) source(path string, notify *bool) *source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sources[path] == nil {
+		s.forgetOldest()
+		s.sources[path] = newSource(path, s.options.Platform)
 		*notify = true
 	}
-	return source.state
+	s.sources[path].used = time.Now()
+	return s.sources[path]
 }
 
-// refreshTrust brings the list of trusted projects up to date and reports whether it changed. The lock is held.
-func (s *Store) refreshTrust() bool {
-	changed := s.trust.refresh()
+// refresh brings one source up to date and returns its state. The lock is not held meanwhile: the file may be on a file system that hangs.
+func (s *Store) refresh(source *source, notify *bool) fileState {
+	state, changed := source.current()
 	if changed {
-		s.dirty[s.trust.path] = true
+		s.mark(source.path)
+		*notify = true
 	}
-	return changed
+	return state
+}
+
+// refreshTrust brings the list of trusted projects up to date and returns it.
+func (s *Store) refreshTrust(notify *bool) *trustList {
+	list, changed := s.trust.current()
+	if changed {
+		s.mark(s.trust.path)
+		*notify = true
+	}
+	return list
+}
+
+// mark notes that a file has changed since the last Change.
+func (s *Store) mark(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty[path] = true
 }
 
 // host is what settings are expanded against.

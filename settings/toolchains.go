@@ -3,11 +3,11 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -214,7 +214,7 @@ type Variable struct {
 func (c *Compiled) MakeDirs() error {
 	var problems []error
 	for _, dir := range c.create {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := fsguard.MkdirAll(dir, 0o700); err != nil {
 			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
 		}
 	}

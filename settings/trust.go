@@ -134,8 +134,7 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 
 // listed reports whether the list, read anew, has an entry for the project.
 func (s *Store) listed(dir string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refreshTrust()
-	return len(s.trust.list.without(dir)) < len(s.trust.list.projects)
+	notify := false
+	list := s.refreshTrust(&notify)
+	return len(list.without(dir)) < len(list.projects)
 }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // trustVersion is the version of the file's format. A file of another version is left alone: a newer sidecar wrote it.
@@ -98,7 +100,7 @@ func isCleanPath(path string) bool {
 
 // readTrust reads trust.json. A file that is absent trusts nothing, and that is no problem.
 func readTrust(path string) (*trustList, signature) {
-	info, err := os.Lstat(path)
+	info, err := fsguard.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err != nil && missing(err) {
 		return &trustList{path: path}, signature{}
 	}
@@ -121,9 +123,11 @@ func readTrust(path string) (*trustList, signature) {
 
 var errNotPrivate = errors.New("others than its owner can write it, or it is another user's")
 
-// trustFile keeps the last content of trust.json. The store's lock guards it.
+// trustFile keeps the last content of trust.json.
 type trustFile struct {
-	path  string // "" where the home directory is not known: nothing is ever trusted
+	path string // "" where the home directory is not known: nothing is ever trusted
+
+	mu    sync.Mutex // guards the fields below; held while the file is looked at
 	known bool
 	sig   signature
 	racy  bool
@@ -136,12 +140,20 @@ func newTrustFile(path string) *trustFile {
 	return f
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports whether what is trusted did.
+// current looks at the file and returns what is trusted, and whether that is something else than at the look before.
+func (f *trustFile) current() (list *trustList, changed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed = f.refresh()
+	return f.list, changed
+}
+
+// refresh looks at the file and reads it if it may have changed. It reports whether what is trusted did. The lock is held.
 func (f *trustFile) refresh() bool {
 	if f.path == "" {
 		return false
 	}
-	if info, err := os.Lstat(f.path); err == nil && f.known && !f.racy && signatureOf(info) == f.sig {
+	if info, err := fsguard.Lstat(f.path); err == nil && f.known && !f.racy && signatureOf(info) == f.sig {
 		return false
 	}
 	list, sig := readTrust(f.path)

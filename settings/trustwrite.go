@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // trustPatience bounds the wait for another sidecar that is writing the list. A write takes milliseconds.
@@ -28,7 +30,7 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 		return errors.New("write list of trusted projects: the home directory is not known")
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil { // which also finds out whether anything answers there
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
 	unlock, err := lockTrust(path + ".lock")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 const (
@@ -138,6 +140,11 @@ func (w *watch) arm() {
 			}
 		}
 		for dir := range dirs {
+			if kind := fsguard.Kind(dir); kind != "" {
+				// To add a watch can hang there, too, and would tell half of the changes.
+				w.fallBack(deafError{dir, kind})
+				continue
+			}
 			// Added again each time: behind the same name there may be another directory by now, and adding twice does no harm.
 			switch err := w.watcher.Add(dir); {
 			case err == nil:
@@ -218,13 +225,15 @@ func (s *Store) poke() {
 // takeDirty looks at every file and returns those that changed since the last call.
 func (s *Store) takeDirty() []string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for path, source := range s.sources {
-		if source.refresh() {
-			s.dirty[path] = true
-		}
+	sources := slices.Collect(maps.Values(s.sources))
+	s.mu.Unlock()
+	notify := false // of no use: who is to be notified is here
+	for _, source := range sources {
+		s.refresh(source, &notify)
 	}
-	s.refreshTrust()
+	s.refreshTrust(&notify)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	files := slices.Sorted(maps.Keys(s.dirty))
 	clear(s.dirty)
 	return files

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dropped []string) {
 	allowed := func(s policy.UnixSocket) bool {
 		real := s.Path
-		if resolved, err := filepath.EvalSymlinks(s.Path); s.Path != "" && err == nil {
+		if resolved, err := fsguard.EvalSymlinks(s.Path); s.Path != "" && err == nil {
 			real = resolved
 		}
 		return slices.ContainsFunc(granted, func(g policy.UnixSocket) bool { return g.Path == real && g.Abstract == s.Abstract })

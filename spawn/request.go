@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -111,7 +112,10 @@ func (r *Request) check() error {
 	if !filepath.IsAbs(r.Dir) {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not an absolute path")}
 	}
-	info, err := os.Stat(r.Dir)
+	info, err := fsguard.Stat(r.Dir)
+	if errors.Is(err, fsguard.ErrNoAnswer) {
+		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err), Hint: "try again once it does; sessions elsewhere can be started"}
+	}
 	if err != nil {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err)}
 	}

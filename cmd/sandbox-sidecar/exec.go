@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -30,6 +31,9 @@ func execute(args []string) error {
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
+	if compiled.NoAnswer != "" {
+		return &spawn.Error{Attempt: "look at the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Risks = append(compiled.Risks, err.Error())
 	}
@@ -42,7 +46,7 @@ func execute(args []string) error {
 			warnUnsandboxed(x.Reason)
 		}
 	}
-	dir, err := os.Getwd()
+	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}

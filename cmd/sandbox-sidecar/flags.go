@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -113,11 +114,17 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 	if kind != settings.KindTerminal && kind != settings.KindTool {
 		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %s`, quoted(p.kind))
 	}
-	project, err := filepath.Abs(p.project)
-	if err != nil {
-		return nil, nil, "", fmt.Errorf("find project directory: %w", err)
+	project := filepath.Clean(p.project)
+	if !filepath.IsAbs(p.project) {
+		dir, err := workingDir()
+		if err != nil {
+			return nil, nil, "", fmt.Errorf("find project directory: %w", err)
+		}
+		project = filepath.Join(dir, p.project)
 	}
-	if info, err := os.Stat(project); err != nil || !info.IsDir() {
+	if info, err := fsguard.Stat(project); errors.Is(err, fsguard.ErrNoAnswer) {
+		return nil, nil, "", fmt.Errorf("use project directory: %w", err)
+	} else if err != nil || !info.IsDir() {
 		return nil, nil, "", misuse(flags, "--project: %s is not a directory", quoted(project))
 	}
 	p.project = project

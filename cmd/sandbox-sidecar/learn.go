@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -109,6 +110,9 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(l.kind)
+	if compiled.NoAnswer != "" {
+		return spawn.Exit{}, &spawn.Error{Attempt: "look at the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+	}
 	if err := compiled.MakeDirs(); err != nil {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
 	}
@@ -121,7 +125,7 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	if program, err = filepath.Abs(program); err != nil {
 		return spawn.Exit{}, fmt.Errorf("find program: %w", err)
 	}
-	dir, err := os.Getwd()
+	dir, err := workingDir()
 	if err != nil {
 		return spawn.Exit{}, fmt.Errorf("find working directory: %w", err)
 	}

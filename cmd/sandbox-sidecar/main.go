@@ -54,6 +54,7 @@ var commands = map[string]func(args []string) error{
 }
 
 func main() {
+	guardFileSystems()
 	if len(os.Args) > 2 && os.Args[1] == "attempt" {
 		os.Exit(runAttempts(os.Args[2:]))
 	}

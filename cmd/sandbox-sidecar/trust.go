@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
@@ -87,7 +89,9 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	if err != nil {
 		return nil, "", fmt.Errorf("find project directory: %w", err)
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if info, err := fsguard.Stat(dir); errors.Is(err, fsguard.ErrNoAnswer) {
+		return nil, "", fmt.Errorf("use project directory: %w", err)
+	} else if err != nil || !info.IsDir() {
 		return nil, "", misuse(flags, "%s is not a directory", quoted(dir))
 	}
 	store, err := openSettings(flags, *user)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
@@ -37,7 +38,7 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 	effective := *p
 	effective.Rules, effective.Protected = nil, nil
 	for _, rule := range p.Rules {
-		if _, err := os.Lstat(rule.Path); err != nil {
+		if _, err := fsguard.Lstat(rule.Path); err != nil {
 			continue
 		}
 		if r.Own == nil {
@@ -49,8 +50,7 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 		if r.Own == nil {
 			break
 		}
-		if fd, err := openPlain(protected.Path); err == nil {
-			unix.Close(fd)
+		if fsguard.Plain(protected.Path) == nil {
 			effective.Protected = append(effective.Protected, protected)
 		}
 	}

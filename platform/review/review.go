@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -42,6 +43,7 @@ type State struct {
 	since   time.Time
 	why     map[string]string // by what was looked at, which may be a directory
 	before  map[string]string
+	silent  []string // what was not looked at, because its file system does not answer
 }
 
 // Bounds of what is looked at: a project made to be slow to look at must not slow every start of a session.
@@ -67,15 +69,19 @@ func Take(p *policy.Policy) *State {
 	for _, protected := range p.Protected {
 		s.why[protected.Path] = whyProtected
 	}
-	s.before = s.look()
+	s.before, s.silent = s.look()
 	return s
 }
 
 // Findings are the paths that have changed since, sorted.
 func (s *State) Findings() []Finding {
-	after := s.look()
+	after, silent := s.look()
+	silent = append(silent, s.silent...)
 	var findings []Finding
 	add := func(path string, how Change) {
+		if slices.ContainsFunc(silent, func(dir string) bool { return policy.Contains(dir, path) }) {
+			return // nobody knows
+		}
 		findings = append(findings, Finding{Path: strings.TrimSuffix(path, scripts), How: how, Why: s.reason(path)})
 	}
 	for path, signature := range after {
@@ -111,45 +117,55 @@ func (s *State) reason(path string) string {
 // scripts marks the part of a package.json that holds commands.
 const scripts = "#scripts"
 
-// look maps what is there to what it looks like.
-func (s *State) look() map[string]string {
-	found := map[string]string{}
+// look maps what is there to what it looks like. What does not answer is silent.
+func (s *State) look() (found map[string]string, silent []string) {
+	found = map[string]string{}
 	for path := range s.why {
 		if file, ok := strings.CutSuffix(path, scripts); ok {
-			if commands, ok := packageScripts(file); ok {
+			commands, ok, err := packageScripts(file)
+			if ok {
 				found[path] = commands
 			}
+			silent = appendSilent(silent, path, err)
 			continue
 		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			continue
-		}
-		if info.IsDir() {
-			lookBelow(found, path, maxDepth)
-			continue
-		}
-		found[path] = signature(info)
-	}
-	return found
-}
-
-func lookBelow(found map[string]string, dir string, depth int) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		info, err := entry.Info()
+		info, err := fsguard.Lstat(path)
 		switch {
-		case err != nil || len(found) >= maxFiles || strings.HasSuffix(path, ".sample"): // git comes with samples of hooks, which it does not run
-		case info.IsDir() && depth > 1:
-			lookBelow(found, path, depth-1)
+		case err != nil:
+			silent = appendSilent(silent, path, err)
+		case info.IsDir():
+			silent = appendSilent(silent, path, lookBelow(found, path, maxDepth))
 		default:
 			found[path] = signature(info)
 		}
 	}
+	return found, silent
+}
+
+func appendSilent(silent []string, path string, err error) []string {
+	if errors.Is(err, fsguard.ErrNoAnswer) {
+		return append(silent, path)
+	}
+	return silent
+}
+
+// lookBelow returns an error where something could not be looked at.
+func lookBelow(found map[string]string, dir string, depth int) error {
+	entries, failure := fsguard.ReadDir(dir, 0)
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name)
+		info, err := fsguard.Lstat(path)
+		switch {
+		case err != nil:
+			failure = errors.Join(failure, err)
+		case len(found) >= maxFiles || strings.HasSuffix(path, ".sample"): // git comes with samples of hooks, which it does not run
+		case info.IsDir() && depth > 1:
+			failure = errors.Join(failure, lookBelow(found, path, depth-1))
+		default:
+			found[path] = signature(info)
+		}
+	}
+	return failure
 }
 
 // signature is another where the content is, unless somebody has taken great care: times can be set, but not that of the inode's change.
@@ -158,24 +174,24 @@ func signature(info fs.FileInfo) string {
 }
 
 // packageScripts is the part of a package.json that holds commands. A file of which it cannot be told counts as a whole.
-func packageScripts(path string) (string, bool) {
-	info, err := os.Lstat(path)
+func packageScripts(path string) (commands string, there bool, err error) {
+	info, err := fsguard.Lstat(path)
 	if err != nil {
-		return "", false
+		return "", false, err
 	}
 	var content struct {
 		Scripts json.RawMessage `json:"scripts"`
 		Hooks   json.RawMessage `json:"gitHooks"`
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxPackage {
-		return signature(info), true
+		return signature(info), true, nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &content) != nil {
-		return signature(info), true
+	read, err := fsguard.ReadFile(path, maxPackage)
+	if err != nil || json.Unmarshal(read.Data, &content) != nil {
+		return signature(info), true, err
 	}
 	sum := sha256.Sum256(append(append(content.Scripts, 0), content.Hooks...))
-	return string(sum[:]), true
+	return string(sum[:]), true, nil
 }
 
 // newRepositories lists repositories in the project that were made or reconfigured since, in directories near its root.
@@ -187,24 +203,24 @@ func (s *State) newRepositories() []string {
 	walked := 0
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
-		entries, err := os.ReadDir(dir)
+		entries, err := fsguard.ReadDir(dir, 0)
 		if err != nil {
 			return
 		}
 		for _, entry := range entries {
-			path := filepath.Join(dir, entry.Name())
+			path := filepath.Join(dir, entry.Name)
 			switch {
 			case walked >= maxWalked:
 				return
-			case entry.Name() == ".git" && dir != s.project:
+			case entry.Name == ".git" && dir != s.project:
 				config := path
-				if entry.IsDir() {
+				if entry.Type.IsDir() {
 					config = filepath.Join(path, "config")
 				}
-				if info, err := os.Lstat(config); err == nil && info.ModTime().After(s.since) {
+				if info, err := fsguard.Lstat(config); err == nil && info.ModTime().After(s.since) {
 					dirs = append(dirs, path)
 				}
-			case entry.IsDir() && depth > 1 && entry.Name() != ".git" && entry.Name() != "node_modules":
+			case entry.Type.IsDir() && depth > 1 && entry.Name != ".git" && entry.Name != "node_modules":
 				walked++
 				walk(path, depth-1)
 			}

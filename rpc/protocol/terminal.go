@@ -197,7 +197,7 @@ type SessionInfo struct {
 	Cwd        string `json:"cwd"`
 	ProjectDir string `json:"projectDir"`
 	PolicyID   string `json:"policyId"`
-	// Stale is true where a new session would get another policy.
+	// Stale is true where a new session would get another policy, as far as that could be said in time: a file system may not answer.
 	Stale bool `json:"stale"`
 	// Running is false once the leader has ended.
 	Running bool `json:"running"`

@@ -335,7 +335,10 @@ export interface SessionInfo {
   cwd: string;
   projectDir: string;
   policyId: string;
-  /** True where a new session would get another policy. */
+  /**
+   * True where a new session would get another policy, as far as that could be said in time: a file system may
+   * not answer.
+   */
   stale: boolean;
   /** False once the leader has ended. */
   running: boolean;

@@ -1,8 +1,9 @@
 package roles
 
 import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 )
 
-var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper, "killer": lifecycle.RunKiller}
+var hidden = map[string]func() int{"stage": linux.RunStage, "keeper": lifecycle.RunKeeper, "killer": lifecycle.RunKiller, "fsguard": fsguard.RunHelper}

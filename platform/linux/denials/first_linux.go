@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -320,7 +321,7 @@ func (o *Observer) remember(root int, w wish, there *place, begun time.Time) {
 	}
 	if _, known := o.isKnown(there.parent); !known {
 		if m, ok := mountOf(there.parent); ok {
-			local := isLocal(there.parent)
+			local := fsguard.Local(there.parentPath) && isLocal(there.parent)
 			o.views.mu.Lock()
 			bounded(o.local)[m] = local
 			o.views.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
@@ -97,6 +98,9 @@ const mostLinks = 8
 // walk follows a path from a root. Where nothing is there its directory is found instead, and where a symlink leads to nothing, the
 // directory that it leads into: there a file would be made.
 func walk(root int, name string, follow bool) (*place, error) {
+	if err := fsguard.Answers(name); err != nil {
+		return nil, err
+	}
 	for range mostLinks {
 		fd, err := lookUp(root, name, follow)
 		if err == nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // place is a socket in the file system, held by an O_PATH descriptor: whatever happens to its names, it stays this one, and its inode's
@@ -26,6 +28,13 @@ func locate(tid int, path string) (*place, error) {
 		return nil, err
 	}
 	defer unix.Close(root)
+	whole, err := path, error(nil)
+	if !strings.HasPrefix(path, "/") {
+		whole, err = fromRoot(tid, root, path)
+	}
+	if err == nil && fsguard.Answers(whole) != nil {
+		return nil, unix.ETIMEDOUT
+	}
 	if !strings.HasPrefix(path, "/") {
 		if fd, err := beneath(tid, path); err == nil || !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EXDEV) {
 			return hold(fd, err)

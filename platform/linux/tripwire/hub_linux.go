@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // hub hands the events of one inotify instance to the tripwires. There is an instance as long as there are tripwires.
@@ -49,10 +51,18 @@ func (h *hub) leave() {
 
 // watch lets a tripwire have the events of a directory, which it knows by a path.
 func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
+	slow := fsguard.Kind(dir) != ""
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	fd := h.fd // which stays open as long as there is this tripwire
+	if slow {
+		h.mu.Unlock() // no other tripwire is to wait for this file system; what happens there until the watch is noted is found in the end
+	}
 	// Another tripwire may want other events of the same directory.
-	wd, err := unix.InotifyAddWatch(h.fd, dir, mask|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW|unix.IN_EXCL_UNLINK|unix.IN_MASK_ADD)
+	wd, err := fsguard.AddWatch(fd, dir, mask|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW|unix.IN_EXCL_UNLINK|unix.IN_MASK_ADD)
+	if slow {
+		h.mu.Lock()
+	}
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}

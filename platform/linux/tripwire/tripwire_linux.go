@@ -1,13 +1,14 @@
 package tripwire
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // Kind says what has happened to a path.
@@ -83,7 +84,7 @@ func (t *Tripwire) Close() {
 }
 
 func exists(path string) bool {
-	_, err := os.Lstat(path)
+	_, err := fsguard.Lstat(path)
 	return err == nil
 }
 
@@ -115,7 +116,7 @@ func (t *Tripwire) arm(path string) error {
 const maxAttempts = 8
 
 func isDir(path string) bool {
-	info, err := os.Lstat(path)
+	info, err := fsguard.Lstat(path)
 	return err == nil && info.IsDir()
 }
 

@@ -199,7 +199,7 @@
 ---@field cwd string
 ---@field projectDir string
 ---@field policyId string
----@field stale boolean True where a new session would get another policy.
+---@field stale boolean True where a new session would get another policy, as far as that could be said in time: a file system may not answer.
 ---@field running boolean False once the leader has ended.
 ---@field startedAt string A time as in RFC 3339.
 ---@field tracking sandbox_sidecar.Tracking

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package hung
+
+import (
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestHung_NeedsLinux(t *testing.T) {
+	harness.Lack(t, "fuse", "these tests mount a FUSE file system as Linux does it")
+}

@@ -1,0 +1,265 @@
+//go:build linux
+
+package hung
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// Whatever the file system holds that hangs, and however the sidecar is ended: sessions elsewhere start, run and close, the list of sessions is
+// answered, and the sidecar ends in time with all of its sessions.
+func TestNobodyElseWaits(t *testing.T) {
+	t.Parallel()
+	for i, at := range places {
+		how := []string{"end of stdin", "SIGTERM", "exit"}[i%3]
+		t.Run(at.name+", "+how, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, at, false, nil)
+			s.works()
+			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy, Command: "echo on; sleep 1000"})
+			beside := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project, Command: "echo on; sleep 1000"})
+			kept.Await("on")
+			beside.Await("on")
+
+			s.fuse.Hang()
+			answered := make(chan error, 1)
+			go func() {
+				_, err := harness.Try(s.Editor, protocol.Spawn, s.needs())
+				answered <- err
+			}()
+			s.fuse.AwaitHeld()
+			s.timed("list", soon, func() {
+				if got := len(harness.Call(s.Editor, protocol.List, protocol.Empty{}).Sessions); got < 2 {
+					t.Errorf("%d sessions are listed, expected 2 or more", got)
+				}
+			})
+			s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
+			s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+			s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
+			s.timed("the answer to who needs it", once, func() {
+				err := <-answered
+				code, text := codeOf(err)
+				switch {
+				case !at.refused && err != nil:
+					t.Errorf("a session that can do without it: %v", err)
+				case at.refused && (code != protocol.CodeSpawnFailed || !strings.Contains(text, at.named(s.World)) || !strings.Contains(text, "does not answer")):
+					t.Errorf("a session that needs it is refused with %d, %q", code, text)
+				}
+			})
+			s.timed("list, again", soon, func() {
+				for _, listed := range harness.Call(s.Editor, protocol.List, protocol.Empty{}).Sessions {
+					if listed.SessionID == beside.SessionID && listed.Stale && at.refused && at.cwd == nil {
+						t.Error("a session counts as stale because nobody can say what another would get")
+					}
+				}
+			})
+			s.timed("close of a session beside it", once, func() {
+				if closed := beside.Close(0); closed.Remaining != 0 || len(closed.Review) != 0 {
+					t.Errorf("closed with %d left, and findings that nobody can have: %+v", closed.Remaining, closed.Review)
+				}
+			})
+			if held := s.fuse.Held(); held > 16 {
+				t.Errorf("%d requests wait at once", held)
+			}
+			s.end(how)
+			harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+			t.Logf("the longest: %d ms", s.longest.Milliseconds())
+		})
+	}
+}
+
+// The end does not wait until those who wait have given up.
+func TestTheEndComesAtOnce(t *testing.T) {
+	t.Parallel()
+	for i, at := range places {
+		how := []string{"exit", "end of stdin", "SIGTERM"}[i%3]
+		t.Run(at.name+", "+how, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, at, false, nil)
+			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy, Command: "echo on; sleep 1000"})
+			kept.Await("on")
+			s.fuse.Hang()
+			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // nobody answers it
+			s.fuse.AwaitHeld()
+			s.endWithin(how, atOnce)
+			harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+			t.Logf("after %d ms", s.longest.Milliseconds())
+		})
+	}
+}
+
+// What answers again works again.
+func TestItWorksAgain(t *testing.T) {
+	t.Parallel()
+	for _, at := range places {
+		t.Run(at.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, at, false, nil)
+			s.works()
+			s.fuse.Hang()
+			_, err := harness.Try(s.Editor, protocol.Spawn, s.needs())
+			if at.refused != (err != nil) {
+				t.Errorf("while it hangs: %v", err)
+			}
+			s.fuse.Answer()
+			harness.Eventually(t, "a session that needs it starts", func() bool {
+				result, err := harness.Try(s.Editor, protocol.Spawn, s.needs())
+				if err != nil {
+					return false
+				}
+				session := s.Session(result)
+				session.Exit()
+				return strings.Contains(session.Output(), s.at.printed)
+			})
+		})
+	}
+}
+
+// place finds one by its name.
+func place(t *testing.T, name string) where {
+	t.Helper()
+	for _, at := range places {
+		if at.name == name {
+			return at
+		}
+	}
+	t.Fatalf("no place %q", name)
+	panic("unreachable")
+}
+
+// The user's settings are on a file system that hangs before the sidecar starts. Nobody knows what they ask for: tools are refused, terminals start
+// with a warning. Once it answers, they count.
+func TestSettingsThatNeverAnswered(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	s := newScene(t, place(t, "the user's settings"), true, nil)
+	if took := time.Since(begun); took > 20*time.Second { // of which the most is the build
+		t.Logf("initialize was answered after %s", took)
+	}
+	tool := protocol.SpawnParams{Kind: protocol.Tool, Cwd: s.healthy, Command: "true"}
+	s.timed("a tool", once, func() {
+		_, err := harness.Try(s.Editor, protocol.Spawn, tool)
+		if code, text := codeOf(err); code != protocol.CodeSettingsInvalid || !strings.Contains(text, "does not answer") {
+			t.Errorf("a tool is answered %d, %q", code, text)
+		}
+	})
+	s.timed("a terminal", soon, func() {
+		session := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, Command: "true"})
+		session.Exit()
+		if text := strings.Join(session.Sandbox.Warnings, "\n"); !strings.Contains(text, "does not answer") {
+			t.Errorf("a terminal starts with the warnings %q", text)
+		}
+		session.Close(0)
+	})
+	s.fuse.Answer()
+	harness.Eventually(t, "a tool starts", func() bool {
+		result, err := harness.Try(s.Editor, protocol.Spawn, tool)
+		return err == nil && s.Session(result).Exit().ExitCode != nil
+	})
+	s.fuse.Hang()
+	s.end("SIGTERM")
+}
+
+// A process that waits for a file system cannot be killed. Closing its session says so in time, and neither another session nor the sidecar's end
+// waits for it; when the file system answers it is dead before it does anything else.
+func TestProcessesThatCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
+		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
+		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
+	} {
+		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, place(t, "a granted path"), false, wrap(t))
+				s.works()
+				written := filepath.Join(s.World.Project, "written")
+				params := s.needs()
+				params.Command = "read line; cat ../outside/hung/data; echo alive >written"
+				closed, left := s.Spawn(params), s.Spawn(params)
+				s.fuse.Hang()
+				for _, session := range []*harness.Session{closed, left} {
+					session.Type("go\n")
+				}
+				harness.Eventually(t, "both wait", func() bool { return waits(closed.PID) && waits(left.PID) })
+				s.timed("close", soon, func() {
+					if result := closed.Close(0); result.Remaining == 0 {
+						t.Errorf("it is said that nobody is left: %+v", result)
+					}
+				})
+				s.timed("a terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+				s.end(how)
+				s.fuse.Answer()
+				harness.Eventually(t, "both are dead", func() bool { return !harness.Alive(closed.PID) && !harness.Alive(left.PID) })
+				if _, err := os.Stat(written); err == nil {
+					t.Error("a session that was killed went on")
+				}
+				t.Logf("the longest: %d ms", s.longest.Milliseconds())
+			})
+		}
+	}
+}
+
+// waits reports whether a process has a child that waits for the answer of a FUSE server. Until a signal comes it seems to sleep lightly.
+func waits(pid int) bool {
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		where, _ := os.ReadFile("/proc/" + child + "/wchan")
+		if string(where) == "request_wait_answer" {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// A command line in a directory that hangs ends by itself, or by the interrupt key.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	f := harness.NewFUSE(t, w.Project, map[string]string{"hello": "from inside\n"})
+	start := func(args ...string) *exec.Cmd {
+		command := exec.Command(harness.Binary(t), args...)
+		command.Env, command.Dir = harness.Environ(w), "/"
+		f.Wrap(command)
+		return command
+	}
+	if out, err := start("exec", "--project", w.Project, "--", "/bin/cat", w.Project+"/hello").CombinedOutput(); err != nil || !strings.Contains(string(out), "from inside") {
+		t.Fatalf("while it answers: %v, %s", err, out)
+	}
+	f.Hang()
+	for _, args := range [][]string{
+		{"exec", "--project", w.Project, "--", "/bin/true"},
+		{"explain", "--project", w.Project, "read", w.Project + "/hello"},
+		{"policy", "--project", w.Project},
+		{"trust", "--show", w.Project},
+	} {
+		begun := time.Now()
+		out, err := start(args...).CombinedOutput()
+		if took := time.Since(begun); err == nil || took > once || !strings.Contains(string(out), "does not answer") {
+			t.Errorf("%s: %v after %s, %s", args[0], err, took, out)
+		}
+	}
+	command := start("exec", "--project", w.Project, "--", "/bin/true")
+	held := f.Held()
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "it waits", func() bool { return f.Held() > held })
+	begun := time.Now()
+	must(t, command.Process.Signal(os.Interrupt))
+	err := command.Wait()
+	if took := time.Since(begun); err == nil || took > soon {
+		t.Errorf("it ends %s after the interrupt, %v", took, err)
+	}
+}

@@ -1,0 +1,259 @@
+//go:build linux
+
+package hung
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+const (
+	// soon bounds what waits for nothing that hangs. It is far more than that takes on a machine that is busy with other tests.
+	soon = 2 * time.Second
+	// atOnce is less than what anybody waits for a file system in good faith.
+	atOnce = 1500 * time.Millisecond
+	// once bounds the first look at what hangs, for which somebody waits in good faith.
+	once = 5 * time.Second
+)
+
+// where is a place for the file system that hangs.
+type where struct {
+	name string
+	// mount is the directory that it is mounted on, and files are what is there.
+	mount func(w *harness.World) string
+	files map[string]string
+	// settings are the user's; nil: the harness's own.
+	settings func(w *harness.World) string
+	// prepare makes what lies beside; nil: nothing.
+	prepare func(t *testing.T, w *harness.World)
+	env     func(w *harness.World) []string
+	// cwd is the working directory of the session that needs the place; nil: the project.
+	cwd func(w *harness.World) string
+	// probe is what that session prints while the place answers.
+	probe, printed string
+	// refused says that no session starts that needs the place, and named is what the answer names then.
+	refused bool
+	named   func(w *harness.World) string
+}
+
+func project(w *harness.World) string { return w.Project }
+
+func hungDir(w *harness.World) string { return filepath.Join(w.Outside, "hung") }
+
+// repository is what a project's .git holds.
+var repository = map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "", "refs/x": "", "hooks/x": ""}
+
+var places = []where{
+	{
+		name: "the user's settings", mount: func(w *harness.World) string { return filepath.Dir(w.UserSettings()) },
+		files: map[string]string{"settings.json": harness.Settings(nil)}, probe: "echo is $((40+2))", printed: "is 42",
+	},
+	{
+		name: "the project", mount: project, files: map[string]string{"hello": "from inside\n"}, probe: "cat hello", printed: "from inside",
+		refused: true, named: project,
+	},
+	{
+		name: "the project's .git", mount: func(w *harness.World) string { return filepath.Join(w.Project, ".git") },
+		files: repository, probe: "cat .git/HEAD", printed: "refs/heads/main",
+		refused: true, named: func(w *harness.World) string { return filepath.Join(w.Project, ".git") },
+	},
+	{
+		name: "the project's settings", mount: func(w *harness.World) string { return filepath.Join(w.Project, ".zed") },
+		files: map[string]string{"settings.json": "{}"}, probe: "cat .zed/settings.json", printed: "{}",
+		refused: true, named: func(w *harness.World) string { return filepath.Join(w.Project, ".zed") },
+	},
+	{
+		name: "what git's configuration includes", mount: hungDir, files: map[string]string{"gitconfig": "[core]\n"},
+		prepare: func(t *testing.T, w *harness.World) {
+			harness.Write(t, filepath.Join(w.Home, ".gitconfig"), "[include]\n\tpath = "+hungDir(w)+"/gitconfig\n")
+		},
+		probe: "echo is $((40+2))", printed: "is 42",
+	},
+	{
+		name: "a granted path", mount: hungDir, files: map[string]string{"data": "some data\n"},
+		settings: func(w *harness.World) string {
+			return harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{hungDir(w)}})
+		},
+		probe: "cat ../outside/hung/data", printed: "some data",
+	},
+	{
+		name: "the working directory", mount: hungDir, files: map[string]string{"data": "some data\n"},
+		settings: func(w *harness.World) string {
+			return harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{hungDir(w)}})
+		},
+		cwd: hungDir, probe: "cat data", printed: "some data", refused: true, named: hungDir,
+	},
+	{
+		name: "the list of trusted projects", mount: func(w *harness.World) string { return filepath.Join(w.Home, ".local/state/sandbox-sidecar") },
+		files: map[string]string{"trust.json": `{"version": 1, "projects": []}`},
+		env: func(w *harness.World) []string {
+			return []string{"XDG_RUNTIME_DIR=" + filepath.Join(w.Outside, "runtime")}
+		},
+		prepare: func(t *testing.T, w *harness.World) {
+			must(t, os.Mkdir(filepath.Join(w.Outside, "runtime"), 0o700))
+		},
+		probe: "echo is $((40+2))", printed: "is 42",
+	},
+}
+
+// scene is a sidecar with a healthy project beside the place that hangs.
+type scene struct {
+	*harness.Editor
+	t       *testing.T
+	at      where
+	fuse    *harness.FUSE
+	healthy string
+	command *exec.Cmd
+	longest time.Duration
+}
+
+func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
+	t.Helper()
+	harness.Require(t, "filesystem")
+	w := harness.NewWorld(t)
+	s := &scene{t: t, at: at, healthy: filepath.Join(w.Outside, "healthy")}
+	for _, dir := range []string{s.healthy, at.mount(w)} {
+		must(t, os.MkdirAll(dir, 0o700))
+	}
+	if at.prepare != nil {
+		at.prepare(t, w)
+	}
+	s.fuse = harness.NewFUSE(t, at.mount(w), at.files)
+	if hangs {
+		s.fuse.Hang()
+	}
+	options := harness.Options{Wrap: func(command *exec.Cmd) {
+		if wrap != nil {
+			wrap(command)
+		}
+		s.fuse.Wrap(command)
+		s.command = command
+	}}
+	if at.settings != nil {
+		options.Settings = at.settings(w)
+	}
+	if at.env != nil {
+		options.Env = at.env(w)
+	}
+	s.Editor = harness.Start(t, w, options)
+	t.Cleanup(s.fuse.Answer) // before the sidecar is hung up on: should it wait for an answer, it gets one
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// timed does something that must be done by a deadline, and remembers the longest.
+func (s *scene) timed(what string, limit time.Duration, do func()) {
+	s.t.Helper()
+	begun := time.Now()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(limit + 10*time.Second):
+		s.t.Errorf("%s: not done after %s", what, time.Since(begun).Round(time.Millisecond))
+		s.fuse.Answer() // so that the test ends
+		<-done
+		return
+	}
+	took := time.Since(begun)
+	if s.longest = max(s.longest, took); took > limit {
+		s.t.Errorf("%s: took %s, more than %s", what, took.Round(time.Millisecond), limit)
+	}
+}
+
+// needs are the parameters of a session that needs the place.
+func (s *scene) needs() protocol.SpawnParams {
+	p := protocol.SpawnParams{Kind: protocol.Terminal, ProjectDir: s.World.Project, Cwd: s.World.Project, Command: s.at.probe}
+	if s.at.cwd != nil {
+		p.Cwd = s.at.cwd(s.World)
+	}
+	return p
+}
+
+// works lets a session that needs the place do what it can while that answers.
+func (s *scene) works() {
+	s.t.Helper()
+	session := s.Spawn(s.needs())
+	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 || !strings.Contains(session.Output(), s.at.printed) {
+		s.t.Fatalf("while it answers: %+v, printed %q", exit, session.Output())
+	}
+	session.Close(0)
+}
+
+// health has a session in a healthy project start, echo and close.
+func (s *scene) health(kind protocol.Kind) {
+	s.t.Helper()
+	params := protocol.SpawnParams{Kind: kind, Cwd: s.healthy, ProjectDir: s.healthy, Command: "read line; echo got $line"}
+	if kind == protocol.Tool {
+		params.Command = "echo got it"
+	}
+	result, err := harness.Try(s.Editor, protocol.Spawn, params)
+	if err != nil {
+		s.t.Errorf("a %s elsewhere: %v", kind, err)
+		return
+	}
+	if kind == protocol.Terminal {
+		harness.Notify(s.Editor, protocol.Input, protocol.InputParams{SessionID: result.SessionID, Data: []byte("it\n")})
+	}
+	session := s.Session(result)
+	session.Await("got it")
+	session.Exit()
+	if closed := session.Close(0); closed.Remaining != 0 {
+		s.t.Errorf("a %s elsewhere is closed with %d left", kind, closed.Remaining)
+	}
+}
+
+// end ends the sidecar in some way, and waits for its end.
+func (s *scene) end(how string) {
+	s.t.Helper()
+	s.endWithin(how, soon)
+}
+
+func (s *scene) endWithin(how string, limit time.Duration) {
+	s.t.Helper()
+	hungUp := make(chan struct{})
+	s.timed(how, limit, func() {
+		switch how {
+		case "end of stdin":
+			go func() { defer close(hungUp); _ = s.HangUp() }()
+		case "SIGTERM":
+			must(s.t, s.command.Process.Signal(syscall.SIGTERM))
+		case "exit":
+			harness.Notify(s.Editor, protocol.Exit, protocol.Empty{})
+		}
+		// Its helpers may take longer, and have its standard error.
+		harness.Eventually(s.t, "the sidecar has ended", func() bool { return !harness.Alive(s.Process()) })
+	})
+	if how != "end of stdin" {
+		_ = s.HangUp()
+	} else {
+		<-hungUp
+	}
+}
+
+// codeOf is the code of a refusal, and what it says.
+func codeOf(err error) (protocol.Code, string) {
+	var refused *client.Error
+	if !errors.As(err, &refused) {
+		return 0, ""
+	}
+	return refused.Code, refused.Message
+}
