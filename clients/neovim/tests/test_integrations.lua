@@ -170,9 +170,7 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   local mark = H.mark()
   local child = sandboxed()
   child.lua([[
-    package.preload['agentic.acp.terminal_manager'] = function()
-      return require('sandbox_sidecar.integrations.acp')
-    end
+    require('sandbox_sidecar.integrations.acp').install()
     _G.manager = require('agentic.acp.terminal_manager'):new()
     function _G.create(params)
       local id, err = _G.manager:create(params)
@@ -227,9 +225,6 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   H.eq(child.lua_get('_G.status'), { exitCode = vim.NIL, signal = 'SIGKILL' })
   H.eq(H.alive('sleep\0' .. mark), 0)
 
-  local missing = create({ command = 'true', cwd = child.world.root .. '/gone' })
-  H.until_true(child, '_G.status ~= nil')
-  H.eq(output(missing).output:find('gone', 1, true) ~= nil, true)
   H.eq(
     child.lua_get('_G.create(...)', { { args = {} } }),
     { vim.NIL, 'terminal/create: expected a command' }
@@ -249,6 +244,204 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   child.lua('_G.manager:release_all()')
   H.eq(output(id), vim.NIL)
   H.eq(child.lua_get('_G.manager:kill(...)', { id }), false)
+end
+
+---An agent that was started in the project, by what agentic.nvim calls.
+local function agent(child)
+  child.lua([[
+    require('sandbox_sidecar.integrations.acp').install()
+    _G.manager = require('agentic.acp.terminal_manager'):new()
+    -- What the agent sends is JSON.
+    function _G.request(json)
+      _G.status, _G.id, _G.err = nil, nil, nil
+      _G.id, _G.err = _G.manager:create(vim.json.decode(json))
+      if _G.id then
+        _G.manager:wait_for_exit(_G.id, function(status)
+          _G.status = status
+        end)
+      end
+      return _G.err or vim.NIL
+    end
+  ]])
+  ---@return any err What the agent is answered.
+  ---@return string? output
+  return function(params)
+    local err = child.lua_get(
+      '_G.request(...)',
+      { type(params) == 'string' and params or vim.json.encode(params) }
+    )
+    if err ~= vim.NIL then
+      return err
+    end
+    H.until_true(child, '_G.status ~= nil')
+    return nil, child.lua_get('_G.manager:get_output(_G.id).output')
+  end
+end
+
+T['the manager of ACP terminals is taken over before it is loaded and after'] = function()
+  local child = H.child()
+  H.eq(
+    child.lua_get([[(function()
+      local acp = require('sandbox_sidecar.integrations.acp')
+      local name = 'agentic.acp.terminal_manager'
+      acp.install()
+      local before = getmetatable(require(name):new()) == acp
+      package.preload[name], package.loaded[name] = nil, { new = function() end }
+      local held = require(name)
+      acp.install()
+      return { before, getmetatable(held:new()) == acp, getmetatable(require(name):new()) == acp }
+    end)()]]),
+    { true, true, true }
+  )
+end
+
+T["an ACP agent's project is the user's, whatever cwd it names"] = function()
+  local child = sandboxed()
+  local world = child.world
+  local ask = agent(child)
+  local ssh = world.home .. '/.ssh'
+  vim.fn.mkdir(ssh, 'p', 448)
+  vim.fn.mkdir(world.project .. '/sub/deep', 'p')
+  vim.fn.mkdir(world.project .. '/$HOME', 'p')
+  vim.fn.mkdir(world.project .. '-evil/.git', 'p')
+  vim.uv.fs_symlink(ssh, world.project .. '/out')
+  vim.uv.fs_symlink(world.project .. '/sub', world.outside .. '/in')
+  H.write(world.project .. '/file', '')
+  local function pwd(cwd)
+    local err, output = ask({ command = 'pwd; echo x >' .. world.project .. '/written', cwd = cwd })
+    H.eq({ cwd, err }, { cwd })
+    H.eq({ cwd, os.remove(world.project .. '/written') }, { cwd, true })
+    return vim.trim(output)
+  end
+
+  -- The control: what is in the project works, however it is written, and the project can be written from there.
+  for cwd, want in pairs({
+    [world.project] = '',
+    [world.project .. '/'] = '',
+    [world.project .. '/sub/../sub/deep/'] = '/sub/deep',
+    [world.outside .. '/in/deep'] = '/sub/deep',
+    [world.project .. '/$HOME'] = '/$HOME',
+    ['sub'] = '/sub',
+    ['./sub/./deep'] = '/sub/deep',
+    [''] = '',
+  }) do
+    H.eq({ cwd, pwd(cwd) }, { cwd, world.project .. want })
+  end
+  H.eq(pwd(nil), world.project)
+  local err, output = ask('{ "command": "pwd", "cwd": null, "args": [], "env": [] }')
+  H.eq({ err or false, output }, { false, world.project .. '\n' })
+
+  for _, cwd in ipairs({
+    ssh,
+    ssh .. '/',
+    world.home,
+    world.root,
+    world.outside,
+    '/',
+    '..',
+    '../project-evil',
+    '../outside/../outside',
+    world.project .. '-evil',
+    world.project .. '/..',
+    world.project .. '/sub/../../home/.ssh',
+    world.project .. '/out',
+    world.project .. '/out/',
+    world.project .. '/out/../.ssh',
+    'out',
+    '~/.ssh',
+    '$HOME/.ssh',
+    world.project .. '/file',
+    world.project .. '/gone',
+    world.root .. '/gone',
+    world.project .. '\0/../../home/.ssh',
+    ssh .. '\0' .. world.project,
+    42,
+    true,
+    { ssh },
+    { cwd = world.project },
+  }) do
+    local answer = ask({
+      command = 'sh',
+      args = { '-c', 'echo key >>authorized_keys; echo key >>' .. ssh .. '/authorized_keys' },
+      cwd = cwd,
+    })
+    H.eq({ cwd, type(answer) }, { cwd, 'string' })
+    H.eq({ answer:find('^terminal/create: cwd: .*[^%c]+$') ~= nil, answer:find('%c') }, { true })
+  end
+  -- That it exists is not told either.
+  H.eq(
+    (ask({ command = 'true', cwd = ssh }):gsub('%.ssh', 'gone')),
+    (ask({ command = 'true', cwd = world.home .. '/gone' }))
+  )
+  H.eq(vim.fn.readdir(ssh), {})
+
+  -- The user goes elsewhere; the agent does not come along. One that is started there does.
+  child.cmd('cd ' .. world.outside)
+  H.eq(pwd(nil), world.project)
+  H.eq(type(ask({ command = 'true', cwd = world.outside })), 'string')
+  ask = agent(child)
+  local _, there = ask({ command = 'echo x >written && pwd' })
+  H.eq(there, world.outside .. '\n')
+  H.eq(type(ask({ command = 'true', cwd = world.project })), 'string')
+end
+
+T['what an ACP agent sends in other shapes is refused'] = function()
+  local child = sandboxed()
+  local ask = agent(child)
+  for _, params in ipairs({
+    '[]',
+    '{}',
+    '"text"',
+    '{ "command": ["sh"] }',
+    '{ "command": "sh", "args": "-c" }',
+    '{ "command": "sh", "args": ["-c", 1] }',
+    '{ "command": "sh", "args": { "1": "-c" } }',
+    '{ "command": "sh", "env": ["A=b"] }',
+    '{ "command": "sh", "env": [{ "name": "A", "value": null }] }',
+    '{ "command": "sh", "env": { "A": "b" } }',
+  }) do
+    H.eq({ params, type(ask(params)) }, { params, 'string' })
+  end
+  local _, output =
+    ask('{ "command": "echo", "args": ["one two"], "env": [], "outputByteLimit": -5 }')
+  H.eq(output, '\n')
+end
+
+T['a directory that an agent names for avante is in the project'] = function()
+  local child = sandboxed()
+  local function run(rel_path)
+    return child.lua_get(
+      [[(function(rel_path)
+        local result
+        local function done(...)
+          result = { ... }
+        end
+        vim.fn.confirm = function(question)
+          _G.question = question
+          return 1
+        end
+        local tool = require('sandbox_sidecar.integrations.avante')
+        local ok, err = tool.func({ command = 'pwd', rel_path = rel_path }, nil, done)
+        if ok == false then
+          return { ok, err }
+        end
+        vim.wait(30000, function()
+          return result
+        end, 5)
+        return result
+      end)(...)]],
+      { rel_path }
+    )
+  end
+  vim.uv.fs_symlink(child.world.outside, child.world.project .. '/out')
+  H.eq(run('.'), { child.world.project .. '\n' })
+  for _, path in ipairs({ '..', 'out', child.world.home, '../outside' }) do
+    local result = run(path)
+    H.eq(
+      { path, result[1], (result[2]:find('no directory in the project', 1, true) ~= nil) },
+      { path, false, true }
+    )
+  end
 end
 
 -- overseer's strategies of May 2026: new, start(task), stop, reset, dispose, get_bufnr.

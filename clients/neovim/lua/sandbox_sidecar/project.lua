@@ -1,11 +1,17 @@
 ---Which project a directory belongs to.
 local config = require('sandbox_sidecar.config')
+local display = require('sandbox_sidecar.display')
 
 local M = {}
 
 ---@param path string
 ---@return string # Absolute, without "~" or symlinks in what exists of it.
 function M.absolute(path)
+  -- What exists is meant as it is written, "$" and all.
+  local real = vim.startswith(path, '/') and vim.uv.fs_realpath(path)
+  if real then
+    return real
+  end
   local full = vim.fn.fnamemodify(vim.fs.normalize(path), ':p')
   full = #full > 1 and full:gsub('/$', '') or full
   return vim.uv.fs_realpath(full) or full
@@ -36,6 +42,30 @@ end
 ---@return string # The project of the current window's directory.
 function M.current()
   return M.root(vim.fn.getcwd())
+end
+
+---Finds a directory that an agent named. It must be in the project as the kernel sees it: "..", links and names that only begin alike
+---lead nowhere else. What is outside and what does not exist get the same answer, so that nobody learns which it is.
+---@param root string The project, as root() returns it.
+---@param dir any A path, absolute or below the project; nil is the project.
+---@return string? dir Without symlinks.
+---@return string? err Fit to be shown.
+function M.inside(root, dir)
+  if dir == nil or dir == vim.NIL then
+    return root
+  elseif type(dir) ~= 'string' then
+    return nil, ('expected a path, found a %s'):format(type(dir))
+  end
+  local path = vim.startswith(dir, '/') and dir or root .. '/' .. dir
+  -- The system would read no further than a NUL.
+  local real = not dir:find('%z') and vim.uv.fs_realpath(path) or nil
+  local stat = real and vim.uv.fs_stat(real)
+  local base = root == '/' and '/' or root .. '/'
+  if not stat or stat.type ~= 'directory' or not vim.startswith(real .. '/', base) then
+    return nil,
+      ('%s is no directory in the project %s'):format(display.quote(dir), display.quote(root))
+  end
+  return real
 end
 
 return M

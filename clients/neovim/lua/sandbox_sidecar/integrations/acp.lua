@@ -1,11 +1,11 @@
 ---The terminals that agents ask their editor for (Agent Client Protocol, terminal/*), each in a sandbox. It has the methods of
----agentic.nvim's own manager, and takes its place, before that plugin is loaded:
+---agentic.nvim's own manager, and takes its place:
 ---
----    package.preload['agentic.acp.terminal_manager'] = function()
----      return require('sandbox_sidecar.integrations.acp')
----    end
+---    require('sandbox_sidecar.integrations.acp').install()
 ---
----Other clients can call it in the same way: parameters and answers are those of the protocol.
+---Other clients can call it in the same way: parameters and answers are those of the protocol. One manager is one agent. What that may
+---write is the project in which the user starts it; nothing that the agent sends later chooses another.
+local project = require('sandbox_sidecar.project')
 local tool = require('sandbox_sidecar.tool')
 local uuid = require('sandbox_sidecar.uuid')
 
@@ -17,12 +17,68 @@ local uuid = require('sandbox_sidecar.uuid')
 
 ---@class sandbox_sidecar.AcpTerminals
 ---@field private terminals table<string, sandbox_sidecar.AcpTerminal>
+---@field private root string The project.
 local Terminals = {}
 Terminals.__index = Terminals
 
+---agentic.nvim calls it just before it starts the agent.
 ---@return sandbox_sidecar.AcpTerminals
 function Terminals:new()
-  return setmetatable({ terminals = {} }, self)
+  return setmetatable({ terminals = {}, root = project.current() }, self)
+end
+
+---Takes the place of agentic.nvim's manager, whether that is loaded or not. Agents that run already keep theirs.
+function Terminals.install()
+  local name = 'agentic.acp.terminal_manager'
+  local theirs = package.loaded[name]
+  package.preload[name] = function()
+    return Terminals
+  end
+  if type(theirs) == 'table' and theirs ~= Terminals then
+    -- Whoever has loaded it holds that table, and makes a manager for each agent with it.
+    theirs.new = function()
+      return Terminals:new()
+    end
+  end
+  package.loaded[name] = theirs or Terminals
+end
+
+---@param list any
+---@return string[]? # nil: not a list of texts.
+local function texts(list)
+  if list == nil or list == vim.NIL then
+    return {}
+  elseif type(list) ~= 'table' or not (next(list) == nil or vim.islist(list)) then
+    return nil
+  end
+  for _, item in ipairs(list) do
+    if type(item) ~= 'string' then
+      return nil
+    end
+  end
+  return list
+end
+
+---@param list any Variables as the protocol has them.
+---@return table<string, string>? # nil: not that.
+local function variables(list)
+  local env = {}
+  if list == nil or list == vim.NIL then
+    return env
+  elseif type(list) ~= 'table' or not (next(list) == nil or vim.islist(list)) then
+    return nil
+  end
+  for _, variable in ipairs(list) do
+    if
+      type(variable) ~= 'table'
+      or type(variable.name) ~= 'string'
+      or type(variable.value) ~= 'string'
+    then
+      return nil
+    end
+    env[variable.name] = variable.value
+  end
+  return env
 end
 
 ---@param terminal sandbox_sidecar.AcpTerminal
@@ -45,18 +101,26 @@ function Terminals:create(params)
   if type(params) ~= 'table' or type(params.command) ~= 'string' then
     return nil, 'terminal/create: expected a command'
   end
-  local env = {}
-  for _, variable in ipairs(type(params.env) == 'table' and params.env or {}) do
-    env[variable.name] = variable.value
+  local args, env = texts(params.args), variables(params.env)
+  if not args or not env then
+    return nil, 'terminal/create: expected texts in args, and names and values in env'
+  end
+  local cwd, err = project.inside(self.root, params.cwd)
+  if not cwd then
+    return nil,
+      ('terminal/create: cwd: %s (hint: start the agent in the project that it is to work in)'):format(
+        err
+      )
   end
   local terminal = { session = params.sessionId, waiters = {} }
-  local args = type(params.args) == 'table' and params.args or {}
   -- Some agents send a whole command line without arguments.
   local cmd = #args > 0 and vim.list_extend({ params.command }, args) or params.command
   terminal.job = tool.run(cmd, {
-    cwd = type(params.cwd) == 'string' and params.cwd or nil,
+    cwd = cwd,
+    project_dir = self.root,
     env = env,
-    max_bytes = type(params.outputByteLimit) == 'number' and params.outputByteLimit or nil,
+    max_bytes = type(params.outputByteLimit) == 'number' and math.max(params.outputByteLimit, 1)
+      or nil,
   }, function(result)
     terminal.failure = result.error and result.error.message
     local signal = result.killed and 'SIGKILL' or result.signal or vim.NIL

@@ -1,9 +1,10 @@
----A tool for avante that runs commands in a sandbox, in place of its own "bash" and "python".
+---A tool for avante that runs commands in a sandbox, in place of its own "bash" and "run_python" (before 2025-04 "python").
 ---
 ---    require('avante').setup({
----      disabled_tools = { 'bash', 'python' },
+---      disabled_tools = { 'bash', 'python', 'run_python' },
 ---      custom_tools = { require('sandbox_sidecar.integrations.avante') },
 ---    })
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
 local tool = require('sandbox_sidecar.tool')
@@ -51,13 +52,20 @@ return {
     if not callbacks.on_complete then
       return false, 'on_complete not provided'
     end
+    if type(input) ~= 'table' or type(input.command) ~= 'string' then
+      return false, 'expected a command'
+    end
     local root = project.current()
-    local cwd = project.absolute(vim.fs.joinpath(root, input.rel_path or '.'))
+    local cwd, err = project.inside(root, input.rel_path)
+    if not cwd then
+      return false, 'rel_path: ' .. err
+    end
     if callbacks.on_log then
-      callbacks.on_log('command: ' .. input.command)
+      callbacks.on_log('command: ' .. display.line(input.command))
     end
     confirm(
-      ('Run `%s` in %s, sandboxed?'):format(input.command, cwd),
+      -- The command goes last, so that nothing in it can pass for a part of the question, and all of it is shown.
+      ('Run sandboxed in %s: %s'):format(display.quote(cwd), display.line(input.command)),
       callbacks.session_ctx,
       function(yes)
         if not yes then
