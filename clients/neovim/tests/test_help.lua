@@ -89,6 +89,7 @@ T['every example runs'] = function()
   local child = H.child(world)
   -- What the examples are about must be there.
   child.env.PATH = vim.fs.dirname(H.binary) .. ':' .. child.env.PATH
+  child.cmd('set rtp+=' .. H.tests .. '/standin/overseer')
   child.lua([[
     package.loaded['codecompanion.interactions.chat.tools.builtin.run_command'] = { handlers = {} }
   ]])

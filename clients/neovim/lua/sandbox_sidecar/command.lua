@@ -45,10 +45,12 @@ local function show_output(args, mods)
     return notify.error(err --[[@as string]])
   end
   vim.system(
-    vim.list_extend({ path }, args),
+    require('sandbox_sidecar.wrap').own(vim.list_extend({ path }, args)),
     { text = true },
     vim.schedule_wrap(function(done)
-      show(args[1], vim.split(vim.trim(done.stdout .. done.stderr), '\n'), mods)
+      -- Plugins that take the place of vim.system() may leave one of them out.
+      local text = (done.stdout or '') .. (done.stderr or '')
+      show(args[1], vim.split(vim.trim(text), '\n'), mods)
     end)
   )
 end

@@ -17,10 +17,9 @@ function M.absolute(path)
   return vim.uv.fs_realpath(full) or full
 end
 
----@param dir string Absolute.
----@return string
-function M.root(dir)
-  dir = M.absolute(dir)
+---@param dir string
+---@return string? # The nearest directory above that is marked as a project; nil: none is.
+local function marked(dir)
   local home = vim.uv.os_homedir()
   home = home and M.absolute(home)
   local function open(candidate)
@@ -36,12 +35,48 @@ function M.root(dir)
     end
     at = vim.fs.dirname(at)
   end
-  return dir
+end
+
+---@param dir string Absolute.
+---@return string
+function M.root(dir)
+  dir = M.absolute(dir)
+  return marked(dir) or dir
 end
 
 ---@return string # The project of the current window's directory.
 function M.current()
   return M.root(vim.fn.getcwd())
+end
+
+---@param root string
+---@param dir string Without symlinks.
+---@return boolean
+local function contains(root, dir)
+  return vim.startswith(dir .. '/', root == '/' and '/' or root .. '/')
+end
+
+---The project that may be written by what starts in a directory which a file of a project may have named. It is one that the user works
+---in, by the editor's directory or by a file in a window; if the directory is in none of them, it is the current one.
+---@param dir string
+---@return string
+function M.working(dir)
+  local current = M.current()
+  dir = M.absolute(dir)
+  if contains(current, dir) then
+    return current
+  end
+  for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local buf = vim.api.nvim_win_get_buf(win)
+    local name = vim.api.nvim_buf_get_name(buf)
+    local root = vim.bo[buf].buftype == ''
+      and vim.startswith(name, '/')
+      and marked(vim.fs.dirname(M.absolute(name)))
+    if root and contains(root, dir) then
+      return root
+    end
+  end
+  return current
 end
 
 ---Finds a directory that an agent named. It must be in the project as the kernel sees it: "..", links and names that only begin alike
@@ -60,8 +95,7 @@ function M.inside(root, dir)
   -- The system would read no further than a NUL.
   local real = not dir:find('%z') and vim.uv.fs_realpath(path) or nil
   local stat = real and vim.uv.fs_stat(real)
-  local base = root == '/' and '/' or root .. '/'
-  if not stat or stat.type ~= 'directory' or not vim.startswith(real .. '/', base) then
+  if not stat or stat.type ~= 'directory' or not contains(root, real) then
     return nil,
       ('%s is no directory in the project %s'):format(display.quote(dir), display.quote(root))
   end

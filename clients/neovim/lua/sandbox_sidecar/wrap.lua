@@ -9,6 +9,23 @@ local M = {}
 ---@field kind? sandbox_sidecar.Kind Which settings count. Default: "tool", which is refused where there is no sandbox.
 ---@field project_dir? string What the command may write. Default: see the option `root_markers`.
 
+---Command lines that need no wrapping: those of argv(), and the sidecar's own. By their identity, which no text can have.
+local own = setmetatable({}, { __mode = 'k' })
+
+---Remembers a command line as the sidecar's own.
+---@param argv string[]
+---@return string[] # The same.
+function M.own(argv)
+  own[argv] = true
+  return argv
+end
+
+---@param argv any
+---@return boolean # It runs under the sidecar already, or is the sidecar.
+function M.known(argv)
+  return own[argv] == true
+end
+
 ---Raises an error where there is no sidecar: a command that was to be confined must not run otherwise.
 ---@param argv string[]
 ---@param options? sandbox_sidecar.WrapOptions
@@ -35,7 +52,7 @@ function M.argv(argv, options)
     vim.list_extend(wrapped, { '--settings', settings })
   end
   wrapped[#wrapped + 1] = '--'
-  return vim.list_extend(wrapped, argv)
+  return M.own(vim.list_extend(wrapped, argv))
 end
 
 ---The same as one line, quoted for 'shell', for options that take no list.

@@ -1,8 +1,9 @@
----Runs overseer's tasks in a sandbox.
+---Runs a task of overseer's in a sandbox:
 ---
----    require('overseer').setup({ strategy = 'sandbox_sidecar' })
+---    overseer.new_task({ cmd = 'make', strategy = 'sandbox_sidecar' })
 ---
----or for one task: overseer.new_task({ cmd = 'make', strategy = 'sandbox_sidecar' }).
+---For all tasks see sandbox_sidecar.integrations.overseer.
+local project = require('sandbox_sidecar.project')
 local terminal = require('sandbox_sidecar.terminal')
 local text = require('sandbox_sidecar.text')
 
@@ -33,6 +34,8 @@ function Strategy:start(task)
   started = terminal.create({
     cmd = task.cmd,
     cwd = task.cwd,
+    -- Not the project of that directory: a file such as tasks.json may have named it.
+    project_dir = project.working(task.cwd or vim.fn.getcwd()),
     env = task.env,
     on_output = function(bytes)
       if self.terminal ~= started then

@@ -1,0 +1,226 @@
+---Runs every task of overseer.nvim in a sandbox, whatever the task or overseer's own options say.
+---
+---    require('sandbox_sidecar.integrations.overseer').setup()
+---
+---Before overseer.setup() or after it. Since 2.0 overseer has no option for the strategy of its tasks, and a template or a task of a file
+---can always name another one. So this hooks the one function by which every task starts, and gives the task its strategy there.
+local Strategy = require('overseer.strategy.sandbox_sidecar')
+local notify = require('sandbox_sidecar.notify')
+local project = require('sandbox_sidecar.project')
+local wrap = require('sandbox_sidecar.wrap')
+
+local M = {}
+
+---What overseer starts is the user's, as what is typed into a terminal.
+local KIND = 'terminal'
+
+---Classes of tasks that were hooked. Reloading overseer makes another one.
+local hooked = setmetatable({}, { __mode = 'k' })
+
+---@param why string
+local function refuse(why)
+  error(
+    ('overseer: %s, so its tasks cannot be sandboxed (hint: this adapter knows 1.x and 2.x)'):format(
+      why
+    ),
+    0
+  )
+end
+
+---@param name string
+---@return table
+local function module(name)
+  local ok, loaded = pcall(require, name)
+  if not ok or type(loaded) ~= 'table' then
+    refuse(('the module %s is missing'):format(name))
+  end
+  return loaded
+end
+
+---@param strategy table
+---@param name string
+---@return boolean # It is overseer's own strategy of that name.
+local function is(strategy, name)
+  local meta = getmetatable(strategy)
+  local own = package.loaded['overseer.strategy.' .. name]
+  return meta ~= nil and own ~= nil and meta.__index == own
+end
+
+---@param cmd string|string[]
+---@param cwd? string
+---@return string[]
+local function argv(cmd, cwd)
+  if wrap.known(cmd) then
+    return cmd --[[@as string[] ]]
+  end
+  local list = type(cmd) == 'table' and cmd or { '/bin/sh', '-c', cmd }
+  return wrap.argv(
+    list --[[@as string[] ]],
+    { kind = KIND, project_dir = project.working(cwd or vim.fn.getcwd()) }
+  )
+end
+
+---Whoever called jobstart() or vim.system() waits for what overseer's own strategy hands out, so it stays, and its command is confined.
+---@param strategy table
+local function wrap_start(strategy)
+  local start = getmetatable(strategy).__index.start
+  strategy.start = function(self, task)
+    local cmd = task.cmd
+    task.cmd = argv(cmd, task.cwd)
+    local ok, err = pcall(start, self, task)
+    task.cmd = cmd
+    if not ok then
+      error(err, 0)
+    end
+  end
+end
+
+---@param strategy table What the task would start with.
+---@return table # What it starts with instead.
+local function confined(strategy)
+  if getmetatable(strategy) == Strategy then
+    return strategy
+  elseif is(strategy, 'orchestrator') then
+    -- It starts tasks only.
+    return strategy
+  elseif
+    (is(strategy, 'jobstart') or is(strategy, 'system'))
+    and type(strategy.opts) == 'table'
+    and strategy.opts.wrap_opts
+  then
+    if not rawget(strategy, 'start') then
+      wrap_start(strategy)
+    end
+    return strategy
+  end
+  local own = Strategy.new()
+  own.name = 'sandbox_sidecar'
+  return own
+end
+
+---Starts a task that runs nothing, and sees whether it comes by here.
+---@param Task table
+---@param hook { probe?: table } What the hook looks for.
+---@return boolean
+local function comes_by(Task, hook)
+  local task, came
+  local function nothing() end
+  local ok = pcall(function()
+    task = Task.new({
+      name = 'sandbox_sidecar: a look at how tasks start',
+      cmd = { 'true' },
+      components = {},
+      strategy = 'jobstart',
+    })
+    hook.probe = task
+    hook.strategy = setmetatable({
+      name = 'sandbox_sidecar',
+      start = function(_, started)
+        came = started == task
+      end,
+    }, {
+      __index = function()
+        return nothing
+      end,
+    })
+    task:start()
+  end)
+  hook.probe = nil
+  if task then
+    pcall(function()
+      task:dispose(true)
+    end)
+  end
+  return ok and came == true
+end
+
+---@param Task table
+local function hook_tasks(Task)
+  if type(Task.new) ~= 'function' or type(Task.start) ~= 'function' then
+    refuse('its tasks have another shape')
+  end
+  local start, hook = Task.start, {}
+  Task.start = function(self, ...)
+    if type(self.strategy) ~= 'table' then
+      error('overseer: a task without a strategy cannot be sandboxed', 0)
+    end
+    self.strategy = self == hook.probe and hook.strategy or confined(self.strategy)
+    return start(self, ...)
+  end
+  if not comes_by(Task, hook) then
+    refuse('its tasks start in another way')
+  end
+end
+
+---@return boolean # A template of overseer's is being asked for its tasks.
+local function listing()
+  for level = 3, 100 do
+    local info = debug.getinfo(level, 'S')
+    if not info then
+      return false
+    elseif info.source:find('/overseer/template/', 1, true) then
+      return true
+    end
+  end
+  return true
+end
+
+---To list a project's tasks, templates run its code: make expands "$(shell …)", rake and mage run what the files say.
+---@param owner table
+---@param name string
+local function hook_listing(owner, name)
+  local run = owner[name]
+  owner[name] = function(cmd, ...)
+    if listing() then
+      local opts = ...
+      cmd = argv(cmd, type(opts) == 'table' and opts.cwd or nil)
+    end
+    return run(cmd, ...)
+  end
+end
+
+---@param Task table
+local function install(Task)
+  -- In 2.x templates run programs by functions that overseer keeps, in 1.x by Neovim's.
+  local builtin = rawget(module('overseer'), 'builtin')
+  local owner, name
+  if type(builtin) == 'table' and type(builtin.system) == 'function' then
+    owner, name = builtin, 'system'
+  elseif builtin == nil and type(Task.new_uninitialized) == 'function' then
+    owner, name = vim.fn, 'jobstart'
+  else
+    refuse('it is of another version')
+  end
+  hook_tasks(Task)
+  if not hooked[owner] then
+    hook_listing(owner, name)
+  end
+  hooked[Task], hooked[owner] = true, true
+end
+
+---Raises an error if overseer is not there, or not as this adapter knows it; then none of its tasks starts. It can be called again, as
+---after a reload.
+function M.setup()
+  local Task = module('overseer.task')
+  if hooked[Task] then
+    return
+  end
+  local ok, err = pcall(install, Task)
+  if not ok then
+    -- Whoever overlooks the message gets no task that is not confined.
+    Task.start = function()
+      error(err, 0)
+    end
+    error(err, 0)
+  end
+  local listed, tasks = pcall(module('overseer.task_list').list_tasks, { include_ephemeral = true })
+  local running = 0
+  for _, task in ipairs(listed and tasks or {}) do
+    running = running + (task.status == 'RUNNING' and 1 or 0)
+  end
+  if running > 0 then
+    notify.warn(('%d tasks of overseer run without a sandbox until they end'):format(running))
+  end
+end
+
+return M

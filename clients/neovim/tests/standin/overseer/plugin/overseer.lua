@@ -1,0 +1,1 @@
+require('overseer').private_setup()
