@@ -4,5 +4,5 @@ cache = false
 max_line_length = 140
 read_globals = { 'vim' }
 -- Options and variables of the editor are set by assignment.
-globals = { 'vim.g', 'vim.b', 'vim.o', 'vim.bo', 'vim.wo', 'vim.env' }
+globals = { 'vim.g', 'vim.b', 'vim.o', 'vim.go', 'vim.bo', 'vim.wo', 'vim.env' }
 exclude_files = { 'lua/sandbox_sidecar/protocol_gen.lua' }

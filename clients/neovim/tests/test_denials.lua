@@ -21,7 +21,7 @@ T['protected paths that come to be are told in few messages, and all of them lis
       and text:find('.envrc', 1, true)
       and text:find('.exrc', 1, true)
   end)
-  H.until_said(child, 'the protected path ', ' was created', ':Sidecar denials')
+  H.until_said(child, 'The protected path "', '" was created', ':Sidecar denials')
   H.eq(#said(child) < 4, true)
   child.cmd('Sidecar denials')
   H.eq(child.bo.filetype, 'sidecar-output')
@@ -46,15 +46,20 @@ T['what is refused is told once, with a setting that allows it'] = function()
   local child = H.child(world)
   local line = 'echo x >../outside/new'
   H.eq(run(child, line) ~= 0, true)
-  local text = H.until_said(child, line, 'sh may not create', '/outside/new', 'to allow it, add ')
+  local text = H.until_said(
+    child,
+    ('%q: The sandbox refused to let "sh" create "'):format(line),
+    '/outside/new"',
+    'o allow it'
+  )
   for _ = 1, 3 do
     H.eq(run(child, line) ~= 0, true)
   end
   H.wait('the count', function()
-    return table.concat(lines(child), '\n'):find('(4 times)', 1, true)
+    return table.concat(lines(child), '\n'):find('(4 times in all)', 1, true)
   end)
   H.eq(#said(child), 1)
-  local value, key = text:match('add (%b"") to ([%w_]+)')
+  local value, key = text:match('add (%b"") to "([%w_]+)"')
   H.eq(value, ('"%s"'):format(world.outside))
   H.write(world.settings, H.settings({ [key] = { vim.json.decode(value) } }))
   H.eq(run(child, line), 0)
@@ -66,8 +71,9 @@ T['of much that is refused a message names some and counts the others'] = functi
   local child = H.child()
   -- More than a first message can name and a second one too, wherever a slow machine cuts them.
   run(child, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir ../outside/d$i; done')
-  local text = H.until_said(child, 'mkdir may not create', 'and ', ' more', ':Sidecar denials')
-  H.eq(select(2, text:gsub('may not create', '')) <= 3, true)
+  local text =
+    H.until_said(child, 'refused to let "mkdir" create', 'and ', ' more', ':Sidecar denials')
+  H.eq(select(2, text:gsub('refused to let', '')) <= 3, true)
   H.wait('the list', function()
     local all = table.concat(lines(child), '\n')
     return all:find('/outside/d1', 1, true) and all:find('/outside/d12', 1, true)
@@ -118,6 +124,7 @@ local function ask(child, params)
         access = 'read',
         target = '/etc/secret',
         process = { pid = 1, name = 'cat' },
+        message = '"cat" wants to read "/etc/secret", and waits for your answer.',
         choices = { 'deny', 'once', 'session', 'project', 'user' },
       }, params or {}),
     }
@@ -166,10 +173,10 @@ T['each decision can be made, no answer refuses, and nothing is offered that the
     H.until_true(child, ('#_G.answers == %d'):format(i))
     H.eq(child.lua_get('_G.answers[#_G.answers]'), decision)
   end
-  H.eq(
-    child.lua_get('_G.asked[1]'),
-    { prompt = 'a session: cat wants to read /etc/secret. Allow it?', texts = texts }
-  )
+  H.eq(child.lua_get('_G.asked[1]'), {
+    prompt = 'a session: "cat" wants to read "/etc/secret", and waits for your answer. Allow it?',
+    texts = texts,
+  })
   child.lua('_G.choice = nil')
   ask(child, { choices = { 'once' } })
   H.until_true(child, '#_G.answers == 6')
@@ -179,11 +186,17 @@ end
 
 T['what the settings would say is shown beside the question'] = function()
   local child = asked_child()
-  ask(child, { suggestion = { setting = 'additional_read_only_paths', value = '/etc/secret' } })
+  ask(child, {
+    suggestion = {
+      setting = 'additional_read_only_paths',
+      value = '/etc/secret',
+      message = 'add "/etc/secret" to "additional_read_only_paths"',
+    },
+  })
   H.until_true(child, '#_G.asked == 1')
   H.eq(
     child.lua_get('_G.asked[1].prompt'),
-    'a session: cat wants to read /etc/secret. Allow it? (in settings: add "/etc/secret" to additional_read_only_paths)'
+    'a session: "cat" wants to read "/etc/secret", and waits for your answer. Allow it? (in settings: add "/etc/secret" to "additional_read_only_paths")'
   )
 end
 
@@ -215,14 +228,15 @@ T['a question waits until the user does not type into a program'] = function()
   H.eq(child.lua_get('_G.answers'), { 'once' })
 end
 
-T['names cannot write the question themselves'] = function()
+T['what is no single line of a sidecar cannot write the question either'] = function()
   local child = asked_child()
   child.lua('_G.choice = nil')
-  ask(child, { target = '/a\n\27[2Kharmless', process = { pid = 1, name = 'x\rls' } })
+  ask(child, { message = 'x\rls wants /a\n\27[2K[y](command:z)' })
   H.until_true(child, '#_G.asked == 1')
-  local prompt = child.lua_get('_G.asked[1].prompt')
-  H.eq(prompt:find('%c'), nil)
-  H.eq(prompt:find('x^Mls wants to read /a^@^[[2Kharmless', 1, true) ~= nil, true)
+  H.eq(
+    child.lua_get('_G.asked[1].prompt'),
+    [[a session: x\rls wants /a\n\x1b[2K[y]\x28command:z) Allow it?]]
+  )
 end
 
 ---A world whose programs wait for the user's answer, and a child whose user gives it.
@@ -248,7 +262,7 @@ T['a program that asks for a file gets it once, for its session, or not at all']
     H.eq({ case.choice, child.lua_get('#_G.asked') }, { case.choice, case.questions })
   end
   local prompt = child.lua_get('_G.asked[1].prompt')
-  H.eq(prompt:find(line .. ': cat wants to read ', 1, true), 1)
+  H.eq(prompt:find(('%q: "cat" wants to read "'):format(line), 1, true), 1)
   H.eq(prompt:find(world.outside .. '/secret', 1, true) ~= nil, true)
   H.eq(prompt:find('additional_read_only_paths', 1, true) ~= nil, true)
 end

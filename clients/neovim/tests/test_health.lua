@@ -20,7 +20,7 @@ T['a healthy plugin names the program, the version, every protection and the set
   has(text, 'program: ' .. H.binary)
   has(text, 'protocol 1')
   has(text, 'the options are valid')
-  has(text, ('sandboxed in %s: both'):format(world.project))
+  has(text, ('sandboxed in "%s": both'):format(world.project))
   has(text, 'sandbox-sidecar.log')
   local doctor = vim.system({ H.binary, 'doctor' }, { text = true }):wait().stdout
   local count = 0
@@ -60,7 +60,7 @@ T['settings that protect nothing, and mistakes in them, are told'] = function()
   local child = H.child(H.world(H.settings_off))
   has(checkhealth(child), 'nothing is sandboxed in')
   local world = H.world('{ "terminal": { "sandbox": { "enabled": true, "nonsense": 1 } } }')
-  has(checkhealth(H.child(world)), world.settings .. ':1:')
+  has(checkhealth(H.child(world)), '"~/.config/sandbox-sidecar/settings.json":1:')
 end
 
 return T

@@ -60,7 +60,7 @@ T['an error in a file that is not open is said once'] = function()
   H.terminal(child, { cmd = 'exec sleep 60' })
   H.write(world.settings, '{ "terminal": { "sandbox": { "enabled": tru } } }')
   H.until_true(child, '#_G.said > 0')
-  H.eq(child.lua_get('_G.said[1].text'):match('settings.json:1:%d+: ') ~= nil, true)
+  H.eq(child.lua_get('_G.said[1].text'):match('settings.json":1:%d+: ') ~= nil, true)
 end
 
 T['a change of the settings marks the terminals that run under older ones'] = function()

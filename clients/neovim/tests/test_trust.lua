@@ -14,7 +14,11 @@ local function child_of(settings)
   child.lua([[
     _G.asked = {}
     vim.ui.select = function(choices, options, callback)
-      table.insert(_G.asked, options.prompt)
+      table.insert(_G.asked, {
+        prompt = options.prompt,
+        first = choices[1],
+        lines = vim.api.nvim_buf_get_lines(0, 0, -1, false),
+      })
       for i, choice in ipairs(choices) do
         if choice == _G.choice then
           return callback(choice, i)
@@ -31,7 +35,7 @@ local function reads_secret(child)
     == 0
 end
 
-local ASKS = 'asks for more than your settings allow'
+local ASKS = 'asks for more than your sandbox settings allow'
 
 local function answer(child, choice)
   child.lua('_G.choice, _G.asked = ..., {}', { choice })
@@ -47,9 +51,12 @@ T['what a project asks for is told once, counts for nothing, and is shown before
   H.until_said(child, ASKS)
   H.terminal(child, { cmd = 'true' })
   H.eq(#H.said(child, ASKS), 1)
-  local prompt = answer(child, 'Do not trust')
-  H.eq(prompt:find(world.project_settings, 1, true) ~= nil, true)
-  H.eq(prompt:find('line 1, enabled false: ', 1, true) ~= nil, true)
+  local asked = answer(child, 'Do not trust')
+  H.eq(asked.prompt, ('Trust "%s"? Above is what it asks for.'):format(world.project_settings))
+  H.eq(asked.first, 'Do not trust')
+  H.eq({ #asked.lines, (asked.lines[1]:find('line 1: enabled false: ', 1, true)) }, { 1, 1 })
+  -- The list goes with the question.
+  H.eq(child.lua_get('#vim.api.nvim_list_wins()'), 1)
   H.eq(reads_secret(child), false)
   -- A question that is left without an answer trusts nothing either.
   answer(child, nil)
@@ -64,7 +71,7 @@ T['trusted settings count, until they change or trust is taken back'] = function
   H.until_said(child, 'is trusted')
   H.eq(reads_secret(child), true)
   child.cmd('Sidecar trust')
-  H.until_said(child, 'is trusted already')
+  H.until_said(child, 'is trusted until it changes')
   H.write(world.project_settings, ROGUE .. '\n')
   H.eq(reads_secret(child), false)
   H.write(world.project_settings, ROGUE)
@@ -97,10 +104,23 @@ T['the file can be looked at before deciding'] = function()
   H.until_true(child, ('vim.api.nvim_buf_get_name(0) == %q'):format(world.project_settings))
 end
 
+T['what the file says of how it is to be shown does not count'] = function()
+  local child =
+    child_of('// {{{\n' .. ROGUE .. '\n// }}}\n// vim: set foldmethod=marker foldlevel=0 :\n')
+  -- It is off for root.
+  child.go.modeline = true
+  answer(child, 'View the file')
+  H.until_true(child, 'vim.api.nvim_buf_line_count(0) == 4')
+  H.eq({ child.fn.foldclosed(2), child.wo.foldmethod, child.go.modeline }, { -1, 'manual', true })
+  -- The control: such a line counts elsewhere.
+  child.cmd('bwipeout | edit .zed/settings.json')
+  H.eq(child.fn.foldclosed(2), 1)
+end
+
 T['without a file there is nothing to trust'] = function()
   local child = H.child()
   child.cmd('Sidecar trust')
-  H.until_said(child, 'no such file')
+  H.until_said(child, 'There is no "')
 end
 
 T['a change that asks for more is told while the editor runs'] = function()

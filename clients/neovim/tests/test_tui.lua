@@ -1,114 +1,25 @@
 -- The editor on a real terminal, which is tmux: what no headless editor shows.
 local H = require('harness')
 local MiniTest = require('mini.test')
+local tui = require('tui')
 
 local T = H.set()
 
 -- The prompt on the screen, unlike the line that sets it. What is typed early is echoed before the shell's first one.
 local PROMPT = "\n[^\n']*inside>"
 
----@class Tui
----@field call fun(expression: string): any Evaluates Lua in the editor.
----@field run fun(code: string) Runs Lua in the editor.
----@field tmux fun(...: string): string
----@field keys fun(...: string) Types, as names of tmux.
----@field screen fun(): string
-
----Starts the editor in tmux.
----@return Tui
-local function tui(world)
-  local socket = world.root .. '/tmux'
-  local server = world.root .. '/nvim'
-  local function tmux(...)
-    local done = vim
-      .system({ 'tmux', '-S', socket, '-f', '/dev/null', ... }, { text = true, env = { TMUX = '' } })
-      :wait()
-    assert(done.code == 0, done.stderr)
-    return done.stdout
-  end
-  local env = {}
-  for name, value in
-    pairs(vim.tbl_extend('force', H.env(world), { SHELL = '/bin/sh', TERM = 'screen-256color' }))
-  do
-    vim.list_extend(env, { '-e', name .. '=' .. value })
-  end
-  vim.fn.mkdir(world.home .. '/run', 'p', 448)
-  local command = {
-    vim.v.progpath,
-    '--clean',
-    '-n',
-    '--listen',
-    server,
-    '--cmd',
-    'set rtp^=' .. H.plugin,
-    '--cmd',
-    'lua vim.g.sandbox_sidecar = '
-      .. vim.inspect({ binary = H.binary }, { newline = ' ', indent = '' }),
-  }
-  tmux(
-    'new-session',
-    '-d',
-    '-x',
-    '120',
-    '-y',
-    '30',
-    '-c',
-    world.project,
-    unpack(vim.list_extend(env, command))
-  )
-  H.finally(function()
-    vim.system({ 'tmux', '-S', socket, 'kill-server' }):wait()
-  end)
-  local channel
-  local function connect()
-    local ok, id = pcall(vim.fn.sockconnect, 'pipe', server, { rpc = true })
-    channel = ok and id
-    return ok
-  end
-  H.wait('the editor in tmux', connect)
-  H.finally(function()
-    pcall(vim.fn.chanclose, channel)
-  end)
-  return {
-    tmux = tmux,
-    call = function(expression, ...)
-      return vim.rpcrequest(channel, 'nvim_exec_lua', 'return ' .. expression, { ... })
-    end,
-    run = function(code, ...)
-      vim.rpcrequest(channel, 'nvim_exec_lua', code, { ... })
-    end,
-    keys = function(...)
-      tmux('send-keys', ...)
-    end,
-    screen = function()
-      return tmux('capture-pane', '-p')
-    end,
-  }
-end
-
-local function until_screen(editor, text)
-  local screen
-  local ok, err = pcall(H.wait, 'the screen to show ' .. text, function()
-    screen = editor.screen()
-    return screen:find(text)
-  end)
-  if not ok then
-    error(err .. '; it shows:\n' .. screen, 2)
-  end
-end
-
 T['open, type, resize, and the end of the terminal that the editor is in'] = function()
   local mark = H.mark()
   local world = H.world()
-  local editor = tui(world)
+  local editor = tui.start(world)
   editor.keys(':botright Sidecar terminal', 'Enter')
   H.wait('the terminal', function()
     return editor.call('vim.bo.buftype') == 'terminal'
   end)
   editor.keys('i', "PS1='inside> '", 'Enter')
-  until_screen(editor, PROMPT)
+  tui.until_screen(editor, PROMPT)
   editor.keys('echo $((6*7)); stty size', 'Enter')
-  until_screen(editor, '\n42\n14 120')
+  tui.until_screen(editor, '\n42\n14 120')
   editor.tmux('resize-window', '-x', '90', '-y', '40')
   H.wait('the new size', function()
     editor.keys('stty size', 'Enter')
@@ -141,13 +52,13 @@ local LAG = [[
 ---@return number answer Milliseconds.
 local function flood(open)
   local world = H.world()
-  local editor = tui(world)
+  local editor = tui.start(world)
   editor.keys(':botright ' .. open, 'Enter')
   H.wait('the terminal', function()
     return editor.call('vim.bo.buftype') == 'terminal'
   end)
   editor.keys('i', "PS1='inside> '", 'Enter')
-  until_screen(editor, PROMPT)
+  tui.until_screen(editor, PROMPT)
   editor.run(LAG)
   editor.keys('yes a rather ordinary line of output', 'Enter')
   -- Long enough for every buffer on the way to be full.
@@ -160,7 +71,7 @@ local function flood(open)
   end)
   local pressed = vim.uv.hrtime()
   editor.keys('C-c')
-  until_screen(editor, PROMPT)
+  tui.until_screen(editor, PROMPT)
   local answer = (vim.uv.hrtime() - pressed) / 1e6
   return editor.call('_G.lag'), answer
 end

@@ -1,7 +1,8 @@
 ---Access that a session waits for, where the setting `on_denied` is "ask": the user decides, one question after the other.
-local denials = require('sandbox_sidecar.denials')
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local sidecar = require('sandbox_sidecar.sidecar')
+local view = require('sandbox_sidecar.view')
 
 ---How long, in milliseconds, an answer counts. The sidecar waits no longer either.
 local PATIENCE = 60 * 1000
@@ -58,7 +59,13 @@ function ask(question)
     return choice.decision == 'deny' or vim.tbl_contains(question.choices, choice.decision)
   end, CHOICES)
   open = true
-  vim.ui.select(offered, {
+  -- What was typed before the question must not answer it.
+  for _ = 1, 1000 do
+    if vim.fn.getchar(0) == 0 then
+      break
+    end
+  end
+  view.choose(offered, {
     prompt = question.prompt,
     kind = 'sandbox_sidecar.approval',
     format_item = function(choice)
@@ -74,11 +81,13 @@ end
 sidecar.requests['sandbox/requestAccess'] = function(params, answer)
   local label = sidecar.label(params.sessionId)
   waiting[#waiting + 1] = {
-    prompt = ('%s: %s. Allow it?%s'):format(
+    -- The names in the messages are quoted.
+    prompt = ('%s: %s Allow it?%s'):format(
       label,
-      denials.attempt(params, 'wants to'),
+      display.line(params.message),
       -- What two of the choices write.
-      params.suggestion and (' (in settings: %s)'):format(denials.change(params.suggestion)) or ''
+      params.suggestion and (' (in settings: %s)'):format(display.line(params.suggestion.message))
+        or ''
     ),
     choices = params.choices,
     asked = vim.uv.now(),

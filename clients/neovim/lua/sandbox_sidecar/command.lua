@@ -1,6 +1,8 @@
 ---The command |:Sidecar|. Each subcommand is a row of the table below, which completion and the help's test read, too.
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
+local view = require('sandbox_sidecar.view')
 
 local M = {}
 
@@ -20,22 +22,6 @@ local function matching(lead, list)
   end, list)
 end
 
----Shows lines in a buffer of their own.
----@param name string
----@param lines string[]
----@param mods vim.api.keyset.cmd.mods
-local function show(name, lines, mods)
-  vim.cmd.new({ mods = mods })
-  local buf = vim.api.nvim_get_current_buf()
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].buftype = 'nofile'
-  vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].modifiable = false
-  pcall(vim.api.nvim_buf_set_name, buf, 'sidecar://' .. name)
-  vim.bo[buf].filetype = 'sidecar-output'
-end
-
 ---Shows what the program prints.
 ---@param args string[]
 ---@param mods vim.api.keyset.cmd.mods
@@ -50,7 +36,7 @@ local function show_output(args, mods)
     vim.schedule_wrap(function(done)
       -- Plugins that take the place of vim.system() may leave one of them out.
       local text = (done.stdout or '') .. (done.stderr or '')
-      show(args[1], vim.split(vim.trim(text), '\n'), mods)
+      view.lines(args[1], display.lines(vim.trim(text)), mods)
     end)
   )
 end
@@ -164,7 +150,7 @@ M.subcommands = {
     arguments = '',
     most = 0,
     run = function(_, command)
-      show('denials', require('sandbox_sidecar.denials').lines(), command.smods)
+      view.lines('denials', require('sandbox_sidecar.denials').lines(), command.smods)
     end,
   },
   doctor = {
@@ -186,9 +172,9 @@ M.subcommands = {
       end
       vim.fn.mkdir(vim.fs.dirname(path), 'p')
       if placed(command.smods) then
-        vim.cmd.split({ path, mods = command.smods, magic = { file = false, bar = false } })
+        view.file('split', path, command.smods)
       else
-        vim.cmd.edit({ path, magic = { file = false, bar = false } })
+        view.file('edit', path)
       end
       -- A comment in the file is no error of its.
       vim.bo.filetype = 'jsonc'
@@ -202,7 +188,7 @@ M.subcommands = {
     most = 0,
     run = function(_, command)
       local path = require('sandbox_sidecar.log').path()
-      vim.cmd.split({ path, mods = command.smods, magic = { file = false, bar = false } })
+      view.file('split', path, command.smods)
       vim.bo.autoread = true
       vim.cmd.normal({ 'G', bang = true })
     end,

@@ -1,5 +1,6 @@
 ---What sessions were refused, and what happened to protected paths, as the sidecar tells it: one message for what comes together, and a
 ---list to look at.
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
@@ -26,74 +27,24 @@ local fresh = {} ---@type sandbox_sidecar.Denial[] Not said yet.
 local missed = 0
 local last_said = -QUIET
 
-local REFUSED = {
-  read = 'read',
-  write = 'write',
-  create = 'create',
-  remove = 'remove',
-  execute = 'execute',
-  connect_unix = 'connect to the socket',
-  connect = 'reach',
-  bind = 'listen at',
-  signal = 'signal the process',
-  protected_write = 'change the protected path',
-}
-
-local HAPPENED = {
-  protected_created = 'the protected path %s was created',
-  protected_replaced = 'the protected path %s was replaced, and can be written by sessions that run',
-  protected_written = 'the protected path %s was written',
-}
-
----Names come from whoever is confined: what would not be printed as it is, or break the line, is not.
----@param text string
----@return string
-local function printable(text)
-  return vim.fn.strtrans(text)
-end
-
----A path as people know it.
----@param target string
----@return string
-function M.short(target)
-  return printable(vim.startswith(target, '/') and vim.fn.fnamemodify(target, ':~') or target)
-end
-
----Who tried what, for people.
----@param told { access: string, target: string, process?: sandbox_sidecar.Process }
----@param may string "may not", say.
----@return string
-function M.attempt(told, may)
-  local who = told.process and printable(told.process.name) or 'a program'
-  return ('%s %s %s %s'):format(who, may, REFUSED[told.access] or told.access, M.short(told.target))
-end
-
 ---@param denial sandbox_sidecar.Denial
----@return string
+---@return string # What was refused, in the sidecar's words, in which names that others chose are quoted.
 local function describe(denial)
-  local told = denial.told
-  local text = HAPPENED[told.access] and HAPPENED[told.access]:format(M.short(told.target))
-    or M.attempt(told, 'may not')
-  return denial.count > 1 and ('%s (%d times)'):format(text, denial.count) or text
+  local message = display.line(denial.told.message)
+  -- The sidecar counts what came together.
+  return denial.count > denial.told.count and ('%s (%d times in all)'):format(message, denial.count)
+    or message
 end
 
----A suggestion in words.
----@param suggestion { setting: string, value: any }
----@return string
-function M.change(suggestion)
-  local value = vim.json.encode(suggestion.value):gsub('\\/', '/')
-  -- A text is an entry of a list, everything else the value of the key.
-  if type(suggestion.value) == 'string' then
-    return ('add %s to %s'):format(printable(value), suggestion.setting)
-  end
-  return ('set %s to %s'):format(suggestion.setting, printable(value))
-end
-
----What would allow it, in words; nil where nothing would.
----@param told table
+---What would allow it, in words, unless the message says that; nil where nothing would.
+---@param told sandbox_sidecar.DeniedParams
 ---@return string?
 local function remedy(told)
-  return told.suggestion and 'to allow it, ' .. M.change(told.suggestion) or told.hint
+  if not told.suggestion then
+    return told.hint and display.line(told.hint)
+  end
+  local change = display.line(told.suggestion.message)
+  return not told.message:find(change, 1, true) and 'to allow it, ' .. change or nil
 end
 
 local function say()
@@ -168,7 +119,7 @@ end
 table.insert(sidecar.on_closed, function(id, result)
   local findings = {}
   for i, finding in ipairs(result.review or {}) do
-    findings[i] = ('%s %s (%s)'):format(finding.change, M.short(finding.path), finding.why)
+    findings[i] = display.line(finding.message)
   end
   if #findings > NAMED then
     findings = vim.list_slice(findings, 1, NAMED)

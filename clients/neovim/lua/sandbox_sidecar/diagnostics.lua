@@ -1,4 +1,5 @@
 ---What is wrong in settings files, as diagnostics of their buffers; and which terminals run under older settings.
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
@@ -34,8 +35,8 @@ local function show(buf, list)
         lnum = math.max(d.line, 1) - 1,
         col = math.max(d.column, 1) - 1,
         severity = SEVERITY[d.severity],
-        message = d.message,
-        code = d.key,
+        message = display.line(d.message),
+        code = d.key and display.text(d.key),
         source = 'sandbox-sidecar',
       }
     end, list)
@@ -70,7 +71,7 @@ sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
     -- Whoever has the file open sees it there. Anybody else must hear that a setting does not count.
     if d.severity == 'error' and not shown then
       notify.say(
-        ('%s:%d:%d: %s'):format(vim.fn.fnamemodify(params.file, ':~'), d.line, d.column, d.message),
+        ('%s:%d:%d: %s'):format(display.path(params.file), d.line, d.column, d.message),
         vim.log.levels.ERROR
       )
       break

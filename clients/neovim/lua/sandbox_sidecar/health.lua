@@ -98,6 +98,7 @@ end
 local function settings(report)
   local sidecar = require('sandbox_sidecar.sidecar')
   local methods = require('sandbox_sidecar.protocol_gen').methods
+  local display = require('sandbox_sidecar.display')
   local project = require('sandbox_sidecar.project').current()
   report.start('sandbox_sidecar: settings')
   local answer, problem
@@ -108,18 +109,22 @@ local function settings(report)
     return answer ~= nil or problem ~= nil
   end, 10)
   if not answer then
-    report.error(problem and problem.message or 'the sidecar does not answer')
+    report.error(
+      problem and require('sandbox_sidecar.notify').describe(problem)
+        or 'the sidecar does not answer'
+    )
     return
   end
   if answer.settings.enabled then
-    report.ok(('sandboxed in %s: %s'):format(project, answer.settings.apply_to))
+    report.ok(('sandboxed in %s: %s'):format(display.path(project), answer.settings.apply_to))
   else
-    report.warn(('nothing is sandboxed in %s'):format(project), {
+    report.warn(('nothing is sandboxed in %s'):format(display.path(project)), {
       'Set `terminal.sandbox.enabled` to true: `:Sidecar settings`.',
     })
   end
   for _, d in ipairs(answer.diagnostics) do
-    local text = ('%s:%d:%d: %s'):format(d.file, d.line, d.column, d.message)
+    local text =
+      display.line(('%s:%d:%d: %s'):format(display.path(d.file), d.line, d.column, d.message))
     local say = ({ error = report.error, warning = report.warn })[d.severity] or report.info
     say(text)
   end

@@ -1,4 +1,6 @@
 ---The log file: what the sidecar says on its standard error, and what goes wrong here.
+local display = require('sandbox_sidecar.display')
+
 local M = {}
 
 ---Beyond this size, in bytes, the file is put aside when the editor starts to write.
@@ -40,13 +42,12 @@ end
 ---@param format string
 ---@param ... any
 function M.write(level, format, ...)
-  M.raw(
-    ('time=%s level=%s client=neovim msg=%q\n'):format(
-      os.date('!%Y-%m-%dT%H:%M:%SZ'),
-      level:upper(),
-      format:format(...)
-    )
-  )
+  M.raw(('time=%s level=%s client=neovim msg=%q\n'):format(
+    os.date('!%Y-%m-%dT%H:%M:%SZ'),
+    level:upper(),
+    -- "%q" would leave line ends.
+    display.line(format:format(...))
+  ))
 end
 
 return M

@@ -1,20 +1,29 @@
 ---What is said to the user.
+local display = require('sandbox_sidecar.display')
 local log = require('sandbox_sidecar.log')
 
 local M = {}
 
+local LEVELS = { [vim.log.levels.ERROR] = 'error', [vim.log.levels.WARN] = 'warn' }
+
 local said = {} ---@type table<string, true>
 
----@param message string
+---@param message string Values in it that others chose are quoted. It is shown as one line in any case.
 ---@param level integer One of vim.log.levels.
 function M.say(message, level)
-  log.write(level >= vim.log.levels.ERROR and 'error' or 'warn', '%s', message)
+  message = display.line(message)
+  log.write(LEVELS[level] or 'info', '%s', message)
   vim.notify('sandbox_sidecar: ' .. message, level, { title = 'Sidecar' })
 end
 
 ---@param message string
 function M.error(message)
   M.say(message, vim.log.levels.ERROR)
+end
+
+---@param message string
+function M.info(message)
+  M.say(message, vim.log.levels.INFO)
 end
 
 ---@param message string
@@ -36,7 +45,7 @@ end
 ---@return string
 function M.describe(err)
   local hint = type(err.data) == 'table' and err.data.hint
-  return hint and ('%s (hint: %s)'):format(err.message, hint) or err.message
+  return display.line(hint and ('%s (hint: %s)'):format(err.message, hint) or err.message)
 end
 
 return M

@@ -3,6 +3,7 @@
 local binary = require('sandbox_sidecar.binary')
 local client = require('sandbox_sidecar.client')
 local config = require('sandbox_sidecar.config')
+local display = require('sandbox_sidecar.display')
 local log = require('sandbox_sidecar.log')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
@@ -282,7 +283,7 @@ function M.spawn(params, listener, callback)
       return callback(err)
     end
     state.listeners[params.sessionId] = listener
-    state.labels[params.sessionId] = vim.fn.strcharpart(vim.fn.strtrans(listener.label), 0, 60)
+    state.labels[params.sessionId] = display.quote(listener.label, 60)
     state.client:request(methods.spawn, params, function(failed, result)
       if failed and state.listeners[params.sessionId] == listener then
         state.listeners[params.sessionId] = nil

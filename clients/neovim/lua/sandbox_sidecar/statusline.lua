@@ -40,9 +40,10 @@ function M.text(buf)
   if state.failed then
     parts[#parts + 1] = 'not running'
   elseif state.signal then
-    parts[#parts + 1] = 'ended by ' .. state.signal
+    -- What comes back is evaluated.
+    parts[#parts + 1] = 'ended by ' .. tostring(state.signal):gsub('%%', '%%%%')
   elseif state.exit_code then
-    parts[#parts + 1] = 'exited ' .. state.exit_code
+    parts[#parts + 1] = ('exited %d'):format(state.exit_code)
   elseif not state.running then
     parts[#parts + 1] = 'starting'
   elseif state.stale then

@@ -1,5 +1,6 @@
 ---A terminal in a buffer, whose program runs in a session of the sidecar.
 local config = require('sandbox_sidecar.config')
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local osc52 = require('sandbox_sidecar.osc52')
 local project = require('sandbox_sidecar.project')
@@ -118,7 +119,7 @@ end
 ---@param line string
 function Terminal:finish(line)
   -- CAN ends whatever escape sequence the program left open, or the line would be part of it.
-  self:write('\24\27[0m\r\n[' .. line .. ']')
+  self:write('\24\27[0m\r\n[' .. display.line(line) .. ']')
   self:publish()
   local channel = self.channel
   self.channel = nil
@@ -207,9 +208,9 @@ end
 ---@private
 ---@param err sandbox_sidecar.Error
 function Terminal:on_failed(err)
-  self.failed = err.message
+  self.failed = display.line(err.message)
   notify.error(notify.describe(err))
-  self:finish('Not started: ' .. notify.describe(err):gsub('[%c]', ' '))
+  self:finish('Not started: ' .. notify.describe(err))
 end
 
 ---Ends the session; the buffer stays.
@@ -317,7 +318,7 @@ local function new(options, win)
       terminal:on_input(data)
     end,
   })
-  vim.api.nvim_buf_set_name(buf, ('sidecar://%d//%s'):format(count, title:gsub('%c', ' ')))
+  vim.api.nvim_buf_set_name(buf, ('sidecar://%d//%s'):format(count, display.text(title)))
   vim.api.nvim_create_autocmd({ 'BufUnload', 'BufWipeout' }, {
     buffer = buf,
     callback = function()

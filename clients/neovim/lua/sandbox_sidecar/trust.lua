@@ -1,9 +1,11 @@
 ---Trust in a project's settings. Untrusted, they can only tighten the user's own; what they ask for beyond that is shown before the user is
 ---asked, and trusted is exactly the content that was shown.
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
+local view = require('sandbox_sidecar.view')
 
 local methods = protocol.methods
 
@@ -11,22 +13,12 @@ local M = {}
 
 local told = {} ---@type table<string, true> Digests that the user was told of.
 
----@param file string
----@return string
-local function short(file)
-  return vim.fn.fnamemodify(file, ':~')
-end
-
 ---Tells the user once of a content that asks for more than it gets.
 ---@param status sandbox_sidecar.Project
 function M.consider(status)
   if status.exists and not status.trusted and #status.asks > 0 and not told[status.digest] then
     told[status.digest] = true
-    notify.warn(
-      ('%s asks for more than your settings allow, and gets none of it (hint: ":Sidecar trust" shows what, and asks)'):format(
-        short(status.file)
-      )
-    )
+    notify.warn(status.message .. ' (hint: ":Sidecar trust" shows what, and asks)')
   end
 end
 
@@ -41,19 +33,6 @@ function M.look(dir)
 end
 
 ---@param status sandbox_sidecar.Project
----@return string
-local function question(status)
-  local lines = {}
-  for _, ask in ipairs(status.asks) do
-    lines[#lines + 1] = ('  line %d, %s %s: %s'):format(ask.line, ask.key, ask.value, ask.opens)
-  end
-  if #lines == 0 then
-    lines[1] = '  nothing that your own settings do not allow'
-  end
-  return ('Trust %s? It asks for:\n%s\n'):format(short(status.file), table.concat(lines, '\n'))
-end
-
----@param status sandbox_sidecar.Project
 local function trust(status)
   sidecar.request(
     methods.project_trust,
@@ -62,10 +41,67 @@ local function trust(status)
       if err then
         notify.error(notify.describe(err))
       else
-        vim.notify(('sandbox_sidecar: %s is trusted'):format(short(status.file)))
+        notify.info(('%s is trusted'):format(display.path(status.file)))
       end
     end
   )
+end
+
+---Shows what a file asks for in a window, one line for each thing, from one on as many as fit.
+---@param asks sandbox_sidecar.Ask[]
+---@param from integer
+---@return integer win
+---@return integer to
+local function show(asks, from)
+  local lines, rows, to = {}, 0, from - 1
+  -- Below there must be space for the question.
+  local most = math.max(vim.o.lines - 14, 3)
+  for i = from, #asks do
+    local line = display.line(asks[i].message)
+    local height = math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / vim.o.columns))
+    if rows > 0 and rows + height > most then
+      break
+    end
+    lines[#lines + 1], rows, to = line, rows + height, i
+  end
+  if #asks == 0 then
+    lines, rows = { 'nothing that your own settings do not allow' }, 1
+  end
+  local win = view.lines('trust', lines, { split = 'topleft' })
+  for option, value in pairs({ wrap = true, list = false, number = false, relativenumber = false }) do
+    vim.wo[win][option] = value
+  end
+  vim.wo[win].signcolumn, vim.wo[win].foldcolumn, vim.wo[win].winfixheight = 'no', '0', true
+  vim.api.nvim_win_set_height(win, rows)
+  vim.cmd.redraw()
+  return win, to
+end
+
+---Asks about a page of what a file asks for. Only on the last one there is a choice that trusts, and the first choice never does.
+---@param status sandbox_sidecar.Project
+---@param from integer
+local function question(status, from)
+  local win, to = show(status.asks, from)
+  local count = #status.asks
+  local choices = {
+    'Do not trust',
+    'View the file',
+    to < count and 'Show what else it asks for' or 'Trust this content',
+  }
+  local prompt = ('Trust %s? Above is what it asks for%s.'):format(
+    display.path(status.file),
+    (from > 1 or to < count) and (', %d to %d of %d'):format(from, to, count) or ''
+  )
+  view.choose(choices, { prompt = prompt, kind = 'sandbox_sidecar.trust' }, function(choice)
+    pcall(vim.api.nvim_win_close, win, true)
+    if choice == choices[2] then
+      view.file('split', status.file)
+    elseif choice == choices[3] and to < count then
+      question(status, to + 1)
+    elseif choice == choices[3] then
+      trust(status)
+    end
+  end)
 end
 
 ---Shows what the project asks for, and asks the user.
@@ -76,27 +112,17 @@ function M.ask(dir)
     { projectDir = dir or project.current() },
     function(err, status)
       if err then
-        return notify.error(notify.describe(err))
-      elseif not status.exists then
-        return notify.error(('trust: %s: no such file'):format(short(status.file)))
-      elseif status.problem then
-        return notify.error(('trust: %s: %s'):format(short(status.file), status.problem))
+        notify.error(notify.describe(err))
+      elseif not status.exists or status.problem then
+        notify.error(status.message)
       elseif status.trusted then
-        vim.notify(('sandbox_sidecar: %s is trusted already'):format(short(status.file)))
-        return
-      end
-      local choices = { 'Do not trust', 'View the file', 'Trust this content' }
-      vim.ui.select(
-        choices,
-        { prompt = question(status), kind = 'sandbox_sidecar.trust' },
-        function(choice)
-          if choice == choices[2] then
-            vim.cmd.split({ status.file, magic = { file = false, bar = false } })
-          elseif choice == choices[3] then
-            trust(status)
-          end
+        notify.info(status.message)
+      else
+        local ok, problem = pcall(question, status, 1)
+        if not ok then
+          notify.error(('trust: %s'):format(problem))
         end
-      )
+      end
     end
   )
 end
@@ -110,7 +136,7 @@ function M.withdraw(dir)
       if err then
         notify.error(notify.describe(err))
       else
-        vim.notify(('sandbox_sidecar: %s is not trusted'):format(short(status.file)))
+        notify.info(('%s is not trusted'):format(display.path(status.file)))
       end
     end
   )

@@ -1,6 +1,7 @@
 ---Command lines that run under "sandbox-sidecar exec", for whatever starts its own processes: |:terminal|, jobstart(), other plugins.
 local binary = require('sandbox_sidecar.binary')
 local config = require('sandbox_sidecar.config')
+local display = require('sandbox_sidecar.display')
 local project = require('sandbox_sidecar.project')
 
 local M = {}
@@ -77,7 +78,7 @@ function M.terminal(argv)
   end
   vim.api.nvim_buf_set_name(
     0,
-    ('sidecar://exec//%d:%s'):format(vim.fn.jobpid(job), table.concat(argv, ' '))
+    ('sidecar://exec//%d:%s'):format(vim.fn.jobpid(job), display.text(table.concat(argv, ' ')))
   )
   return job
 end
