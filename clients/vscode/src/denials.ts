@@ -74,12 +74,11 @@ export class Denials {
 
   /** Lists what was refused, the newest first, and offers to allow it. */
   async list(): Promise<void> {
-    const items = [...this.seen.values()].reverse().map(({ what, sum }) => ({
-      label: what.message,
-      description: sum > what.count ? vscode.l10n.t("{0} times in all", sum) : "",
-      detail: what.suggestion?.message ?? what.hint ?? "",
-      what,
-    }));
+    const items = [...this.seen.values()].reverse().map(({ what, sum }) => {
+      const advice = what.suggestion?.message ?? what.hint ?? "";
+      // Behind a long label it would be out of sight.
+      return { label: what.message, detail: sum > 1 ? vscode.l10n.t("({0} times) {1}", sum, advice) : advice, what };
+    });
     if (items.length === 0) {
       void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was refused in this window."));
       return;
