@@ -347,7 +347,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 	}
 }
 
-// rewrite is a sidecar that does nothing but write its journal anew. What it lists as living is there; its argument is the state directory, and a
+// rewrite is a sidecar that does nothing but write its journal anew, while directories come and go. Its argument is the state directory, and a
 // second one gives it a watchdog.
 func rewrite(args []string) {
 	options := Options{StateDir: args[0]}
@@ -362,18 +362,20 @@ func rewrite(args []string) {
 		panic(err)
 	}
 	share := &belongings{estate: e}
-	for range 5 {
-		if _, err := share.MakeDir(); err != nil {
+	var living []string
+	for i := 0; ; i++ {
+		if i == 5 {
+			ready()
+		}
+		private, err := share.MakeDir()
+		if err != nil {
 			panic(err)
 		}
-	}
-	ready()
-	for i := 0; ; i++ {
-		ended := filepath.Join(args[0], fmt.Sprintf("t%d", i))
-		for _, r := range []record{{Remove: ended}, {Removed: ended}} {
-			if err := e.write(r); err != nil {
+		if living = append(living, private); i >= 5 {
+			if err := errors.Join(os.Remove(living[0]), e.write(record{Removed: living[0]})); err != nil {
 				panic(err)
 			}
+			living = living[1:]
 		}
 		_ = e.journal.rewrite(func() error { e.journal.compact(); return nil })
 	}
