@@ -40,7 +40,7 @@ func removeTree(ctx context.Context, dir string) error {
 		return err
 	}
 	defer handle.Close()
-	r := &removal{ctx: ctx, top: handle, device: uint64(top.Dev)}
+	r := &removal{ctx: ctx, top: handle, first: top}
 	for again := true; again; {
 		if again, err = r.pass(); err != nil {
 			return err
@@ -56,8 +56,8 @@ func removeTree(ctx context.Context, dir string) error {
 type removal struct {
 	ctx     context.Context
 	top     *os.File
-	device  uint64 // that it is on
-	names   int    // how many names were given to what is moved up
+	first   unix.Stat_t // of top, for the file system that it is on
+	names   int         // how many names were given to what is moved up
 	moved   int
 	failure error // the first
 }
@@ -112,7 +112,7 @@ func (r *removal) remove(name string) bool {
 	dir := os.NewFile(uintptr(fd), name)
 	defer dir.Close()
 	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil || uint64(stat.Dev) != r.device {
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Dev != r.first.Dev {
 		return r.fail(name, errors.Join(err, unix.EXDEV))
 	}
 	if err := r.each(dir, func(child string) { r.moveUp(dir, child) }); err != nil {

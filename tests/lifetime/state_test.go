@@ -3,7 +3,9 @@
 package lifetime
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,7 +235,7 @@ func TestADeepPrivateDirectory(t *testing.T) {
 	harness.Eventually(t, "the directory is gone", func() bool {
 		most = max(most, take(t, e.Process(), w).descriptors)
 		_, err := os.Lstat(dir)
-		return os.IsNotExist(err)
+		return errors.Is(err, fs.ErrNotExist)
 	})
 	t.Logf("gone after %d ms; %d descriptors before, %d at most", time.Since(begun).Milliseconds(), before, most)
 	if most > before+20 {
