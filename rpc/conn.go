@@ -36,7 +36,6 @@ func (c *conn) read(handle func(incoming) error) error {
 			return err
 		}
 		message, refusal := parseMessage(body)
-		body = nil // it can be as long as all else together
 		switch {
 		case refusal != nil:
 			err = c.stream.out.answer(refusal)
@@ -116,11 +115,7 @@ func (c *conn) Notify(_ context.Context, method string, params any) error {
 	return c.stream.out.send(body)
 }
 
-// reply answers a request.
-func (c *conn) reply(id json.RawMessage, result any, err error) {
-	_ = c.stream.out.send(replyBody(id, result, err))
-}
-
+// replyBody answers a request.
 func replyBody(id json.RawMessage, result any, err error) []byte {
 	if err == nil {
 		var body []byte
