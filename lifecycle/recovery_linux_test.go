@@ -30,6 +30,11 @@ func TestSweep_NeverEndsAStrangerAsAKeeper(t *testing.T) {
 			t.Parallel()
 			dir := stateDir(t)
 			stranger := startIn(t, &sessionGroup{}, helper("tree", "1"))
+			t.Cleanup(func() {
+				for _, pid := range stranger {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			})
 			entry, err := findProcess(stranger[0])
 			if err != nil {
 				t.Fatal(err)
