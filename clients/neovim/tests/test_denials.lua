@@ -196,7 +196,8 @@ T['what the settings would say is shown beside the question'] = function()
   H.until_true(child, '#_G.asked == 1')
   H.eq(
     child.lua_get('_G.asked[1].prompt'),
-    'a session: "cat" wants to read "/etc/secret", and waits for your answer. Allow it? (in settings: add "/etc/secret" to "additional_read_only_paths")'
+    'a session: "cat" wants to read "/etc/secret", and waits for your answer. Allow it? '
+      .. '(in settings: add "/etc/secret" to "additional_read_only_paths")'
   )
 end
 
