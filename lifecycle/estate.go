@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -134,10 +133,11 @@ func (e *estate) lament(err error) {
 	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes on; free space or make it writable"
 }
 
-// warn says what the state of the journal takes from a session.
+// warn says what the state of the journal takes from a session, and mends it if it can: a group may be older than the state directory's end.
 func (e *estate) warn() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.restore()
 	return e.warning
 }
 
@@ -276,10 +276,8 @@ func (b *belongings) MakeDir() (string, error) {
 		return "", err
 	}
 	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has removed the state directory
-		b.estate.mu.Lock()
-		b.estate.restore()
-		b.estate.mu.Unlock()
+	if err != nil { // somebody may have removed the state directory
+		b.estate.warn()
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {

@@ -82,10 +82,10 @@ func settle(ctx context.Context, file *os.File, path string) error {
 		doubts = errors.Join(doubts, fmt.Errorf(
 			"clean up after a dead sidecar: journal %q names %d processes by numbers that may be others' by now; they are left alone", path, alone))
 	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)
 	}
-	return doubts
+	return doubts // it has no name, or the state directory is no more
 }
 
 // doubts says what is wrong with a journal that is carried out as far as it can be read.

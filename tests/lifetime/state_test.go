@@ -67,10 +67,9 @@ func TestTheStateDirectoryIsRemoved(t *testing.T) {
 func block(t *testing.T, w *harness.World) {
 	t.Helper()
 	local := filepath.Join(w.Home, ".local")
-	if err := os.RemoveAll(local); err != nil {
-		t.Fatal(err)
-	}
-	harness.Write(t, local, "")
+	harness.Eventually(t, "a file is there, and not what the sidecar makes meanwhile", func() bool {
+		return os.RemoveAll(local) == nil && os.WriteFile(local, nil, 0o600) == nil
+	})
 }
 
 // fillDisk has a small file system for the state, which is full.
