@@ -147,16 +147,15 @@ func (d *deaf) read() map[string]json.RawMessage {
 // by whichever way, and whatever waits for it to be read.
 func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 	t.Parallel()
-	const many = 5000
 	loads := []struct {
 		name string
 		load func(d *deaf)
 	}{
 		{"nothing", func(*deaf) {}},
-		{"requests", func(d *deaf) { d.send(times(many, d.request(100, "terminal/list", "{}"))...) }},
-		{"unknown notifications", func(d *deaf) { d.send(times(many, `{"jsonrpc":"2.0","method":"no/such"}`)...) }},
-		{"a log that nobody reads", func(d *deaf) { d.send(times(many, `{"jsonrpc":"2.0","method":"no/such"}`)...) }},
-		{"bad bodies", func(d *deaf) { d.send(times(many, `{`)...) }},
+		{"requests", func(d *deaf) { d.send(many(d.request(100, "terminal/list", "{}"))...) }},
+		{"unknown notifications", func(d *deaf) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"a log that nobody reads", func(d *deaf) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"bad bodies", func(d *deaf) { d.send(many(`{`)...) }},
 		{"floods", func(d *deaf) {
 			for id := range 3 {
 				d.send(d.request(10+id, "terminal/spawn", fmt.Sprintf(`{"cwd":%q,"command":"yes"}`, d.world.Project)))
@@ -235,8 +234,9 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 // session is the id of the one session whose end is looked at.
 const session = "0b0e7c5e-5c1f-4d8a-9b57-000000000001"
 
-func times(n int, body string) []string {
-	bodies := make([]string, n)
+// many is what waits to be read: 5,000 times a body.
+func many(body string) []string {
+	bodies := make([]string, 5000)
 	for i := range bodies {
 		bodies[i] = body
 	}
