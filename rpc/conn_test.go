@@ -134,7 +134,11 @@ func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	out := &gate{opened: make(chan struct{})}
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
-	for range lines {
+	c.remark(protocol.LogInfo, "line")
+	for deadline := time.Now().Add(patience); c.stream.out.begun.Load() == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // from now on the writer waits with that line, and makes no room
+	}
+	for range lines - 1 {
 		c.remark(protocol.LogInfo, "line")
 	}
 	close(out.opened)

@@ -93,9 +93,12 @@ func New(options Options) *Server {
 }
 
 const (
-	// writePatience bounds the wait for an editor to take the last frames, and lastPatience that for what is queued by then.
+	// writePatience bounds the wait for an editor to take the last frames, and
+	// lastPatience that for what is queued by then.
 	writePatience = 2 * time.Second
 	lastPatience  = 100 * time.Millisecond
+	// stalledPatience is how long one that takes nothing at all is waited for.
+	stalledPatience = time.Second
 	// shutdownPatience bounds the wait for killed processes to be gone.
 	shutdownPatience = 15 * time.Second
 )
@@ -137,14 +140,14 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	// Sessions tell their ends, and requests that came before are answered, and wait until the editor takes that; one that has stopped reading
 	// must not keep the rest from ending.
 	deadline := time.Now().Add(writePatience)
-	impatience := time.AfterFunc(writePatience, frames.out.giveUp)
-	defer impatience.Stop()
+	defer frames.out.giveUp(stalledPatience, writePatience)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer stop()
 	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
 	answered := s.dispatcher.end()
 	select {
 	case <-answered:
+	case <-frames.out.given:
 	case <-time.After(time.Until(deadline)):
 	}
 	if store != nil {

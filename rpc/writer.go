@@ -24,6 +24,8 @@ type writer struct {
 	frames chan *[]byte
 	own    chan *[]byte  // what the reading goroutine has to say
 	missed atomic.Int64  // log lines that found no room
+	taken  atomic.Int64  // frames that the editor has taken
+	begun  atomic.Int64  // frames that were begun: one more than taken while the editor is waited for
 	stop   chan struct{} // closed by close: write what is queued and end
 	broken chan struct{} // closed when nothing can be written any more
 	given  chan struct{} // closed by giveUp: nobody waits for the editor any more
@@ -57,22 +59,22 @@ func (w *writer) run(out io.Writer) {
 	for {
 		select {
 		case frame := <-w.frames:
-			if !write(out, frame) {
+			if !w.write(out, frame) {
 				return
 			}
 		case frame := <-w.own:
-			if !write(out, frame) {
+			if !w.write(out, frame) {
 				return
 			}
 		case <-w.stop:
 			for {
 				select {
 				case frame := <-w.frames:
-					if !write(out, frame) {
+					if !w.write(out, frame) {
 						return
 					}
 				case frame := <-w.own:
-					if !write(out, frame) {
+					if !w.write(out, frame) {
 						return
 					}
 				default:
@@ -83,8 +85,10 @@ func (w *writer) run(out io.Writer) {
 	}
 }
 
-func write(out io.Writer, frame *[]byte) bool {
+func (w *writer) write(out io.Writer, frame *[]byte) bool {
+	w.begun.Add(1)
 	_, err := out.Write(*frame)
+	w.taken.Add(1)
 	if cap(*frame) <= maxPooled {
 		framePool.Put(frame)
 	}
@@ -96,6 +100,7 @@ func (w *writer) close(patience time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
 	case <-w.broken:
+	case <-w.given:
 	case <-time.After(patience):
 	}
 }
@@ -163,8 +168,32 @@ func (w *writer) queue(frame *[]byte) error {
 	}
 }
 
-// giveUp frees everybody who waits for an editor that does not read. It must be called once at most.
-func (w *writer) giveUp() { close(w.given) }
+// giveUp frees everybody who waits for the editor, as soon as it has taken no
+// frame for the stalled time, or at the latest after the most time.
+// It returns what ends the watch, and must be called once at most.
+func (w *writer) giveUp(stalled, most time.Duration) (stop func()) {
+	stopped := make(chan struct{})
+	go func() {
+		look := time.NewTicker(stalled / 10)
+		defer look.Stop()
+		last, since, end := int64(-1), time.Now(), time.Now().Add(most)
+		for {
+			if taken := w.taken.Load(); taken != last || w.begun.Load() == taken {
+				last, since = taken, time.Now()
+			}
+			if time.Since(since) >= stalled || !time.Now().Before(end) {
+				close(w.given)
+				return
+			}
+			select {
+			case <-look.C:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { close(stopped) }
+}
 
 func appendHeader(frame []byte, length int) []byte {
 	frame = append(frame, "Content-Length: "...)

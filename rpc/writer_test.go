@@ -44,21 +44,47 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 			t.Errorf("%d frames were taken, want %d", count, queueLength+1)
 		}
 
-		// Who waits is freed, and close does not wait for ever.
-		w.giveUp()
+		// Who waits is freed, and close does not wait for an editor that takes nothing.
+		begun := time.Now()
+		defer w.giveUp(time.Second, time.Minute)()
 		if _, more := <-sent; more {
 			t.Error("a frame was taken after giving up")
 		}
-		begun := time.Now()
-		w.close(3 * time.Second)
-		if elapsed := time.Since(begun); elapsed != 3*time.Second {
-			t.Errorf("close took %v, want its patience", elapsed)
+		w.close(time.Minute)
+		if elapsed := time.Since(begun); elapsed < time.Second || elapsed > 2*time.Second {
+			t.Errorf("it was given up after %v, want %v", elapsed, time.Second)
 		}
 		close(editor.closed)
 		<-w.broken
 		if err := w.send([]byte("{}")); !errors.Is(err, errClosed) {
 			t.Errorf("send after the end: got %v, want %v", err, errClosed)
 		}
+	})
+}
+
+// slow is an editor that takes a frame now and then.
+type slow struct{}
+
+func (slow) Write(p []byte) (int, error) {
+	time.Sleep(800 * time.Millisecond) // of a bubble's own time
+	return len(p), nil
+}
+
+func TestWriter_WaitsForAnEditorThatReadsSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWriter(slow{})
+		begun := time.Now()
+		defer w.giveUp(time.Second, 10*time.Second)()
+		sent := 0
+		for w.send([]byte("{}")) == nil {
+			sent++
+		}
+		if elapsed := time.Since(begun); elapsed < 10*time.Second || sent < 10 {
+			t.Errorf("%d frames were sent until it was given up after %v", sent, elapsed)
+		}
+		w.close(time.Minute)
+		<-w.broken
 	})
 }
 

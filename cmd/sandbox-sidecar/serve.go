@@ -98,7 +98,7 @@ func terminated() (context.Context, func()) {
 }
 
 // logPatience bounds the wait for whoever reads the log.
-const logPatience = time.Second
+const logPatience = 500 * time.Millisecond
 
 // errUnread means that the editor has closed its end of our standard output.
 var errUnread = errors.New("nobody reads standard output any more")

@@ -21,6 +21,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
+// wholeEnd is how long the sidecar may take to end as well: it waits for an
+// editor that reads nothing, and for a log that nobody reads.
+const wholeEnd = 3 * time.Second
+
 // soon is how long a session may live after its editor has ended, whatever
 // that editor did before.
 const soon = 2 * time.Second
@@ -219,6 +223,9 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 				case <-d.ended:
 				case <-time.After(harness.Patience):
 					t.Error("the sidecar does not end")
+				}
+				if whole := time.Since(begun); whole > wholeEnd {
+					t.Errorf("the sidecar lived for %v, want at most %v", whole, wholeEnd)
 				}
 				mu.Lock()
 				defer mu.Unlock()
