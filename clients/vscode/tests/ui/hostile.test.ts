@@ -211,7 +211,7 @@ describe("a project whose settings hold hostile values", () => {
     assert.match(all, /FORGED/);
     assert.doesNotMatch(all, /^\s*FORGED/m);
     await picture(window.page.locator(".editor-instance").first(), "policy");
-    await window.newTerminal();
+    await window.statusSays("Sandbox: ");
     await window.status.hover();
     const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
     await hover.waitFor();
