@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -62,18 +61,18 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	defer stop()
 	resume, err := a.command.Pause(ctx)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: refused without a question: %v\n", err)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: refused without a question: %v\n", err)
 		return spawn.AnswerDeny
 	}
 	defer func() {
 		if err := resume(); err != nil {
-			fmt.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+			display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 		}
 	}()
 	if !conversable(terminal) { // until it stood still it could change that
 		return spawn.AnswerDeny
 	}
-	lines := []string{"wanted: " + rpc.DenialText(denial)}
+	lines := []string{question.Message}
 	if question.Hint != "" {
 		lines = append(lines, "note: "+question.Hint)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
@@ -133,7 +134,7 @@ func (d *dialogue) why(otherwise string) string {
 
 // say writes one line.
 func (d *dialogue) say(format string, args ...any) {
-	text := "sandbox-sidecar: " + fmt.Sprintf(format, args...)
+	text := "sandbox-sidecar: " + display.Line(fmt.Sprintf(format, args...))
 	if !d.plain {
 		text += wipe
 	}

@@ -143,7 +143,7 @@ func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 			p = sit(t, func(*exec.Cmd) {}, waits)
 			p.sees("ready")
 			harness.Write(t, filepath.Join(p.Project, "go"), "")
-			p.sees(`wanted: `)
+			p.sees(` wants to `)
 			last := time.Now()
 			for range 10 {
 				p.types("user\n")
@@ -239,7 +239,7 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 		harness.Write(t, filepath.Join(p.Project, "go"), "")
 		p.sees(prompt)
 		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			_, after, _ := strings.Cut(p.screen.String(), "wanted: ")
+			_, after, _ := strings.Cut(p.screen.String(), " wants to ")
 			if strings.Contains(after, "PAINT") || strings.Contains(after, "OTHER") || strings.Contains(after, "STOLEN") {
 				t.Fatalf("something writes into the question: %q", after[:min(len(after), 400)])
 			}

@@ -88,7 +88,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 				defer close(read)
 				_, _ = io.Copy(screen, terminal) // ends with EIO
 			}()
-			screen.Await(t, `wanted: read "[^"]*outside/file" by "cat"`)
+			screen.Await(t, `"cat" wants to read "[^"]*outside/file"`)
 			screen.Await(t, prompt)
 			if _, err := io.WriteString(terminal, test.typed); err != nil {
 				t.Fatal(err)

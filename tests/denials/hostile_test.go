@@ -139,15 +139,22 @@ func dirFor(t testing.TB, below, name string) string {
 	return dir
 }
 
-// settingsOf are a project's settings that ask for hostile things.
-func settingsOf(name string) string {
+// requestsOf are a project's settings that ask for hostile things.
+func requestsOf(name string) harness.Sandbox {
 	name = strings.ToValidUTF8(name, "?")
-	block := harness.Sandbox{
+	return harness.Sandbox{
 		"additional_read_write_paths": []string{"/nowhere/" + name, "http://evil.example/" + name}, "toolchains": []string{name},
-		"allowed_env_vars": []string{strings.ReplaceAll(name, "*", "") + "*", "X" + name}, "allowed_unix_sockets": []string{"/nowhere/" + name}, "unknown " + name: true,
-		"protected_paths": []string{"sub/" + name}, "on_denied": name,
+		"allowed_env_vars": []string{strings.ReplaceAll(name, "*", "") + "*", "X" + name}, "allowed_unix_sockets": []string{"/nowhere/" + name},
+		"protected_paths": []string{"sub/" + name},
 	}
-	return harness.Settings(block)
+}
+
+// mistakesOf are such settings with mistakes, so that nobody can trust them.
+func mistakesOf(name string) harness.Sandbox {
+	block := requestsOf(name)
+	name = strings.ToValidUTF8(name, "?")
+	block["unknown "+name], block["on_denied"] = true, name
+	return block
 }
 
 // Whatever names and values a session, a project and an editor choose: what
@@ -190,11 +197,17 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		r.take("close", session.Close(0))
 
 		dir := dirFor(t, s.Project, "p-"+name)
-		harness.Write(t, filepath.Join(dir, ".zed", "settings.json"), settingsOf(name))
+		file := filepath.Join(dir, ".zed", "settings.json")
+		harness.Write(t, file, harness.Settings(mistakesOf(name)))
 		if utf8.ValidString(dir) {
-			_, err := harness.Try(asked.Editor, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: dir, Digest: "0"})
+			status := protocol.ProjectParams{ProjectDir: dir}
+			r.take("mistakes", harness.Call(asked.Editor, protocol.ProjectStatus, status))
+			_, err := harness.Try(asked.Editor, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Cwd: dir, Command: "true"})
+			r.failed("error: settings with mistakes", err)
+			harness.Write(t, file, harness.Settings(requestsOf(name)))
+			_, err = harness.Try(asked.Editor, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: dir, Digest: "0"})
 			r.failed("trust", err)
-			r.take("project", harness.Call(asked.Editor, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: dir}))
+			r.take("project", harness.Call(asked.Editor, protocol.ProjectStatus, status))
 			r.take("policy", harness.Call(asked.Editor, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: dir, Kind: protocol.Tool}))
 			for _, access := range []protocol.Access{protocol.AccessRead, protocol.AccessWrite, protocol.AccessConnectUnix} {
 				r.take("explain", harness.Call(asked.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
@@ -226,7 +239,7 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 	}
 	// What was tried has really been about them.
 	for _, field := range []string{
-		"question.message", "denied.message", "alarm.message", "close.message", "project.message", "explain.message", "explain.reason", "trust.message", "diagnostics.message",
+		"question.message", "denied.message", "alarm.message", "close.message", "mistakes.message", "mistakes.problem", "error: settings with mistakes.message", "project.message", "explain.message", "explain.reason", "trust.message", "diagnostics.message",
 		"policy.message", "error: no program.message", "error: no directory.message", "error: no project.message", "error: no path.message", "error: no session.message",
 		"error: no kind.message", "error: no variable.message", "error: no method.message", "log.message",
 	} {
@@ -261,7 +274,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	s := newObservedScene(t)
 	for i, name := range hostile {
 		project := dirFor(t, s.Project, "p-"+name)
-		harness.Write(t, filepath.Join(project, ".zed", "settings.json"), settingsOf(name))
+		harness.Write(t, filepath.Join(project, ".zed", "settings.json"), harness.Settings(mistakesOf(name)))
 		outside := filepath.Join(s.Outside, name)
 		harness.Write(t, outside, "secret\n")
 		for what, args := range map[string][]string{
@@ -333,7 +346,7 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &scene{World: harness.NewWorld(t), t: t}
-			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"), settingsOf(hostile[2]))
+			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"), harness.Settings(requestsOf(hostile[2])))
 			command := s.execute(harness.Settings(nil), "trust")
 			terminal, err := pty.Start(command)
 			if err != nil {

@@ -145,7 +145,7 @@ describe("a project whose settings hold hostile values", () => {
   const values = names.map((name) => `/nowhere/${name}`);
   const stage = onStage({
     prepare: (world) => {
-      const block = { additional_read_only_paths: values, allowed_env_vars: ["X](command:workbench.action.quit)*"], [`k](command:x)\nFORGED`]: 1 };
+      const block = { additional_read_only_paths: values, allowed_env_vars: ["X](command:workbench.action.quit)*"] };
       for (const value of names) mkdirSync(path.join("/", world.root, "far", value), { recursive: true });
       block.additional_read_only_paths = [...values, ...names.map((name) => path.join(world.root, "far", name))];
       // VS Code asks about files with such a line end itself.
