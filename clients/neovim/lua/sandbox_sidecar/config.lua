@@ -18,7 +18,7 @@ M.spec = {
   {
     name = 'settings_path',
     type = { 'string', 'nil' },
-    doc = "A settings file to read instead of the user's own ones. Absolute.",
+    doc = "A settings file to read instead of the user's own ones. Absolute. Nothing starts while it is missing.",
   },
   {
     name = 'root_markers',
