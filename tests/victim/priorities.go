@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,8 @@ func lease(path string) error {
 		return err
 	}
 	fmt.Println("leased")
-	select {}
+	time.Sleep(time.Hour) // an empty select would end a program without other goroutines
+	return nil
 }
 
 // cloneParent starts a process as a sibling, and says whose child that one is.
@@ -118,7 +120,8 @@ func takeInotify(most string) error {
 		}
 	}
 	fmt.Printf("took %d (%v)\n", count, err)
-	select {}
+	time.Sleep(time.Hour) // an empty select would end a program without other goroutines
+	return nil
 }
 
 // takeWatches watches files that it makes in a directory until it gets no more, says how many, and keeps the watches until it is killed.
@@ -142,5 +145,6 @@ func takeWatches(dir, most string) error {
 		}
 	}
 	fmt.Printf("took %d (%v)\n", count, err)
-	select {}
+	time.Sleep(time.Hour) // an empty select would end a program without other goroutines
+	return nil
 }

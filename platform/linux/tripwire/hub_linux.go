@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,8 @@ type hub struct {
 	fd      int
 	file    *os.File // nil where there is no instance
 	watches map[int]map[*Tripwire]string
+	// markers are closed when their watches' last event was read; see settle.
+	markers map[int]chan struct{}
 	users   int
 }
 
@@ -34,6 +37,7 @@ func (h *hub) enter() error {
 			return fmt.Errorf("watch directories: %w", err)
 		}
 		h.fd, h.file, h.watches = fd, os.NewFile(uintptr(fd), "inotify"), map[int]map[*Tripwire]string{}
+		h.markers = map[int]chan struct{}{}
 		go h.read(h.file) // until leave closes it
 	}
 	h.users++
@@ -71,6 +75,37 @@ func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	}
 	h.watches[wd][t] = dir
 	return nil
+}
+
+// settleTime bounds the wait for events. Reading a full queue takes less.
+const settleTime = time.Second
+
+// settle waits until every event that the kernel has queued so far was handed
+// out. The marker is a watch on a file of nobody else's: its end queues an
+// event behind all others (IN_IGNORED, inotify(7)).
+func (h *hub) settle() {
+	file, err := unix.MemfdCreate("sandbox-sidecar-marker", unix.MFD_CLOEXEC)
+	if err != nil {
+		return
+	}
+	defer unix.Close(file)
+	read := make(chan struct{})
+	h.mu.Lock()
+	wd, err := unix.InotifyAddWatch(h.fd, fmt.Sprintf("/proc/self/fd/%d", file), unix.IN_DELETE_SELF)
+	if err == nil {
+		h.markers[wd] = read
+		_, err = unix.InotifyRmWatch(h.fd, uint32(wd))
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return // the user's watches are used up; what is lost is looked at in the end
+	}
+	timeout := time.NewTimer(settleTime)
+	defer timeout.Stop()
+	select {
+	case <-read:
+	case <-timeout.C:
+	}
 }
 
 // forget takes a tripwire out of all directories.
@@ -127,6 +162,10 @@ func (h *hub) hand(file *os.File, wd int, mask uint32, name string) {
 		}
 		if mask&unix.IN_IGNORED != 0 {
 			delete(h.watches, wd)
+			if read := h.markers[wd]; read != nil {
+				delete(h.markers, wd)
+				defer close(read)
+			}
 		}
 	}
 	h.mu.Unlock()

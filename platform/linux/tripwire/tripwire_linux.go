@@ -70,8 +70,16 @@ func New(options Options) (*Tripwire, error) {
 	return t, nil
 }
 
-// Close looks a last time and stops watching.
+// Close waits for what has happened before it to be told, looks a last time
+// and stops watching.
 func (t *Tripwire) Close() {
+	t.mu.Lock()
+	closed := t.closed
+	t.mu.Unlock()
+	if closed {
+		return
+	}
+	shared.settle()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {

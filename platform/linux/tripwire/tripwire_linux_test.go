@@ -195,3 +195,20 @@ func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
 	w.write(".git", "gitdir: y")
 	w.hears("written .git")
 }
+
+// What is moved away and back just before the end leaves no trace but its events.
+func TestTripwire_TellsWhatHasHappenedJustBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		w := watch(t, false, func(w *watched) { w.write("protected/file", "") }, "protected/file")
+		w.rename("protected", "away")
+		w.rename("away", "protected")
+		w.wire.Close()
+		w.mu.Lock()
+		told := slices.Clone(w.told)
+		w.mu.Unlock()
+		if !slices.Contains(told, "replaced protected/file") {
+			t.Fatalf("told %q", told)
+		}
+	}
+}
