@@ -136,16 +136,16 @@ func readFile(path string, most int) (File, error) {
 	return read, err
 }
 
-// MkdirAll is os.MkdirAll.
+// MkdirAll is os.MkdirAll. It makes nothing where a symlink leads nowhere.
 func MkdirAll(path string, mode fs.FileMode) error {
-	remote, at, err := follow(path)
+	remote, _, err := follow(path)
 	if err != nil {
 		return err
 	}
 	if remote == nil {
-		return os.MkdirAll(at, mode)
+		return os.MkdirAll(path, mode)
 	}
-	_, err = remote.call(request{Op: opMkdirAll, Path: text(at), Mode: mode})
+	_, err = remote.call(request{Op: opMkdirAll, Path: text(path), Mode: mode})
 	return err
 }
 
@@ -254,8 +254,12 @@ func walk(path string, last bool, step func(at string) bool) (string, error) {
 		switch {
 		case errors.Is(err, ErrNoAnswer):
 			return "", err
+		case err != nil && leadsBack(rest):
+			return "", err
 		case err != nil:
 			return filepath.Join(next, rest), nil
+		case info.Mode()&fs.ModeSymlink == 0 && !info.IsDir() && leadsBack(rest):
+			return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
 		case info.Mode()&fs.ModeSymlink == 0:
 			at = next
 			continue
@@ -274,3 +278,7 @@ func walk(path string, last bool, step func(at string) bool) (string, error) {
 	}
 	return at, nil
 }
+
+// leadsBack reports whether the rest of a path has a "..": behind a name that
+// is no directory the kernel finds nothing, where a clean path would.
+func leadsBack(rest string) bool { return slices.Contains(strings.Split(rest, "/"), "..") }

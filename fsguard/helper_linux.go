@@ -200,7 +200,12 @@ func RunHelper() int {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			_ = encoder.Encode(a) // where nobody listens any more, nobody asks either
+			if err := encoder.Encode(a); err != nil {
+				// Somebody waits for an answer, whatever it is. If nobody listens any more, nobody asks either.
+				failed := answerOf(result{}, err)
+				failed.ID = q.ID
+				_ = encoder.Encode(failed)
+			}
 		}()
 	}
 }

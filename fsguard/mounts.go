@@ -43,16 +43,18 @@ func newMounts(list []mount) *mounts {
 	return m
 }
 
-// at is the mount that a clean path without symlinks is on, or the first one on the way to it that is not of this machine alone, since the kernel
-// looks up names there as well; nil where that is not known.
+// at is the mount that a clean path without symlinks is on, or the last one on
+// the way to it that is not of this machine alone, since the kernel looks up
+// names there as well; nil if that is not known. A root of that kind counts
+// only for what is on it itself: without it nothing here runs at all.
 func (m *mounts) at(path string) *mount {
 	if m.root < 0 {
 		return nil
 	}
-	at := m.root
+	at, remote := m.root, -1
 	for range m.list {
-		if !localKinds[m.list[at].kind] {
-			break
+		if at != m.root && !localKinds[m.list[at].kind] {
+			remote = at
 		}
 		next := -1
 		for _, i := range m.below[m.list[at].id] {
@@ -65,6 +67,9 @@ func (m *mounts) at(path string) *mount {
 			break
 		}
 		at = next
+	}
+	if remote >= 0 {
+		at = remote
 	}
 	return &m.list[at]
 }

@@ -33,6 +33,18 @@ a line that makes no sense
 	if newMounts(parseMounts("20 1 8:1 / / rw - ext4 a rw\n21 20 0:6 / /proc/sys/fs/binfmt_misc rw - autofs s rw\n")).remote {
 		t.Error("what the kernel mounts for itself counts as another machine's")
 	}
+	// Of several on the way the last one counts, so that each export has a silence of its own; a root of that kind answers, or nothing does.
+	nested := newMounts(parseMounts(`20 1 0:1 / / rw - virtiofs root rw
+21 20 0:5 / /proc rw - proc proc rw
+22 20 0:6 / /net rw - autofs map rw
+23 22 0:7 / /net/a rw - nfs4 a: rw
+24 22 0:8 / /net/b rw - nfs4 b: rw
+`))
+	for path, want := range map[string]string{"/etc": "0:1", "/proc/self": "0:5", "/net/c": "0:6", "/net/a/x": "0:7", "/net/b": "0:8"} {
+		if at := nested.at(path); at == nil || at.device != want {
+			t.Errorf("%s is on %+v, expected %s", path, at, want)
+		}
+	}
 	if newMounts(nil).at("/") != nil {
 		t.Error("without a table it is known where a path is")
 	}

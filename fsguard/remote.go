@@ -248,8 +248,10 @@ type fileInfo struct {
 	FileName text
 	FileSize int64
 	FileMode fs.FileMode
-	Modified time.Time
-	Stat     *systemStat
+	// Seconds and Nanos are the time of the last change since 1970. JSON has
+	// no times after the year 9999, which a file may have.
+	Seconds, Nanos int64
+	Stat           *systemStat
 }
 
 func infoOf(info fs.FileInfo, err error) (*fileInfo, error) {
@@ -257,12 +259,13 @@ func infoOf(info fs.FileInfo, err error) (*fileInfo, error) {
 		return nil, err
 	}
 	stat, _ := info.Sys().(*systemStat)
-	return &fileInfo{text(info.Name()), info.Size(), info.Mode(), info.ModTime(), stat}, nil
+	modified := info.ModTime()
+	return &fileInfo{text(info.Name()), info.Size(), info.Mode(), modified.Unix(), int64(modified.Nanosecond()), stat}, nil
 }
 
 func (i *fileInfo) Name() string       { return string(i.FileName) }
 func (i *fileInfo) Size() int64        { return i.FileSize }
 func (i *fileInfo) Mode() fs.FileMode  { return i.FileMode }
-func (i *fileInfo) ModTime() time.Time { return i.Modified }
+func (i *fileInfo) ModTime() time.Time { return time.Unix(i.Seconds, i.Nanos) }
 func (i *fileInfo) IsDir() bool        { return i.FileMode.IsDir() }
 func (i *fileInfo) Sys() any           { return i.Stat }

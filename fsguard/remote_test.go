@@ -108,6 +108,15 @@ func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 		!reflect.DeepEqual(stat, want.Sys()) {
 		t.Errorf("it is %+v, %+v", info, stat)
 	}
+	far := time.Unix(300_000_000_000, 5) // the year 11476, for which JSON has no word
+	if err := os.Chtimes(file, far, far); err == nil {
+		if want, err = os.Lstat(file); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = r.info(request{Op: opLstat, Path: text(file)}); err != nil || !info.ModTime().Equal(want.ModTime()) {
+			t.Errorf("a file of %v: %v", want.ModTime(), err)
+		}
+	}
 	if done, err := r.call(request{Op: opReadlink, Path: text(filepath.Join(dir, "link"))}); string(done.Text) != "a\xffb" || err != nil {
 		t.Errorf("the link leads to %q, %v", done.Text, err)
 	}
@@ -151,6 +160,23 @@ func TestReal_FollowsAsTheKernelDoes(t *testing.T) {
 	}
 	if got, err := real(at("relative/../relative"), false); got != at("relative") || err != nil {
 		t.Errorf("a link that is not to be followed: %s, %v", got, err)
+	}
+	for _, path := range []string{"missing/../a", "a/none/../b"} {
+		if got, err := real(dir+"/"+path, true); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s leads to %s, %v; the kernel finds nothing", path, got, err)
+		}
+	}
+	if err := os.WriteFile(at("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := real(dir+"/file/../a", true); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("what is behind a file: %s, %v", got, err)
+	}
+	if err := MkdirAll(at("dangling"), 0o700); err == nil {
+		t.Error("a directory was made where a symlink leads nowhere")
+	}
+	if _, err := os.Lstat(at("missing")); err == nil {
+		t.Error("a directory was made at the end of a symlink")
 	}
 	if _, err := real(at("loop"), true); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a circle: %v", err)

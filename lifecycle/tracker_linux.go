@@ -61,6 +61,9 @@ func Open(options Options) *Tracker {
 // isAlone reports whether this process has no living child that came with its program: whoever has executed it may have left some. Nothing would
 // tell what such a child leaves from what a session does.
 func isAlone() bool {
+	if os.Getpid() == 1 {
+		return false // of a container: every process that lost its parent is a child of this one
+	}
 	strangers, err := strangeChildren()
 	return err == nil && len(living(strangers)) == 0
 }
