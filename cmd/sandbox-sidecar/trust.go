@@ -29,12 +29,16 @@ func trust(args []string) error {
 	}
 	if *digest == "" && readsLines(int(os.Stdin.Fd())) {
 		shown := store.Snapshot(dir).Project()
-		if shown.Problem == "" && shown.Exists && !shown.Trusted {
-			if err := confirmTrust(shown); err != nil {
-				return err
-			}
-			*digest = shown.Digest // of what was shown, and of nothing else
+		switch {
+		case shown.Problem != "":
+			return fmt.Errorf("trust project: %s: %s", quoted(shown.File), shown.Problem)
+		case shown.Trusted:
+			return printProject(shown)
 		}
+		if err := confirmTrust(shown); err != nil {
+			return err
+		}
+		*digest = shown.Digest // of what was shown, and of nothing else
 	}
 	project, err := store.Trust(dir, *digest)
 	if err != nil {
