@@ -228,6 +228,9 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 		name := memberName(member)
 		key := prefix + name
 		field, ok := known[name]
+		if name == "$schema" {
+			continue // an editor's word, which asks for nothing
+		}
 		if !ok {
 			if hint := nearest(name, names); hint != "" {
 				d.report(member.Name, SeverityError, key, "unknown setting, did you mean %q?", hint)

@@ -79,6 +79,8 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", quote(key), rightPlace)
 	case near != "" && (d.whose == ours || reaches(member.Value, near)):
 		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", quote(key), near)
+	case d.whose == others && !top && anywhere(member.Value):
+		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", quote(key), rightPlace)
 	case d.whose == others:
 	case nearest(name, blockKeys) != "" || anywhere(member.Value):
 		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", quote(key), rightPlace)
@@ -108,23 +110,25 @@ func reaches(value hujson.Value, name string) bool {
 	}
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
-		return memberName(member) == below && reaches(member.Value, below)
+		return nearest(memberName(member), []string{below}) != "" && reaches(member.Value, below)
 	})
 }
 
-// holdsSettings reports whether an object has a key of the block.
+// holdsSettings reports whether an object has a key of the block, or nearly.
 func holdsSettings(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
-		return slices.Contains(blockKeys, memberName(member))
+		return nearest(memberName(member), blockKeys) != ""
 	})
 }
 
-// anywhere reports whether there are keys of the block at any depth.
+// anywhere reports whether there are keys of the block at any depth. One that
+// other programs have too counts only in a "sandbox".
 func anywhere(value hujson.Value) bool {
-	if holdsSettings(value) {
-		return true
-	}
 	object, is := value.Value.(*hujson.Object)
-	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool { return anywhere(member.Value) })
+	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
+		name := memberName(member)
+		return slices.Contains(blockKeys, name) && !slices.Contains(commonWords, name) ||
+			nearest(name, []string{"sandbox"}) != "" && holdsSettings(member.Value) || anywhere(member.Value)
+	})
 }

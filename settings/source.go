@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +84,8 @@ func newSource(path, platform string) *source {
 
 // audienceOf tells Zed's settings files, the user's and projects', from ours by their names.
 func audienceOf(path string) audience {
-	if dir := filepath.Base(filepath.Dir(path)); filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
+	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
+	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
 		return others
 	}
 	return ours
