@@ -100,12 +100,19 @@ func (s Suggestion) JSON() json.RawMessage {
 }
 
 // Instruction says what to write into the settings, on one line that is fit to
-// be shown.
-func (s Suggestion) Instruction() string {
+// be shown. A long value loses its middle.
+func (s Suggestion) Instruction() string { return s.instruction(display.MaxText) }
+
+// InstructionInFull is Instruction with a value that can be copied.
+func (s Suggestion) InstructionInFull() string { return s.instruction(display.MaxLine) }
+
+func (s Suggestion) instruction(limit int) string {
+	// JSON's own escapes stay, so that what is pasted means the same.
+	value := display.Shorten(display.Line(string(display.JSON(s.JSON()))), limit)
 	if s.Entry() {
-		return fmt.Sprintf("add %s to %q", display.Quote(s.Value), s.Key)
+		return fmt.Sprintf("add %s to %q", value, s.Key)
 	}
-	return fmt.Sprintf("set %q to %s", s.Key, display.Escape(s.Value))
+	return fmt.Sprintf("set %q to %s", s.Key, value)
 }
 
 // toolchainFor names the toolchain that a name is made or removed for: that it belongs to, or, where a program makes the directories on the

@@ -82,12 +82,8 @@ func printExplanation(x protocol.PolicyExplainResult) {
 		answer = "allowed"
 	}
 	display.Fprintf(os.Stdout, "%s: %s\n", answer, x.Reason)
-	switch {
-	case x.Allowed || x.Setting == "":
-	case x.Value == "true" || strings.HasPrefix(x.Value, "["):
-		display.Fprintf(os.Stdout, "to allow it: set %s to %s\n", quoted(x.Setting), display.Escape(x.Value))
-	default:
-		display.Fprintf(os.Stdout, "to allow it: add %s to %s\n", quoted(x.Value), quoted(x.Setting))
+	if !x.Allowed && x.Setting != "" {
+		display.Fprintf(os.Stdout, "to allow it: %s\n", settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
 	}
 	if x.Hint != "" {
 		display.Fprintf(os.Stdout, "note: %s\n", x.Hint)

@@ -30,7 +30,7 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		switch {
 		case err != nil:
 		case suggestion.Key != "":
-			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.Instruction())
+			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
 		case suggestion.Hint != "":
 			display.Fprintf(w, "sandbox-sidecar:     note: %s\n", suggestion.Hint)
 		}
