@@ -7,7 +7,7 @@ type processEntry struct {
 	session int
 	// dead is true of a zombie: it has ended, and nobody has waited for it yet.
 	dead bool
-	// stopped is true of a process that a signal has stopped. Only Linux tells.
+	// stopped is true of a process that a signal has stopped.
 	stopped bool
 }
 

@@ -8,8 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// szomb is a process state as in <sys/proc.h>.
-const szomb = 5
+// Process states as in <sys/proc.h>.
+const (
+	sstop = 4
+	szomb = 5
+)
 
 // processTable lists every process, as it was at one moment but for the session ids.
 func processTable() ([]processEntry, error) {
@@ -39,7 +42,7 @@ func entryOf(proc *unix.KinfoProc) processEntry {
 	return processEntry{
 		prey:   prey{pid: int(proc.Proc.P_pid), birth: uint64(start.Sec*1e6 + int64(start.Usec))},
 		parent: int(proc.Eproc.Ppid),
-		dead:   proc.Proc.P_stat == szomb,
+		dead:   proc.Proc.P_stat == szomb, stopped: proc.Proc.P_stat == sstop,
 	}
 }
 

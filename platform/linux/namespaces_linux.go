@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,7 +27,7 @@ var availableNamespaces = sync.OnceValue(func() namespaces {
 		attempts = append(attempts, namespaces{mounts: true, network: true})
 	}
 	attempts = append(attempts, namespaces{mounts: true, network: true, user: true})
-	var failures []error
+	var failures []string
 	for _, n := range attempts {
 		whole := try(n)
 		if whole == nil {
@@ -37,9 +38,9 @@ var availableNamespaces = sync.OnceValue(func() namespaces {
 			n.why = fmt.Sprintf("no network namespace: %v", whole)
 			return n
 		}
-		failures = append(failures, whole)
+		failures = append(failures, whole.Error())
 	}
-	return namespaces{why: fmt.Sprintf("no namespaces: %v", errors.Join(failures...))}
+	return namespaces{why: "no namespaces: " + strings.Join(failures, "; ")}
 })
 
 // namespacesKnown is true once availableNamespaces has an answer.

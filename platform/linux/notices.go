@@ -5,20 +5,6 @@ import "fmt"
 // What a user may have of inotify and fanotify all processes of theirs share: a session that takes all of it blinds the tripwires of others, and
 // breaks what an editor watches. A user namespace has limits of its own for that (namespaces(7), /proc/sys/user), below those of the user.
 
-// noticeLimits are what a session may have. Watchers take few instances (chokidar, vite, watchman, gopls, tail -f: one for each process), and
-// those of large projects a watch for each directory.
-var noticeLimits = []struct {
-	// name is the limit's below /proc/sys/user, and user that of the user's own below /proc/sys/fs.
-	name, user string
-	// part is how many such sessions would have all, and least is given where the user has twice as much.
-	part, least int
-}{
-	{inotifyInstances, "inotify/max_user_instances", 4, 16},
-	{"max_inotify_watches", "inotify/max_user_watches", 2, 4096},
-	{"max_fanotify_groups", "fanotify/max_user_groups", 4, 16},
-	{"max_fanotify_marks", "fanotify/max_user_marks", 2, 4096},
-}
-
 const inotifyInstances = "max_inotify_instances"
 
 // share is a session's part of what its user has.

@@ -10,6 +10,20 @@ import (
 	"sync"
 )
 
+// noticeLimits are what a session may have. Watchers take few instances (chokidar, vite, watchman, gopls, tail -f: one for each process), and
+// those of large projects a watch for each directory.
+var noticeLimits = []struct {
+	// name is the limit's below /proc/sys/user, and user that of the user's own below /proc/sys/fs.
+	name, user string
+	// part is how many such sessions would have all, and least is given where the user has twice as much.
+	part, least int
+}{
+	{inotifyInstances, "inotify/max_user_instances", 4, 16},
+	{"max_inotify_watches", "inotify/max_user_watches", 2, 4096},
+	{"max_fanotify_groups", "fanotify/max_user_groups", 4, 16},
+	{"max_fanotify_marks", "fanotify/max_user_marks", 2, 4096},
+}
+
 // limitsHere are the values for noticeLimits on this machine, without those that this kernel does not have.
 var limitsHere = sync.OnceValue(func() map[string]int {
 	limits := map[string]int{}

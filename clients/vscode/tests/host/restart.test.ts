@@ -23,7 +23,7 @@ describe("the sidecar", () => {
       return pid !== before ? pid : undefined;
     });
     assert.ok(alive(after));
-    assert.match(await runTool({ command: "echo again" }), /^again\n/);
+    assert.match(await runTool({ command: "echo again" }), /^Output, to the end of this text:\nagain$/m);
     terminal.dispose();
   });
 

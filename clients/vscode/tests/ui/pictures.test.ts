@@ -46,7 +46,7 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
       await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
-      await window.told(`refused bash to write ${file}`);
+      await window.told(`refused to let "bash" write "${file}"`);
       await window.statusSays(`Sandbox: ${standing()}`);
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
