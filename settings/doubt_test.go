@@ -221,7 +221,8 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 			path := filepath.Join(d.home, link)
 			d.must(os.MkdirAll(filepath.Dir(path), 0o700))
 			d.must(os.Symlink("../unmounted/dotfiles", path))
-			if got := d.tools(""); !strings.Contains(got, path) || !strings.Contains(got, "a symlink that leads nowhere") {
+			// A long path loses its middle.
+			if got := d.tools(""); !strings.Contains(got, "/"+link+`" is a symlink that leads nowhere`) {
 				t.Errorf("doubt: %q", got)
 			}
 			target := filepath.Join(filepath.Dir(path), "../unmounted/dotfiles")
