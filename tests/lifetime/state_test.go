@@ -176,7 +176,7 @@ func playParent(args []string) int {
 func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	t.Parallel()
 	if !harness.HasCgroups(t) {
-		harness.Lack(t, "cgroup", "only the leader of a cgroup has the sidecar as its parent")
+		harness.Lack(t, "process_tracking", "only the leader of a cgroup has the sidecar as its parent")
 	}
 	const count = 300
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
