@@ -41,3 +41,24 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 		}
 	}
 }
+
+// What is to be copied means the same where it is pasted.
+func TestInstructionInFull_CanBeCopied(t *testing.T) {
+	t.Parallel()
+	long := "/srv/" + strings.Repeat("d/", 200) + "x"
+	for _, test := range []struct {
+		suggestion Suggestion
+		want       string
+	}{
+		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long + `" to "additional_read_only_paths"`},
+		{Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"}, `add "/c\\d\n\u202e" to "additional_read_only_paths"`},
+		{Suggestion{Key: protectedKey, Value: `["c\\d"]`}, `set "protected_paths" to ["c\\d"]`},
+	} {
+		if got := test.suggestion.InstructionInFull(); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+	if short := (Suggestion{Key: "additional_read_only_paths", Value: long}).Instruction(); len(short) > 200 || !strings.Contains(short, "…") {
+		t.Errorf("on one line of a notification: %s", short)
+	}
+}
