@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// patience bounds the wait for a file system. One that is mounted when it is first used, or that was asleep, needs seconds.
-const patience = 2 * time.Second
+// timeout bounds the wait for a file system. One that is mounted when it is first used, or that was asleep, needs seconds.
+const timeout = 2 * time.Second
 
-// haste is what is left of patience once nobody wants to wait any more.
+// haste is what is left of timeout once nobody wants to wait any more.
 const haste = 200 * time.Millisecond
 
 // atOnce is how many calls on one file system may be under way; as many threads of the helper wait where it does not answer.
@@ -100,12 +100,12 @@ func init() { hurried.soon = make(chan struct{}) }
 // Hurry is for a program that is about to end: from now on nothing waits for a file system for longer than a moment.
 func Hurry() { hurried.once.Do(func() { close(hurried.soon) }) }
 
-// wait returns a channel that is closed when patience has ended, and what gives it back.
+// wait returns a channel that is closed when the timeout has ended, and what gives it back.
 func wait() (<-chan struct{}, func()) {
 	ended, stop := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		long := time.NewTimer(patience)
+		long := time.NewTimer(timeout)
 		defer long.Stop()
 		select {
 		case <-long.C:

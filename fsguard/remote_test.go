@@ -45,14 +45,14 @@ func TestCall_GivesUpAndThenDoesNotWaitAgain(t *testing.T) {
 	if _, err := r.call(q); !errors.Is(err, ErrNoAnswer) {
 		t.Fatalf("a call that hangs: %v", err)
 	}
-	if took := time.Since(begun); took < patience {
+	if took := time.Since(begun); took < timeout {
 		t.Errorf("it was given up after %s", took)
 	}
 	begun = time.Now()
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("another call meanwhile: %v", err)
 	}
-	if took := time.Since(begun); took > patience/2 {
+	if took := time.Since(begun); took > timeout/2 {
 		t.Errorf("it waited for %s", took)
 	}
 	release()

@@ -33,7 +33,7 @@ func adopter([]string) {
 	}
 	entry, err := findProcess(orphan)
 	fmt.Println("the orphan's parent is me:", err == nil && entry.parent == os.Getpid())
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for err == nil && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 		_, err = findProcess(orphan)

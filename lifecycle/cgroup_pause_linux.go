@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// freezePatience is how long Pause waits for the kernel to say that all stand
+// freezeTimeout is how long Pause waits for the kernel to say that all stand
 // still. It never says so of a process that a supervisor holds in a call.
-const freezePatience = 50 * time.Millisecond
+const freezeTimeout = 50 * time.Millisecond
 
 // Pause implements Pausable by the kernel's freezer (cgroup v2, Linux 5.2). It
 // tells nobody's parent of a stop, and reaches who forks meanwhile. Once the
@@ -22,7 +22,7 @@ func (g *cgroupGroup) Pause(ctx context.Context) (func() error, error) {
 	if err := writeCgroup(freeze, "1"); err != nil {
 		return nil, fmt.Errorf("pause session: %w", err)
 	}
-	end := time.Now().Add(freezePatience)
+	end := time.Now().Add(freezeTimeout)
 	for time.Now().Before(end) && ctx.Err() == nil {
 		events, err := os.ReadFile(filepath.Join(g.dir, "cgroup.events"))
 		if err != nil || bytes.Contains(events, []byte("frozen 1")) {

@@ -141,7 +141,7 @@ func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := awaitEnd(alive, patience); err != nil {
+		if err := awaitEnd(alive, timeout); err != nil {
 			t.Errorf("enclosed %t: somebody is left: %v", enclosed, err)
 		}
 	}

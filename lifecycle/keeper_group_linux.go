@@ -242,7 +242,7 @@ func (g *keeperGroup) Kill(ctx context.Context) (int, error) {
 // ask lets the keeper kill everything.
 func (g *keeperGroup) ask(ctx context.Context, conn *keeperConn, gone <-chan struct{}) (keeperKilled, error) {
 	g.asked++
-	budget := keeperPatience
+	budget := keeperTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		budget = max(0, time.Until(deadline))
 	}

@@ -34,8 +34,8 @@ type keeper struct {
 	held    []prey // who was stopped for that
 }
 
-// keeperPatience bounds the kill after the sidecar's death.
-const keeperPatience = time.Minute
+// keeperTimeout bounds the kill after the sidecar's death.
+const keeperTimeout = time.Minute
 
 // RunKeeper is a keeper's whole life; it returns the exit status. It must be called on the main goroutine before anything else was
 // started.
@@ -82,7 +82,7 @@ func RunKeeper() int {
 		return 1
 	}
 	k.serve(orders)
-	ctx, cancel := context.WithTimeout(context.Background(), keeperPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), keeperTimeout)
 	defer cancel()
 	if _, err := k.kill(ctx); err != nil {
 		return complain(err)

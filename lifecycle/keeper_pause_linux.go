@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdPatience bounds the looks for processes that are to be stopped.
-const holdPatience = 500 * time.Millisecond
+// holdTimeout bounds the looks for processes that are to be stopped.
+const holdTimeout = 500 * time.Millisecond
 
 // hold stops every process below, parents before their children, and notes
 // which it has stopped: one that the user has stopped is to stay so. A look
@@ -21,7 +21,7 @@ func (k *keeper) hold() error {
 	k.holding = true
 	known := map[prey]bool{}
 	quiet := 0
-	for end := time.Now().Add(holdPatience); quiet < 2; {
+	for end := time.Now().Add(holdTimeout); quiet < 2; {
 		if time.Now().After(end) {
 			return errors.New("the session forks too fast")
 		}
@@ -101,7 +101,7 @@ func (g *keeperGroup) orderHold(ctx context.Context, held bool) error {
 	if err := conn.send(keeperOrder{Hold: &keeperHold{ID: g.holds, Held: held}}); err != nil {
 		return errors.Join(errKeeperGone, err)
 	}
-	silence := time.NewTimer(holdPatience + keeperGrace)
+	silence := time.NewTimer(holdTimeout + keeperGrace)
 	defer silence.Stop()
 	for {
 		select {

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience bounds every wait. It only matters where a test fails.
-const patience = 30 * time.Second
+// timeout bounds every wait. It only matters where a test fails.
+const timeout = 30 * time.Second
 
 // helpers are what the test binary can be started for beside the tests. Each prints a line "ready" with what is worth knowing once
 // its processes stand.
@@ -66,7 +66,7 @@ func ready(pids ...int) { fmt.Println("ready", strings.Trim(fmt.Sprint(pids), "[
 // waitForEver ignores what can be ignored. The timer ends it where a test failed to.
 func waitForEver() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1)
-	<-time.After(2 * patience)
+	<-time.After(2 * timeout)
 }
 
 // tree starts children, waits until they stand, and waits.
@@ -203,7 +203,7 @@ func mustBeGone(t *testing.T, pids []int) {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -32,7 +32,7 @@ func goesOn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"leader", "other"} {
 		from := count(dir, name)
-		for deadline := time.Now().Add(patience); count(dir, name) <= from; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s stands still", name)
 			}
@@ -63,7 +63,7 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 			group := group(t)
 			stopped := startIn(t, group, counter(dir))[1]
 			goesOn(t, dir)
-			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
 				if entry, err := findProcess(stopped); err == nil && entry.stopped {
 					break // a signal to stop takes a moment
 				}

@@ -418,7 +418,7 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		left = nil
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {
@@ -483,7 +483,7 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	var left []os.DirEntry
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if err := Sweep(soon(t), dir); err != nil {
 			t.Error(err)
 		}
@@ -533,10 +533,10 @@ func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	begun := time.Now()
-	if err := finishes(50*time.Millisecond, func() error { <-hang; return nil }); !errors.Is(err, errHangs) || time.Since(begun) > patience/2 {
+	if err := finishes(50*time.Millisecond, func() error { <-hang; return nil }); !errors.Is(err, errHangs) || time.Since(begun) > timeout/2 {
 		t.Errorf("%v after %v", err, time.Since(begun))
 	}
-	if err := finishes(patience, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
+	if err := finishes(timeout, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
 		t.Error(err)
 	}
 }

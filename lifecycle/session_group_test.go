@@ -122,7 +122,7 @@ func TestProcessTable_TellsZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It stays the zombie that this is about until it is waited for.
-	for deadline := time.Now().Add(patience); running(pid); {
+	for deadline := time.Now().Add(timeout); running(pid); {
 		if time.Now().After(deadline) {
 			t.Fatal("the process does not die")
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// stuckPatience is how long nobody may move before it is said that they have survived. Most waits for a disk are shorter. A process that waits for
+// stuckTimeout is how long nobody may move before it is said that they have survived. Most waits for a disk are shorter. A process that waits for
 // a file system which does not answer may wait for ever.
-const stuckPatience = 700 * time.Millisecond
+const stuckTimeout = 700 * time.Millisecond
 
 // stuck remembers since when processes have waited in an uninterruptible system call, with the signal that ends them pending: they will never
 // execute another instruction of their programs. It is one for all groups, so that nobody waits for the same process twice.
@@ -38,7 +38,7 @@ func (s *stuckProcesses) all(pids []int) bool {
 		if _, known := s.since[pid]; !known {
 			s.since[pid] = time.Now()
 		}
-		all = all && time.Since(s.since[pid]) >= stuckPatience
+		all = all && time.Since(s.since[pid]) >= stuckTimeout
 	}
 	return all
 }

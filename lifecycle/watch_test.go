@@ -19,7 +19,7 @@ func mustClose(t *testing.T, gone <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-gone:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Error("the end of the process was not noticed")
 	}
 }
@@ -44,7 +44,7 @@ func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(patience); bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.watchProcess")) ||
+	for deadline := time.Now().Add(timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.watchProcess")) ||
 		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.pollProcess")); {
 		if time.Now().After(deadline) {
 			t.Fatalf("the watch goes on after its context:\n%s", stacks)

@@ -44,8 +44,8 @@ const (
 	restartPause = time.Second
 	// farewell tells the watchdog to go without doing anything.
 	farewell = "q"
-	// endPatience bounds the wait for the end of a watchdog that was killed.
-	endPatience = 2 * time.Second
+	// endTimeout bounds the wait for the end of a watchdog that was killed.
+	endTimeout = 2 * time.Second
 )
 
 // follow lets the watchdog carry out another file from now on. The journal must say in the old one what it says in the new one.
@@ -105,7 +105,7 @@ func (w *watchdog) close() {
 	}
 	w.mu.Unlock()
 	// A process can outlast SIGKILL in an uninterruptible system call.
-	_ = finishes(endPatience, func() error {
+	_ = finishes(endTimeout, func() error {
 		w.running.Wait()
 		return nil
 	})
@@ -194,8 +194,8 @@ func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
 	}
 }
 
-// watchdogPatience bounds the clean-up. What an uninterruptible system call keeps alive is left to the next sidecar's sweep.
-const watchdogPatience = time.Minute
+// watchdogTimeout bounds the clean-up. What an uninterruptible system call keeps alive is left to the next sidecar's sweep.
+const watchdogTimeout = time.Minute
 
 // inheritsJournal reports whether a sidecar has handed its journal over. What the Go runtime opens is close-on-exec.
 func inheritsJournal() bool {
@@ -227,7 +227,7 @@ func RunWatchdog(journal string) int {
 	if held.listen(watchdogFD) {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), watchdogPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), watchdogTimeout)
 	defer cancel()
 	if err := lock(held.file, 0); err != nil {
 		return complain(err)

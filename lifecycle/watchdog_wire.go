@@ -50,13 +50,13 @@ func sendJournal(socket *os.File, path string, file *os.File) error {
 	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
 }
 
-// sendPatience bounds the wait for a watchdog that does not read: somebody may have stopped it.
-const sendPatience = time.Second
+// sendTimeout bounds the wait for a watchdog that does not read: somebody may have stopped it.
+const sendTimeout = time.Second
 
 // sendNow sends all, or fails.
 func sendNow(socket *os.File, message, rights []byte) error {
 	fd := int(socket.Fd())
-	for deadline := time.Now().Add(sendPatience); ; {
+	for deadline := time.Now().Add(sendTimeout); ; {
 		n, err := unix.SendmsgN(fd, message, rights, nil, unix.MSG_DONTWAIT)
 		switch {
 		case errors.Is(err, unix.EINTR):

@@ -18,8 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// patience is far above what any stage needs.
-const patience = 30 * time.Second
+// timeout is far above what any stage needs.
+const timeout = 30 * time.Second
 
 // takeOrder reads the whole order, which ends with no newline: it is written at once and so arrives by one read.
 const takeOrder = `dd bs=64k count=1 <&3 >/dev/null 2>&1; `
@@ -105,7 +105,7 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("the launch did not end with its context")
 	}
 }

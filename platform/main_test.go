@@ -84,7 +84,7 @@ func mustBeReaped(t *testing.T, pid int) {
 // patient is a context that ends long after any test that passes.
 func patient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -24,9 +24,9 @@ type Standby struct {
 	waited  bool // it was started before there was an order
 }
 
-// standbyPatience bounds the wait for the first answer of a stage that was started before its order came. Somebody may have stopped it
+// standbyTimeout bounds the wait for the first answer of a stage that was started before its order came. Somebody may have stopped it
 // meanwhile; a stage that is started now answers in milliseconds.
-const standbyPatience = time.Second
+const standbyTimeout = time.Second
 
 // ErrStageSilent means that a stage that was started before its order came has not answered in time, and will not execute anything.
 var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
@@ -78,7 +78,7 @@ func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	launched := Launched{Process: s.process}
 	first := stageTimeout
 	if s.waited {
-		first = standbyPatience
+		first = standbyTimeout
 	}
 	err := launched.shakeHands(ctx, s.conn, target, first)
 	if err == nil {
@@ -114,12 +114,12 @@ func (s *Standby) end() (status syscall.WaitStatus, err error) {
 		select {
 		case end := <-waited:
 			status, err = end.status, end.err
-		case <-time.After(endPatience):
+		case <-time.After(endTimeout):
 			err = errors.New("the stage waits for a file system that does not answer") // its group goes on being killed
 		}
 	})
 	return status, err
 }
 
-// endPatience bounds the wait for a stage that was killed. Only an uninterruptible system call takes so long.
-const endPatience = time.Second
+// endTimeout bounds the wait for a stage that was killed. Only an uninterruptible system call takes so long.
+const endTimeout = time.Second

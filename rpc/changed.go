@@ -91,8 +91,8 @@ func (s *Server) compileFor(k policyKey) string {
 	return compiled.Policy.ID()
 }
 
-// listPatience is how long terminal/list waits for policies to be compiled, which takes milliseconds unless a file system does not answer.
-const listPatience = 500 * time.Millisecond
+// listTimeout is how long terminal/list waits for policies to be compiled, which takes milliseconds unless a file system does not answer.
+const listTimeout = 500 * time.Millisecond
 
 // standings are the policies that sessions would get, as they were last found out.
 type standings struct {
@@ -107,7 +107,7 @@ type standing struct {
 
 // knownPolicies are those that the sessions would get if they were started now, or would have got when that could last be said.
 func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
-	ctx, cancel := context.WithTimeout(s.ctx, listPatience)
+	ctx, cancel := context.WithTimeout(s.ctx, listTimeout)
 	defer cancel()
 	t := &s.standings
 	t.mu.Lock()

@@ -118,7 +118,7 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 					c.remark(protocol.LogWarning, "ignored")
 					return nil
 				})
-				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > ownPatience {
+				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > ownTimeout {
 					t.Errorf("reading ended after %v with %v, want %v", elapsed, err, test.want)
 				}
 				close(editor.closed)
@@ -135,18 +135,18 @@ func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
 	c.remark(protocol.LogInfo, "line")
-	for deadline := time.Now().Add(patience); c.stream.out.begun.Load() == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(timeout); c.stream.out.begun.Load() == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond) // from now on the writer waits with that line, and makes no room
 	}
 	for range lines - 1 {
 		c.remark(protocol.LogInfo, "line")
 	}
 	close(out.opened)
-	for deadline := time.Now().Add(patience); len(c.stream.out.own) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(timeout); len(c.stream.out.own) > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	c.remark(protocol.LogInfo, "last")
-	c.stream.out.close(patience)
+	c.stream.out.close(timeout)
 	told := strings.Count(out.String(), `"message":"line"`)
 	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 || told == lines || !strings.Contains(out.String(), want) {
 		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", told, lines, want, out.String()[max(0, out.Len()-300):])

@@ -22,8 +22,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// patience bounds every wait; it only matters where a test fails.
-const patience = 90 * time.Second
+// timeout bounds every wait; it only matters where a test fails.
+const timeout = 90 * time.Second
 
 // fixture is a server over pipes in memory, with real processes under it.
 type fixture struct {
@@ -92,7 +92,7 @@ func (f *fixture) wait() {
 	f.t.Helper()
 	select {
 	case <-f.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		f.t.Fatal("Serve does not return")
 	}
 }
@@ -139,7 +139,7 @@ func (e *editor) update(change func()) {
 // until waits for a condition on the guarded fields.
 func (e *editor) until(what string, condition func() bool) {
 	e.f.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(timeout)
 	for {
 		e.mu.Lock()
 		met, changed := condition(), e.changed
@@ -176,7 +176,7 @@ func (e *editor) exit(id string) int {
 }
 
 func try[P, R any](e *editor, method protocol.Request[P, R], params P) (R, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return client.Call(ctx, e.Client, method, params)
 }

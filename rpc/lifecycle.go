@@ -97,7 +97,7 @@ func (s *Server) awaitEditor(gone <-chan struct{}) {
 }
 
 func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty, error) {
-	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := s.sessions.closeAll(ctx, (*entry).defaultGrace)
 	s.options.Spawner.Close()

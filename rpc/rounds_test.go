@@ -55,7 +55,7 @@ func TestRounds_LeaveNoGoroutine(t *testing.T) {
 		round(i)
 	}
 	settled := func(atMost int) (n int) {
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if n = runtime.NumGoroutine(); n <= atMost {
 				break
 			}

@@ -93,14 +93,14 @@ func New(options Options) *Server {
 }
 
 const (
-	// writePatience bounds the wait for an editor to take the last frames, and
-	// lastPatience that for what is queued by then.
-	writePatience = 2 * time.Second
-	lastPatience  = 100 * time.Millisecond
-	// stalledPatience is how long one that takes nothing at all is waited for.
-	stalledPatience = time.Second
-	// shutdownPatience bounds the wait for killed processes to be gone.
-	shutdownPatience = 15 * time.Second
+	// writeTimeout bounds the wait for an editor to take the last frames, and
+	// lastTimeout that for what is queued by then.
+	writeTimeout = 2 * time.Second
+	lastTimeout  = 100 * time.Millisecond
+	// stalledTimeout is how long one that takes nothing at all is waited for.
+	stalledTimeout = time.Second
+	// shutdownTimeout bounds the wait for killed processes to be gone.
+	shutdownTimeout = 15 * time.Second
 )
 
 // Serve talks to the editor until the conversation ends: by exit, by the end of in, by the editor's death, by a broken frame or by
@@ -139,9 +139,9 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	fsguard.Hurry() // this process ends, whatever it has asked
 	// Sessions tell their ends, and requests that came before are answered, and wait until the editor takes that; one that has stopped reading
 	// must not keep the rest from ending.
-	deadline := time.Now().Add(writePatience)
-	defer frames.out.giveUp(stalledPatience, writePatience)()
-	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	deadline := time.Now().Add(writeTimeout)
+	defer frames.out.giveUp(stalledTimeout, writeTimeout)()
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
 	answered := s.dispatcher.end()
@@ -153,7 +153,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	if store != nil {
 		err = errors.Join(err, store.Close())
 	}
-	frames.out.close(max(lastPatience, time.Until(deadline)))
+	frames.out.close(max(lastTimeout, time.Until(deadline)))
 	cancel()
 	s.conn.close()
 	_ = frames.Close()

@@ -76,7 +76,7 @@ func TestServe_EndsAnEditorThatDoesNotRead(t *testing.T) {
 			begun := time.Now()
 			end(f)
 			f.wait()
-			if elapsed, most := time.Since(begun), 4*writePatience; elapsed > most {
+			if elapsed, most := time.Since(begun), 4*writeTimeout; elapsed > most {
 				t.Errorf("took %v, want less than %v", elapsed, most)
 			}
 		})

@@ -164,7 +164,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if params.GraceMs != nil {
 		grace = time.Duration(*params.GraceMs) * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(ctx, grace+shutdownPatience)
+	ctx, cancel := context.WithTimeout(ctx, grace+shutdownTimeout)
 	defer cancel()
 	end, err := e.close(ctx, grace)
 	if end == nil {

@@ -39,8 +39,8 @@ const queueLength = 16
 const (
 	// ownLength is how many frames of the reading goroutine may wait. They are short: refusals and log lines.
 	ownLength = 1024
-	// ownPatience is how long the reading goroutine waits for room there, which an editor that reads makes all the time.
-	ownPatience = 500 * time.Millisecond
+	// ownTimeout is how long the reading goroutine waits for room there, which an editor that reads makes all the time.
+	ownTimeout = 500 * time.Millisecond
 	// maxPooled bounds the frames that are kept for later ones: a chunk of output, which most are, and some more.
 	maxPooled = 128 << 10
 )
@@ -96,12 +96,12 @@ func (w *writer) write(out io.Writer, frame *[]byte) bool {
 }
 
 // close writes what is queued, for at most the given time: an editor that has died without closing its pipe must not hold us up.
-func (w *writer) close(patience time.Duration) {
+func (w *writer) close(timeout time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
 	case <-w.broken:
 	case <-w.given:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 }
 
@@ -130,12 +130,12 @@ func (w *writer) answer(body []byte) error {
 		return nil
 	default:
 	}
-	impatience := time.NewTimer(ownPatience)
-	defer impatience.Stop()
+	timer := time.NewTimer(ownTimeout)
+	defer timer.Stop()
 	select {
 	case w.own <- frame:
 		return nil
-	case <-impatience.C:
+	case <-timer.C:
 		return errUnread
 	case <-w.broken:
 		return errClosed

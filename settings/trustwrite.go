@@ -17,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// trustPatience bounds the wait for another sidecar that is writing the list. A write takes milliseconds.
-const trustPatience = 5 * time.Second
+// trustTimeout bounds the wait for another sidecar that is writing the list. A write takes milliseconds.
+const trustTimeout = 5 * time.Second
 
 var errLocked = errors.New("another process keeps it locked")
 
@@ -61,7 +61,7 @@ func lockTrust(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	// Not a blocking flock(2): whoever holds the lock may be stopped, and the editor waits for us.
-	for deadline := time.Now().Add(trustPatience); ; {
+	for deadline := time.Now().Add(trustTimeout); ; {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			// Closing releases it, and so does the kernel if we die.

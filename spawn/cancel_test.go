@@ -64,7 +64,7 @@ func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
 		failed <- err
 	}()
 	pid := 0
-	for deadline := time.Now().Add(patience); pid == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); pid == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		text, _ := os.ReadFile(file)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -73,7 +73,7 @@ func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
 		t.Error("a cancelled start has succeeded")
 	}
 	gone := func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
-	for deadline := time.Now().Add(patience); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	} // dead, it may still wait for whoever has inherited it
 	if pid == 0 || !gone() {
 		t.Errorf("process %d is left", pid)

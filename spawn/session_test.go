@@ -23,8 +23,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// patience bounds every wait; it only matters where a test fails.
-const patience = 30 * time.Second
+// timeout bounds every wait; it only matters where a test fails.
+const timeout = 30 * time.Second
 
 // recorder is a sink that keeps everything.
 type recorder struct {
@@ -56,7 +56,7 @@ func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 
 func (r *recorder) until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(timeout)
 	for {
 		r.mu.Lock()
 		met, changed := condition(), r.changed
@@ -126,7 +126,7 @@ func (s *stand) begin(t *testing.T, request Request) (*Session, *recorder) {
 	r := newRecorder()
 	session.Begin(r, nil)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if _, err := session.Close(ctx, 0); err != nil {
 			t.Errorf("close: %v", err)
@@ -247,12 +247,12 @@ func TestClose(t *testing.T) {
 		want       Exit
 	}{
 		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0, Exit{Signal: unix.SIGKILL}},
-		{"a hangup that is taken", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", patience, Exit{Code: 3}},
+		{"a hangup that is taken", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
 		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond, Exit{Signal: unix.SIGKILL}},
 		{
 			"a stopped process takes the hangup",
 			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill -STOP $$; while :; do sleep 0.01; done",
-			patience,
+			timeout,
 			Exit{Code: 4},
 		},
 		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0, Exit{Signal: unix.SIGKILL}},

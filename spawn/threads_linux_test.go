@@ -61,7 +61,7 @@ func onDyingThread(do func()) (thread int) {
 		}()
 		<-ended
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread)); err != nil {
 			break
 		}

@@ -103,7 +103,7 @@ func (p *person) status() int {
 			p.t.Fatal(err)
 		}
 		return p.command.ProcessState.ExitCode()
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		p.t.Fatalf("it does not end; on the screen:\n%s", p.screen.String())
 		return -1
 	}

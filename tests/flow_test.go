@@ -165,7 +165,7 @@ func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 	go func() { ended <- command.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		t.Fatal("the sidecar does not end")
 	}
 }

@@ -59,7 +59,7 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 				if !bytes.Contains(out, []byte(`"code":-32700`)) {
 					t.Error("the bad body was not answered")
 				}
-				if took := time.Since(begun); took > harness.Patience {
+				if took := time.Since(begun); took > harness.Timeout {
 					t.Errorf("took %v", took)
 				}
 			}
@@ -169,7 +169,7 @@ func TestGarbageCrashesNothing(t *testing.T) {
 		w.in.Close()
 		select {
 		case <-w.ended:
-		case <-time.After(harness.Patience):
+		case <-time.After(harness.Timeout):
 			t.Fatal("the sidecar does not end")
 		}
 		if log := w.log.String(); w.status != 1 || strings.Contains(log, "panic") || strings.Contains(log, "BUG(") || len(w.broken) > 0 {

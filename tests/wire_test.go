@@ -150,9 +150,9 @@ func (w *wire) update(change func()) {
 	w.changed = make(chan struct{})
 }
 
-// until waits for a condition on the guarded fields. It gives up when the sidecar has ended, or after harness.Patience.
+// until waits for a condition on the guarded fields. It gives up when the sidecar has ended, or after harness.Timeout.
 func (w *wire) until(condition func() bool) bool {
-	timeout := time.After(harness.Patience)
+	timeout := time.After(harness.Timeout)
 	for {
 		w.mu.Lock()
 		met, changed := condition(), w.changed
@@ -217,7 +217,7 @@ func (w *wire) wait() (int, error) {
 	select {
 	case <-w.ended:
 		return w.status, nil
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		return 0, errors.New("the sidecar does not end")
 	}
 }

@@ -30,8 +30,8 @@ const (
 	// for. It is too short to read the question in, and longer than the pieces
 	// of a paste are apart.
 	quiet = 300 * time.Millisecond
-	// quietPatience bounds the wait for that.
-	quietPatience = 10 * time.Second
+	// quietTimeout bounds the wait for that.
+	quietTimeout = 10 * time.Second
 	// afterthought is how long nothing may follow an answer that allows: where
 	// something does, it was pasted.
 	afterthought = 100 * time.Millisecond
@@ -143,7 +143,7 @@ func (d *dialogue) say(format string, args ...any) {
 
 // settle drops what was typed before, until nothing comes any more.
 func (d *dialogue) settle() bool {
-	for end := time.Now().Add(quietPatience); time.Now().Before(end) && d.ctx.Err() == nil; {
+	for end := time.Now().Add(quietTimeout); time.Now().Before(end) && d.ctx.Err() == nil; {
 		if !d.comes(quiet) {
 			return d.ctx.Err() == nil
 		}

@@ -67,10 +67,10 @@ func (q *logQueue) Write(line []byte) (int, error) {
 
 // close writes what waits, for at most the given time. What is logged after it
 // is lost. It must be called once.
-func (q *logQueue) close(patience time.Duration) {
+func (q *logQueue) close(timeout time.Duration) {
 	close(q.stop)
 	select {
 	case <-q.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 }

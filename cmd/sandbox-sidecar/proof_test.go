@@ -45,7 +45,7 @@ func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	harness.Require(t, "filesystem")
 	tracker := lifecycle.Open(lifecycle.Options{Keeper: again("keeper")})
 	t.Cleanup(func() { tracker.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 	defer cancel()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	spawner.Backend = backend

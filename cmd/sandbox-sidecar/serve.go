@@ -37,7 +37,7 @@ func serve(args []string) error {
 		return misuse(flags, "%v", err)
 	}
 	queue := newLogQueue(os.Stderr, func(lines int64) { direct.Warn("log lines found no room", "lines", lines) })
-	defer queue.close(logPatience)
+	defer queue.close(logTimeout)
 	logger, err := newLoggerTo(queue, *level, *format)
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func terminated() (context.Context, func()) {
 	}
 }
 
-// logPatience bounds the wait for whoever reads the log.
-const logPatience = 500 * time.Millisecond
+// logTimeout bounds the wait for whoever reads the log.
+const logTimeout = 500 * time.Millisecond
 
 // errUnread means that the editor has closed its end of our standard output.
 var errUnread = errors.New("nobody reads standard output any more")

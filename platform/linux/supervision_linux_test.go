@@ -20,7 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 func requireMediation(t *testing.T) {
 	t.Helper()
@@ -64,7 +64,7 @@ func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinem
 	}
 	theirIn, in := pipe(t)
 	out, theirOut := pipe(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
 	d.Launched, err = platform.Launch(ctx, backend, platform.Target{
@@ -76,7 +76,7 @@ func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinem
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := time.AfterFunc(patience, func() { _ = d.Process.Signal(unix.SIGKILL) })
+	stop := time.AfterFunc(timeout, func() { _ = d.Process.Signal(unix.SIGKILL) })
 	t.Cleanup(func() {
 		in.Close()
 		_ = d.Process.Signal(unix.SIGKILL)

@@ -42,7 +42,7 @@ func NewHold(t testing.TB) *Hold {
 // Arrived waits until a stage waits at the gate.
 func (h *Hold) Arrived(t testing.TB) {
 	t.Helper()
-	_ = h.arrivals.SetReadDeadline(time.Now().Add(patience))
+	_ = h.arrivals.SetReadDeadline(time.Now().Add(timeout))
 	if _, err := h.arrivals.Read(make([]byte, 1)); err != nil {
 		t.Fatalf("wait for a stage: %v", err)
 	}

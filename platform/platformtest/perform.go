@@ -19,8 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// patience bounds every wait. It only matters where a test fails.
-const patience = 30 * time.Second
+// timeout bounds every wait. It only matters where a test fails.
+const timeout = 30 * time.Second
 
 // Self is the real path of the test binary.
 func Self(t testing.TB) string {
@@ -116,7 +116,7 @@ func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, 
 		return nil, platform.Enforcement{}, err
 	}
 	defer read.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	launched, err := platform.Launch(ctx, backend, platform.Target{
 		Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{null, write, os.Stderr},

@@ -56,18 +56,18 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	output := filepath.Join(filepath.Dir(w.Home), "output")
 	must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
 	harm := a.script(t, w, "harm")
-	harm.Env = append(harm.Env, "OUTPUT="+output, "PATIENCE="+strconv.Itoa(a.patience()))
+	harm.Env = append(harm.Env, "OUTPUT="+output, "PATIENCE="+strconv.Itoa(a.timeout()))
 	said, err := harm.CombinedOutput()
 	return a.judge(t, session, err == nil, string(said))
 }
 
-// patience is how often, 50 times a second, a script looks for an effect that may take a moment. Without a sandbox it must come; with one,
+// timeout is how often, 50 times a second, a script looks for an effect that may take a moment. Without a sandbox it must come; with one,
 // what comes so late is found by nobody.
-func (a fileAttack) patience() int {
+func (a fileAttack) timeout() int {
 	if a.sandboxed {
 		return 15
 	}
-	return 50 * int(harness.Patience.Seconds())
+	return 50 * int(harness.Timeout.Seconds())
 }
 
 // judge compares the effect with what the reply says.

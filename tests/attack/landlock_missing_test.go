@@ -47,7 +47,7 @@ func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, s.victim, "without-landlock", harness.Binary(t), "doctor")
 	command.Env = harness.Environ(s.World)

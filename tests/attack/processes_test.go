@@ -65,7 +65,7 @@ func (p *prey) killed(want bool) bool {
 		select {
 		case <-p.ended:
 			return true
-		case <-time.After(harness.Patience):
+		case <-time.After(harness.Timeout):
 			return false
 		}
 	}
@@ -120,7 +120,7 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	e.Shell().Type("'" + s.victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
 	select {
 	case <-e.Gone():
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		t.Error("control: without a sandbox the sidecar must end")
 	}
 }

@@ -93,7 +93,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(harness.Patience))
+			_ = conn.SetDeadline(time.Now().Add(harness.Timeout))
 			data, _ := io.ReadAll(conn)
 			conn.Close()
 			received <- string(data)
@@ -115,7 +115,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 					t.Errorf("THE ATTACK WORKS: sent %q", data)
 				}
 				return strings.HasPrefix(data, "fn main")
-			case <-time.After(harness.Patience):
+			case <-time.After(harness.Timeout):
 				return false
 			}
 		},

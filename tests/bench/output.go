@@ -154,7 +154,7 @@ func roundTrip(of host) (float64, error) {
 		if err := s.write([]byte{'x'}); err != nil {
 			return 0, err
 		}
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(timeout)
 		select {
 		case <-s.heard:
 			timer.Stop()

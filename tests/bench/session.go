@@ -48,8 +48,8 @@ func (s *session) took(n int) {
 	}
 }
 
-// patience ends a wait for a host that does not answer.
-const patience = 60 * time.Second
+// timeout ends a wait for a host that does not answer.
+const timeout = 60 * time.Second
 
 var errNoAnswer = errors.New("no answer")
 
@@ -59,7 +59,7 @@ func await(what string, done <-chan struct{}) error {
 		return nil
 	default:
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-done:

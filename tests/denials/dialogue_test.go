@@ -85,7 +85,7 @@ func (p *person) status() int {
 	for _, done := range []chan struct{}{p.ended, p.read} {
 		select {
 		case <-done:
-		case <-time.After(harness.Patience):
+		case <-time.After(harness.Timeout):
 			p.t.Fatalf("it does not end; on the screen:\n%s", p.screen)
 		}
 	}

@@ -89,7 +89,7 @@ func hatch(t *testing.T, dir string) (*Brood, []string) {
 	script(t, start, strings.ReplaceAll(breeder, "HOPS", strconv.Itoa(hops)))
 	t.Cleanup(func() {
 		_ = os.Remove(hop) // a chain may be faster than one look
-		for deadline := time.Now().Add(Patience); len(b.Alive()) > 0 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(Timeout); len(b.Alive()) > 0 && time.Now().Before(deadline); {
 			for _, pid := range b.Alive() {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

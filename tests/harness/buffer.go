@@ -44,7 +44,7 @@ func (b *Buffer) Len() int {
 func (b *Buffer) Await(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	timeout := time.After(Patience)
+	timeout := time.After(Timeout)
 	for {
 		b.mu.Lock()
 		if b.changed == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// Patience bounds every wait. It only matters where a test fails, and then on a machine that is busy with other tests.
-const Patience = 90 * time.Second
+// Timeout bounds every wait. It only matters where a test fails, and then on a machine that is busy with other tests.
+const Timeout = 90 * time.Second
 
 // Editor is a running sidecar with a connection to it.
 type Editor struct {
@@ -103,7 +103,7 @@ func Call[P, R any](e *Editor, method protocol.Request[P, R], params P) R {
 
 // Try sends a request that may be refused, with a *client.Error.
 func Try[P, R any](e *Editor, method protocol.Request[P, R], params P) (R, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	return client.Call(ctx, e.Client, method, params)
 }
@@ -192,7 +192,7 @@ func (s *Session) Exit() protocol.ExitedParams {
 	select {
 	case <-s.exited:
 		return s.exit
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		s.e.t.Fatalf("session %s has not ended; it printed:\n%s", s.SessionID, s.Output())
 		panic("unreachable")
 	}
@@ -212,9 +212,9 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Within reports whether a condition comes true before patience ends.
+// Within reports whether a condition comes true before the timeout ends.
 func Within(condition func() bool) bool {
-	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Timeout); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}

@@ -68,7 +68,7 @@ func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 		f.add(full, false, files[name])
 	}
 	t.Cleanup(f.close)
-	bound := time.AfterFunc(2*Patience, f.close) // a test that fails may wait, in its end, for who waits for an answer
+	bound := time.AfterFunc(2*Timeout, f.close) // a test that fails may wait, in its end, for who waits for an answer
 	t.Cleanup(func() { bound.Stop() })
 	Victim(t, "tests/victim", f.victim)
 	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
@@ -121,7 +121,7 @@ func (f *FUSE) receive(file *os.File) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(Patience))
+	_ = conn.SetReadDeadline(time.Now().Add(Timeout))
 	data, rights := make([]byte, 1), make([]byte, 64)
 	_, n, _, _, err := conn.(*net.UnixConn).ReadMsgUnix(data, rights)
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *FUSE) Answer() {
 // AwaitHeld waits until somebody waits for an answer.
 func (f *FUSE) AwaitHeld() {
 	f.t.Helper()
-	timeout := time.After(Patience)
+	timeout := time.After(Timeout)
 	for {
 		f.mu.Lock()
 		held, changed := len(f.held), f.changed

@@ -28,8 +28,8 @@ type machine struct {
 	cache string
 	// share of shares is what the first context carries out of the attacks; the next share is the next one's.
 	share, shares int
-	// patience bounds one boot with all suites: a kernel that hangs must not hold everything up.
-	patience time.Duration
+	// timeout bounds one boot with all suites: a kernel that hangs must not hold everything up.
+	timeout time.Duration
 	// missing are the protections that are known not to be enforced; see expected.missing.
 	missing string
 	// logs is a directory for what it prints and tells.
@@ -66,7 +66,7 @@ func (m machine) log(kind string) string { return filepath.Join(m.logs, m.kernel
 
 // emulate always emulates the processor: hardware virtualisation, where a machine has it, is not everybody's to use.
 func (m machine) emulate(ctx context.Context) (complaints string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	initrd, err := m.ownInitrd(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type options struct {
 	cache, only, suites, document, expected string
 	jobs, shares                            int
-	patience                                time.Duration
+	timeout                                 time.Duration
 	update                                  bool
 }
 
@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&o.document, "write", "", "write the table of protections to this file, where every kernel ran")
 	flag.StringVar(&o.expected, "expected", "tests/kernels/expected.txt", "file with the statuses that are expected")
 	flag.IntVar(&o.jobs, "jobs", max(2, runtime.NumCPU()), "machines at a time; each has one processor")
-	flag.DurationVar(&o.patience, "patience", 10*time.Minute, "the longest that a machine may take")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that a machine may take")
 	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out in so many shares, one to a context, because emulation is slow; 12: each is carried out once; "+
 		"1: all of them in each context, and all tests of each suite")
 	flag.BoolVar(&o.update, "update", false, "take what is found for what is expected")
@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	like := machine{cache: cache, logs: logs, shares: o.shares, patience: o.patience}
+	like := machine{cache: cache, logs: logs, shares: o.shares, timeout: o.timeout}
 	for _, arch := range []architecture{amd64, arm64} {
 		if err := makeInitrd(ctx, like.common(arch), arch, chosen); err != nil {
 			return err

@@ -128,7 +128,7 @@ func (d *deaf) answer(id int) json.RawMessage {
 
 func (d *deaf) read() map[string]json.RawMessage {
 	d.t.Helper()
-	if err := d.out.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
+	if err := d.out.SetReadDeadline(time.Now().Add(harness.Timeout)); err != nil {
 		d.t.Fatal(err)
 	}
 	header, err := d.reader.ReadString('\n')
@@ -210,7 +210,7 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 				begun := time.Now()
 				end.end(d)
 				for len(harness.Find(token)) > 0 || harness.Alive(spawned.PID) {
-					if time.Since(begun) > harness.Patience {
+					if time.Since(begun) > harness.Timeout {
 						t.Fatalf("the session lives on; the log:\n%.2000s", d.log.String())
 					}
 					time.Sleep(2 * time.Millisecond)
@@ -221,7 +221,7 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 				}
 				select {
 				case <-d.ended:
-				case <-time.After(harness.Patience):
+				case <-time.After(harness.Timeout):
 					t.Error("the sidecar does not end")
 				}
 				if whole := time.Since(begun); whole > wholeEnd {

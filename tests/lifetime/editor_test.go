@@ -112,7 +112,7 @@ func TestAnEditorThatIsGoneAlready(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		t.Fatal("the sidecar waits for an editor that is gone")
 	}
 	if got := command.ProcessState.ExitCode(); got != 1 {

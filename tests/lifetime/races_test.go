@@ -257,7 +257,7 @@ func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
 		t.Errorf("shutdown was answered with %d processes alive", len(left))
 	}
 	t.Logf("shut down with %d sessions; %d of %d that came late were refused", running, refused.Load(), coming)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()
 	harness.Notify(e, protocol.Exit, protocol.Empty{})
 	select {

@@ -121,7 +121,7 @@ func mustLeaveNobody(t testing.TB, c *client.Client) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(harness.Patience):
+	case <-time.After(harness.Timeout):
 		var left []string
 		for pid, state := range children(c.Process()) {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -167,7 +167,7 @@ func playParent(args []string) int {
 		}
 	}
 	fmt.Println("made")
-	time.Sleep(harness.Patience)
+	time.Sleep(harness.Timeout)
 	return 0
 }
 

@@ -152,7 +152,7 @@ func dieStarting(t *testing.T, settings string, wrap func(*exec.Cmd), step int) 
 	}
 	endFamily(t, c)
 	sidecar := announcedSidecar(t, log)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()
 	if _, err := client.Call(ctx, c, protocol.Initialize, protocol.InitializeParams{}); err == nil {
 		kill(t, sidecar, unix.SIGKILL)

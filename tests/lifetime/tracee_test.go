@@ -79,7 +79,7 @@ func TestACommandWhoseThreadIsTracedEnds(t *testing.T) {
 	everyTracee(t, func(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 		w := harness.NewWorld(t)
 		harness.Write(t, w.UserSettings(), settings)
-		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 		defer cancel()
 		command := exec.CommandContext(ctx, harness.Binary(t), "exec", "--", python, "-c", traced)
 		command.Dir, command.Env = w.Project, harness.Environ(w)

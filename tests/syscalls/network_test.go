@@ -132,7 +132,7 @@ func TestANetworkSocketIsNotHandedDown(t *testing.T) {
 		for stream := range 3 {
 			w := harness.NewWorld(t)
 			harness.Write(t, w.UserSettings(), harness.Settings(test.settings))
-			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 			defer cancel()
 			command := exec.CommandContext(ctx, harness.Binary(t), "exec", "--", "sh", "-c", "echo ran >ran")
 			command.Env, command.Dir = harness.Environ(w), w.Project

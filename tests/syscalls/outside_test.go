@@ -62,7 +62,7 @@ func (v *visited) somebodyCame(t *testing.T, expected bool) bool {
 		select {
 		case <-came:
 			return true
-		case <-time.After(harness.Patience):
+		case <-time.After(harness.Timeout):
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ M.binary = vim.env.SIDECAR_BINARY
 M.tools = vim.env.SIDECAR_TOOLS
 
 -- How long any wait may take, in milliseconds. It only matters where a test fails, and then on a machine that is busy.
-M.patience = 30000
+M.timeout = 30000
 
 ---@param text string
 function M.fail(text)
@@ -18,9 +18,9 @@ function M.fail(text)
 end
 
 ---Polls until the condition returns something true, and returns that.
-function M.wait(what, condition, patience)
+function M.wait(what, condition, timeout)
   local value
-  local ok = vim.wait(patience or M.patience, function()
+  local ok = vim.wait(timeout or M.timeout, function()
     value = condition()
     return value
   end, 20)
@@ -148,7 +148,7 @@ function M.child(world, opts)
     ),
     '--cmd',
     'cd ' .. world.project,
-  }, { connection_timeout = M.patience, nvim_executable = opts.nvim })
+  }, { connection_timeout = M.timeout, nvim_executable = opts.nvim })
   for name, value in pairs(old) do
     vim.env[name] = value[1]
   end
@@ -299,7 +299,7 @@ function M.screenshot(child, name)
     )
   end
   -- Terminals are drawn a little later than their buffers change.
-  vim.wait(M.patience, function()
+  vim.wait(M.timeout, function()
     return (pcall(compare))
   end, 50)
   compare()

@@ -30,7 +30,7 @@ local function run(...)
     vim.list_extend(args, { '-c', command })
   end
   local done = vim
-    .system(vim.list_extend(args, { '-c', 'qall!' }), { text = true, timeout = H.patience })
+    .system(vim.list_extend(args, { '-c', 'qall!' }), { text = true, timeout = H.timeout })
     :wait()
   H.eq({ done.code, done.signal }, { 0, 0 })
   return (vim.trim(done.stdout .. done.stderr):gsub('\r', ''))

@@ -8,7 +8,7 @@ const quiet = 1000;
 const few = 2;
 const span = 10_000;
 /** What waits is told after so long at the latest, and what comes after it no sooner than this later. */
-const patience = 5000;
+const timeout = 5000;
 /** That distance doubles as long as a crowd does not end, up to this. */
 const longest = 60_000;
 
@@ -24,7 +24,7 @@ export class Folding<T> {
   private atOnce: number[] = [];
   /** When what had waited was told, and how long the next that waits keeps from it. */
   private late = -Infinity;
-  private distance = patience;
+  private distance = timeout;
 
   constructor(
     private readonly tell: (what: T) => void,
@@ -52,12 +52,12 @@ export class Folding<T> {
       return;
     }
     const afresh = now - this.late > longest;
-    const due = afresh ? Math.min(this.last + quiet, this.first + patience) : this.late + this.distance;
+    const due = afresh ? Math.min(this.last + quiet, this.first + timeout) : this.late + this.distance;
     if (now < due) {
       this.timer = setTimeout(() => this.look(), due - now);
       return;
     }
-    this.distance = afresh ? patience : Math.min(2 * this.distance, longest);
+    this.distance = afresh ? timeout : Math.min(2 * this.distance, longest);
     this.late = now;
     this.flush();
   }

@@ -20,7 +20,7 @@ import {
 } from "./protocol.gen";
 
 /** How long, in milliseconds, the sidecar may take to end in order. It kills every session first, which takes milliseconds as a rule. */
-const patience = 4000;
+const timeout = 4000;
 
 /** What a process of the sidecar is started with. */
 export interface Launch {
@@ -106,7 +106,7 @@ export class Sidecar {
 
   /** Ends the process and everything that it has started, and returns when it is gone. */
   async shutdown(): Promise<void> {
-    const late = setTimeout(() => this.child.kill("SIGKILL"), patience); // its watchdog ends the sessions
+    const late = setTimeout(() => this.child.kill("SIGKILL"), timeout); // its watchdog ends the sessions
     try {
       await this.connection.sendRequest(ShutdownRequest, {});
       await this.connection.sendNotification(ExitNotification, {});

@@ -37,8 +37,8 @@ const (
 	mostPending = 64
 	// mostOfOne bounds the refusals of one call: who signals everybody is refused once for each process.
 	mostOfOne = 8
-	// patience is how long the rest of a call's records is waited for. They come at its end, and a refused call ends at once.
-	patience = 100 * time.Millisecond
+	// timeout is how long the rest of a call's records is waited for. They come at its end, and a refused call ends at once.
+	timeout = 100 * time.Millisecond
 )
 
 // gatherer puts together what belongs to one system call.
@@ -102,7 +102,7 @@ func (g *gatherer) end(serial uint64) []Refusal {
 
 // overdue gives those whose call was not told in time, or all.
 func (g *gatherer) overdue(now time.Time, all bool) (list []Refusal) {
-	for len(g.order) > 0 && (all || now.Sub(g.pending[g.order[0]].since) >= patience) {
+	for len(g.order) > 0 && (all || now.Sub(g.pending[g.order[0]].since) >= timeout) {
 		list = append(list, g.end(g.order[0])...)
 	}
 	return list

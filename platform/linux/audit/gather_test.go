@@ -131,10 +131,10 @@ func TestGatherer_IsBounded(t *testing.T) {
 	g := gatherer{pending: map[uint64]*gathering{}}
 	lone := record{kind: kindAccess, serial: 1, fields: `domain=1 blockers=fs.read_file path="/x"`}
 	g.access(lone, now)
-	if early := g.overdue(now.Add(patience/2), false); early != nil {
+	if early := g.overdue(now.Add(timeout/2), false); early != nil {
 		t.Errorf("told before its time: %+v", early)
 	}
-	if late := g.overdue(now.Add(patience), false); len(late) != 1 || late[0].PID != 0 || late[0].Path != "/x" {
+	if late := g.overdue(now.Add(timeout), false); len(late) != 1 || late[0].PID != 0 || late[0].Path != "/x" {
 		t.Errorf("told late: %+v", late)
 	}
 	for range 10 * mostOfOne {

@@ -144,7 +144,7 @@ func (l *Log) take(message []byte) {
 	l.tell(l.gatherer.overdue(now, false))
 	var deadline time.Time
 	if len(l.gatherer.order) > 0 {
-		deadline = now.Add(patience)
+		deadline = now.Add(timeout)
 	}
 	_ = l.socket.SetReadDeadline(deadline) // it fails once the log has failed
 }

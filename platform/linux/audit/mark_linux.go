@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// markPatience is how long the record of a mark is waited for. It takes well below a millisecond where nobody else has much to log.
-const markPatience = time.Second
+// markTimeout is how long the record of a mark is waited for. It takes well below a millisecond where nobody else has much to log.
+const markTimeout = time.Second
 
 // marks are refusals of our own. The log keeps the order, so that with a mark's record all that was refused before has come; and that it
 // comes at all proves that the log is read. They are made by a thread that may not list directories, and does nothing else.
@@ -85,7 +85,7 @@ func (l *Log) mark() error {
 	if err := <-m.provoked; err != nil {
 		return err
 	}
-	late := time.NewTimer(markPatience)
+	late := time.NewTimer(markTimeout)
 	defer late.Stop()
 	select {
 	case <-heard:

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// patience bounds the wait for an answer. Who gives none has said no.
-	patience = time.Minute
+	// timeout bounds the wait for an answer. Who gives none has said no.
+	timeout = time.Minute
 	// mostQuestions bounds the questions of one session that wait for an answer; more are refused without being asked.
 	mostQuestions = 8
 	// mostAnswers bounds the answers that are remembered, of which each is good for one access to one path.
@@ -93,7 +93,7 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.A
 		return known, nil
 	}
 	defer o.leave(q, p)
-	ready, err := call.Await(p.done, patience)
+	ready, err := call.Await(p.done, timeout)
 	switch {
 	case err != nil:
 		return platform.AnswerDeny, err
@@ -117,7 +117,7 @@ func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.A
 	if len(o.open) >= mostQuestions {
 		return nil, platform.AnswerDeny
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	p := &pending{done: make(chan struct{}), users: 1, cancel: cancel}
 	o.open[q] = p
 	go func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // auditArch is the machine's own (linux/audit.h).
 var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}[runtime.GOARCH]
@@ -156,7 +156,7 @@ func TestSession_TellsWhenItIsEmpty(t *testing.T) {
 	defer session.Close()
 	select {
 	case <-session.Empty():
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Error("nobody is left, and that was not noticed")
 	}
 }
@@ -184,7 +184,7 @@ func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
 			return
 		}
 		defer unix.Close(fd)
-		if ready, err := call.Wait(fd, unix.EPOLLIN, patience); err != nil || !ready {
+		if ready, err := call.Wait(fd, unix.EPOLLIN, timeout); err != nil || !ready {
 			t.Errorf("ready: %t, %v", ready, err)
 		}
 	}}})
@@ -216,7 +216,7 @@ func TestCall_WaitTimesOut(t *testing.T) {
 }
 
 func TestCall_WaitEndsBySignalAndByDeath(t *testing.T) {
-	for _, piece := range []time.Duration{time.Millisecond, patience} {
+	for _, piece := range []time.Duration{time.Millisecond, timeout} {
 		waitEnds(t, piece)
 	}
 }
@@ -298,7 +298,7 @@ func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
 			if ready, err := call.Await(make(chan struct{}), time.Millisecond); ready || err != nil {
 				t.Errorf("nobody answers: %t, %v", ready, err)
 			}
-			if ready, err := call.Await(answered, patience); !ready || err != nil {
+			if ready, err := call.Await(answered, timeout); !ready || err != nil {
 				t.Errorf("somebody answers: %t, %v", ready, err)
 			}
 			var ends [2]int

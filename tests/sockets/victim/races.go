@@ -15,12 +15,12 @@ import (
 )
 
 // attempts are enough for either race to be won some hundred times without a sandbox, where they take some time: all of them fit into one
-// turn of the scheduler's in which the other threads stand still. On a machine that is busy with other things patience ends before, and a few
+// turn of the scheduler's in which the other threads stand still. On a machine that is busy with other things the timeout ends before, and a few
 // times are enough.
 const (
 	attempts = 3000
 	some     = time.Second
-	patience = 5 * time.Second
+	timeout  = 5 * time.Second
 )
 
 // serve greets whoever connects to a socket of the victim's own.
@@ -135,7 +135,7 @@ func swap(args []string) error {
 func tally(try func() (int, error)) error {
 	heard := map[string]int{}
 	begun := time.Now()
-	for i := 0; (i < attempts || time.Since(begun) < some) && time.Since(begun) < patience; i++ {
+	for i := 0; (i < attempts || time.Since(begun) < some) && time.Since(begun) < timeout; i++ {
 		fd, err := try()
 		if err != nil {
 			return err
