@@ -19,10 +19,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// lack skips a test that needs cgroups, or fails it, by the rules of harness.Lack.
-func lack(t *testing.T, cause error) {
+// skip skips a test that needs cgroups, or fails it, by the rules of harness.Skip.
+func skip(t *testing.T, cause error) {
 	t.Helper()
-	harness.Lack(t, "process_tracking", cause.Error())
+	harness.Skip(t, "process_tracking", cause.Error())
 }
 
 // newTree opens a tree of the test's own, which must leave nothing behind.
@@ -30,7 +30,7 @@ func newTree(t *testing.T) *cgroupTree {
 	t.Helper()
 	tree, err := openCgroupTree(func(record) error { return nil })
 	if err != nil {
-		lack(t, err)
+		skip(t, err)
 	}
 	t.Cleanup(func() {
 		if err := tree.close(); err != nil {
@@ -60,7 +60,7 @@ func bothWays(t *testing.T, run func(*testing.T, *cgroupTree)) {
 			t.Parallel()
 			tree := newTree(t)
 			if born && !tree.bornInside {
-				harness.Lack(t, "clone_into_cgroup", "children cannot be born in a cgroup here")
+				harness.Skip(t, "clone_into_cgroup", "children cannot be born in a cgroup here")
 			}
 			tree.bornInside = born
 			run(t, tree)
@@ -273,7 +273,7 @@ func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		lack(t, err)
+		skip(t, err)
 	}
 	if err := tree.close(); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 	t.Parallel()
 	tracker := Open(Options{})
 	if tracker.tree == nil {
-		lack(t, tracker.reason)
+		skip(t, tracker.reason)
 	}
 	group, err := tracker.NewGroup("g")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestOpen_SeveralInOneProcess(t *testing.T) {
 	t.Parallel()
 	first, second := Open(Options{}), Open(Options{})
 	if first.tree == nil || second.tree == nil {
-		lack(t, errors.Join(first.reason, second.reason))
+		skip(t, errors.Join(first.reason, second.reason))
 	}
 	if first.tree.dir == second.tree.dir {
 		t.Errorf("both have %s", first.tree.dir)

@@ -68,7 +68,7 @@ func BenchmarkDenials(b *testing.B) {
 	for _, work := range denialWork {
 		b.Run(work.name, func(b *testing.B) {
 			if _, err := exec.LookPath(work.program); err != nil {
-				harness.Lack(b, work.program, err.Error())
+				harness.Skip(b, work.program, err.Error())
 			}
 			values := []string{"ignore", "report", "ask"}
 			editors := map[string]*harness.Editor{}

@@ -58,7 +58,7 @@ type panes struct {
 func newPanes(t *testing.T, w *harness.World) *panes {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		harness.Lack(t, "tmux", err.Error())
+		harness.Skip(t, "tmux", err.Error())
 	}
 	// A socket's path is at most 107 bytes long.
 	dir, err := os.MkdirTemp("", "tmux")

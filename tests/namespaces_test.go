@@ -22,7 +22,7 @@ import (
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	if !harness.Namespaces(t) {
-		harness.Lack(t, "user_namespaces", "sessions get no namespaces of their own")
+		harness.Skip(t, "user_namespaces", "sessions get no namespaces of their own")
 	}
 }
 
@@ -40,7 +40,7 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 		t.Run(test.program, func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat("/usr/bin/" + test.program); err != nil {
-				harness.Lack(t, test.program, err.Error())
+				harness.Skip(t, test.program, err.Error())
 			}
 			e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 			s := e.Spawn(protocol.SpawnParams{Command: "tty; " + test.line})
@@ -65,7 +65,7 @@ func asUser(t *testing.T, w *harness.World) (name string, wrap func(*exec.Cmd)) 
 	}
 	other, err := user.Lookup("daemon")
 	if err != nil {
-		harness.Lack(t, "mapped_user", err.Error())
+		harness.Skip(t, "mapped_user", err.Error())
 	}
 	uid, _ := strconv.Atoi(other.Uid)
 	gid, _ := strconv.Atoi(other.Gid)
@@ -96,7 +96,7 @@ func TestNamespaces_OfAnOrdinaryUser(t *testing.T) {
 	name, wrap := asUser(t, w)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil), Wrap: wrap})
 	if got := e.Hello.Capabilities.Enforcement["network"].Mechanism; !strings.Contains(got, "namespace") {
-		harness.Lack(t, "user_namespaces", "an ordinary user gets none: "+got)
+		harness.Skip(t, "user_namespaces", "an ordinary user gets none: "+got)
 	}
 	for line, want := range map[string]string{
 		"id -un":                                        name,
@@ -129,7 +129,7 @@ func TestNamespaces_GitTrustsWhomItTrustsOutside(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "only root can make a repository of somebody else's")
+		harness.Skip(t, "root", "only root can make a repository of somebody else's")
 	}
 	try := func(settings string) string {
 		w := harness.NewWorld(t)
@@ -154,11 +154,11 @@ func TestNamespaces_SSHTakesTheSystemsConfiguration(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "only root can put a file into /etc/ssh")
+		harness.Skip(t, "root", "only root can put a file into /etc/ssh")
 	}
 	const dir = "/etc/ssh/ssh_config.d"
 	if _, err := os.Stat(dir); err != nil {
-		harness.Lack(t, "ssh", err.Error())
+		harness.Skip(t, "ssh", err.Error())
 	}
 	w := harness.NewWorld(t)
 	name, wrap := asUser(t, w)
@@ -184,7 +184,7 @@ exec setpriv --reuid ` + self.Uid + ` --regid ` + self.Gid + ` --clear-groups "$
 	control.Dir = "/"
 	within(control)
 	if out, err := control.CombinedOutput(); err == nil || !strings.Contains(string(out), "Bad owner") {
-		harness.Lack(t, "ssh_ownership", "ssh in a user namespace says: "+string(out))
+		harness.Skip(t, "ssh_ownership", "ssh in a user namespace says: "+string(out))
 	}
 	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil), Wrap: within})
 	output, status := e.Tool("ssh -G somewhere | grep -i sendenv; ssh -G somewhere >/dev/null")

@@ -24,7 +24,7 @@ const terminals = `/dev/(?:pts/|ttys)\d+`
 func bash(t *testing.T, e *harness.Editor) *harness.Session {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
-		harness.Lack(t, "bash", err.Error())
+		harness.Skip(t, "bash", err.Error())
 	}
 	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "bash", Args: []string{"--norc", "--noprofile", "--noediting"}}})
 	s.Type("PS1='$ '; PS2=; echo re''ady\n")
@@ -66,10 +66,10 @@ func TestTerminal_PsAgrees(t *testing.T) {
 	t.Parallel()
 	ps, err := exec.LookPath("ps")
 	if err != nil {
-		harness.Lack(t, "ps", err.Error())
+		harness.Skip(t, "ps", err.Error())
 	}
 	if info, err := os.Stat(ps); err == nil && info.Mode()&fs.ModeSetuid != 0 {
-		harness.Lack(t, "ps", "it is setuid, and no such program runs in a sandbox")
+		harness.Skip(t, "ps", "it is setuid, and no such program runs in a sandbox")
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo "sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
@@ -175,7 +175,7 @@ func TestJobControl_APipelineIsOneJob(t *testing.T) {
 func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	t.Parallel()
 	if output, err := exec.Command("script", "--version").CombinedOutput(); err != nil || !strings.Contains(string(output), "util-linux") {
-		harness.Lack(t, "script", fmt.Sprintf("not that of util-linux: %v %s", err, output))
+		harness.Skip(t, "script", fmt.Sprintf("not that of util-linux: %v %s", err, output))
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "outer=$(tty)"; script -qec 'echo "inner=$(tty)"; stty -echo; read line; echo "read $line"' /dev/null`})

@@ -31,7 +31,7 @@ func onOwnThread(do func() error) error {
 func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		harness.Lack(t, "seccomp", err.Error())
+		harness.Skip(t, "seccomp", err.Error())
 	}
 	for _, offline := range []bool{false, true} {
 		filtering := Filtering{Offline: offline}
@@ -67,7 +67,7 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		harness.Lack(t, "seccomp", err.Error())
+		harness.Skip(t, "seccomp", err.Error())
 	}
 	err := onOwnThread(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -169,7 +169,7 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
-		harness.Lack(t, "seccomp", err.Error())
+		harness.Skip(t, "seccomp", err.Error())
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	open := func(flags int) func() error {

@@ -26,7 +26,7 @@ func requireMediation(t *testing.T) {
 	t.Helper()
 	requireLandlock(t)
 	if err := mediationAvailable(); err != nil {
-		harness.Lack(t, "user_notification", err.Error())
+		harness.Skip(t, "user_notification", err.Error())
 	}
 }
 
@@ -157,7 +157,7 @@ func (nobody) Close() error { return nil }
 func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "the test runs as an ordinary user")
+		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	var diag bool
 	d := converse(t, platform.Needs{}, func(c *platform.Confinement) {

@@ -146,7 +146,7 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 func TestAMasterCannotBeTakenFromTheSidecar(t *testing.T) {
 	t.Parallel()
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) != "0" {
-		harness.Lack(t, "ptrace", "Yama keeps processes from their parents' descriptors, in the control too")
+		harness.Skip(t, "ptrace", "Yama keeps processes from their parents' descriptors, in the control too")
 	}
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s := newScene(t)

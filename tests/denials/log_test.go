@@ -50,11 +50,11 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 	}
 	report := s.start(harness.Settings(nil), nil)
 	if !logged(report) {
-		harness.Lack(t, "audit_log", report.Hello.Capabilities.Enforcement["denials"].Detail)
+		harness.Skip(t, "audit_log", report.Hello.Capabilities.Enforcement["denials"].Detail)
 	}
 	for name, test := range tries {
 		if _, err := exec.LookPath(test.argv[0]); err != nil {
-			harness.Lack(t, test.argv[0], err.Error())
+			harness.Skip(t, test.argv[0], err.Error())
 		}
 		session, status, told := report.tool(test.argv...)
 		denial, times := find(told, test.access, test.target)

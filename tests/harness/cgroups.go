@@ -41,12 +41,12 @@ func WithoutCgroups(t testing.TB) func(*exec.Cmd) {
 	}
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
-		Lack(t, "mount_namespace", err.Error())
+		Skip(t, "mount_namespace", err.Error())
 	}
 	mounts := cgroupMounts(t)
 	wrapper := slices.Concat([]string{unshare, "--mount", "/bin/sh", "-c", readOnlyCgroups, "sh", strconv.Itoa(len(mounts))}, mounts)
 	if out, err := exec.Command(unshare, append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
-		Lack(t, "mount_namespace", err.Error()+": "+string(out))
+		Skip(t, "mount_namespace", err.Error()+": "+string(out))
 	}
 	return func(command *exec.Cmd) {
 		command.Args = slices.Concat(wrapper, []string{command.Path}, command.Args[1:])

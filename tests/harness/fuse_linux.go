@@ -72,14 +72,14 @@ func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 	t.Cleanup(func() { bound.Stop() })
 	Victim(t, "tests/victim", f.victim)
 	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		Lack(t, "fuse", err.Error())
+		Skip(t, "fuse", err.Error())
 	} else {
 		device.Close()
 	}
 	try := exec.Command("/bin/true")
 	f.Wrap(try)
 	if out, err := try.CombinedOutput(); err != nil {
-		Lack(t, "fuse", fmt.Sprintf("%v: %s", err, out))
+		Skip(t, "fuse", fmt.Sprintf("%v: %s", err, out))
 	}
 	return f
 }

@@ -11,12 +11,12 @@ import (
 
 // Require makes sure that the machine has a feature that a test is about, as "sandbox-sidecar doctor" reports it: "filesystem",
 // "signals", "process_tracking" … Where it is not enforced the test is skipped by name with the reason; in CI (CI=true) it fails instead,
-// unless the feature is listed in SIDECAR_LACKS (blank-separated), which is how a run says what its machine is known to lack.
+// unless the feature is listed in SIDECAR_MISSING (blank-separated), which is how a run says what its machine is known to lack.
 func Require(t testing.TB, features ...string) {
 	t.Helper()
 	for _, feature := range features {
 		if status, detail := doctor(t, feature); status != "enforced" {
-			Lack(t, feature, detail)
+			Skip(t, feature, detail)
 		}
 	}
 }
@@ -26,15 +26,15 @@ func Require(t testing.TB, features ...string) {
 func RequireSandbox(t testing.TB) {
 	t.Helper()
 	if status, detail := doctor(t, "filesystem"); status == "absent" {
-		Lack(t, "filesystem", detail)
+		Skip(t, "filesystem", detail)
 	}
 }
 
-// Lack skips a test for want of a feature, under the rules of Require.
-func Lack(t testing.TB, feature, reason string) {
+// Skip skips a test for want of a feature, under the rules of Require.
+func Skip(t testing.TB, feature, reason string) {
 	t.Helper()
 	if os.Getenv("CI") != "" && !listed(feature) {
-		t.Fatalf("this machine lacks %s (%s), and SIDECAR_LACKS does not say so", feature, reason)
+		t.Fatalf("this machine lacks %s (%s), and SIDECAR_MISSING does not list it", feature, reason)
 	}
 	t.Skipf("this machine lacks %s: %s", feature, reason)
 }
@@ -43,13 +43,13 @@ func Lack(t testing.TB, feature, reason string) {
 func Procfs(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		Lack(t, "procfs", err.Error())
+		Skip(t, "procfs", err.Error())
 	}
 }
 
 func listed(feature string) bool {
-	for _, lacked := range strings.Fields(os.Getenv("SIDECAR_LACKS")) {
-		if lacked == feature {
+	for _, missing := range strings.Fields(os.Getenv("SIDECAR_MISSING")) {
+		if missing == feature {
 			return true
 		}
 	}

@@ -9,5 +9,5 @@ import (
 )
 
 func TestHung_NeedsLinux(t *testing.T) {
-	harness.Lack(t, "fuse", "these tests mount a FUSE file system as Linux does it")
+	harness.Skip(t, "fuse", "these tests mount a FUSE file system as Linux does it")
 }

@@ -91,7 +91,7 @@ func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
-		harness.Lack(t, "mount_namespace", err.Error())
+		harness.Skip(t, "mount_namespace", err.Error())
 	}
 	wrapper := []string{unshare, "--mount"}
 	if os.Geteuid() != 0 {
@@ -99,7 +99,7 @@ func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
 	}
 	wrapper = append(wrapper, "/bin/sh", "-c", script, "sh", filepath.Join(w.Home, ".local", "state"))
 	if out, err := exec.Command(unshare, append(slices.Clone(wrapper[1:]), "true")...).CombinedOutput(); err != nil {
-		harness.Lack(t, "mount_namespace", err.Error()+": "+string(out))
+		harness.Skip(t, "mount_namespace", err.Error()+": "+string(out))
 	}
 	return func(command *exec.Cmd) {
 		command.Args = slices.Concat(wrapper, []string{command.Path}, command.Args[1:])
@@ -176,7 +176,7 @@ func playParent(args []string) int {
 func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	t.Parallel()
 	if !harness.HasCgroups(t) {
-		harness.Lack(t, "process_tracking", "only the leader of a cgroup has the sidecar as its parent")
+		harness.Skip(t, "process_tracking", "only the leader of a cgroup has the sidecar as its parent")
 	}
 	const count = 300
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})

@@ -34,7 +34,7 @@ os._exit(7)
 func everyTracee(t *testing.T, run func(t *testing.T, settings string, wrap func(*exec.Cmd))) {
 	t.Helper()
 	if _, err := os.Stat(python); err != nil {
-		harness.Lack(t, "python3", err.Error())
+		harness.Skip(t, "python3", err.Error())
 	}
 	for _, sandbox := range sandboxes {
 		for name, wrap := range map[string]func(*exec.Cmd){"as it comes": func(*exec.Cmd) {}, "without cgroups": harness.WithoutCgroups(t)} {

@@ -62,7 +62,7 @@ func needProgram(t *testing.T, program string) {
 			return
 		}
 	}
-	harness.Lack(t, program, "not installed in "+searchPath)
+	harness.Skip(t, program, "not installed in "+searchPath)
 }
 
 const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"

@@ -111,13 +111,13 @@ func receive(t testing.TB, address string) *outsider {
 	return o
 }
 
-// need skips a test that takes a program, as harness.Lack does.
+// need skips a test that takes a program, as harness.Skip does.
 func need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
 		// Where sessions may execute.
 		if _, err := os.Stat(filepath.Join("/usr/bin", program)); err != nil {
-			harness.Lack(t, program, "it is not installed")
+			harness.Skip(t, program, "it is not installed")
 		}
 	}
 }

@@ -261,20 +261,20 @@ end
 -- How many cases were skipped.
 M.skipped = 0
 
----Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_LACKS names it.
+---Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_MISSING names it.
 function M.require(feature)
   if M.doctor():match('(%a+)%s+' .. feature .. '%s') ~= 'enforced' then
-    M.lack(feature)
+    M.skip(feature)
   end
 end
 
----Skips a case for want of a feature, as harness.Lack does.
-function M.lack(feature)
+---Skips a case for want of a feature, as harness.Skip does.
+function M.skip(feature)
   if
     (vim.env.CI or '') ~= ''
-    and not (' ' .. (vim.env.SIDECAR_LACKS or '') .. ' '):find(' ' .. feature .. ' ', 1, true)
+    and not (' ' .. (vim.env.SIDECAR_MISSING or '') .. ' '):find(' ' .. feature .. ' ', 1, true)
   then
-    error(('this machine lacks %s, and SIDECAR_LACKS does not say so'):format(feature), 2)
+    error(('this machine lacks %s, and SIDECAR_MISSING does not list it'):format(feature), 2)
   end
   M.skipped = M.skipped + 1
   MiniTest.skip('this machine lacks ' .. feature)

@@ -108,7 +108,7 @@ func TestConnect_FollowsTheCallersDirectory(t *testing.T) {
 func TestConnect_FollowsTheCallersRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "the test runs as an ordinary user")
+		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	s := newStage(t, noGrants, nil)
 	for _, dir := range []string{"root", "root/d"} {
@@ -140,7 +140,7 @@ func TestConnect_FollowsTheCallersRoot(t *testing.T) {
 func TestConnect_OnOverlayfs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "the test runs as an ordinary user")
+		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	s := newStage(t, noGrants, nil)
 	for _, dir := range []string{"lower", "upper", "work", "merged"} {
@@ -167,7 +167,7 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 		err = errors.Join(err, unix.Mount("overlay", s.path("merged"), "overlay", 0, options))
 	})
 	if err != nil {
-		harness.Lack(t, "overlayfs", err.Error())
+		harness.Skip(t, "overlayfs", err.Error())
 	}
 	in, out := socket(t, unix.SOCK_STREAM), socket(t, unix.SOCK_STREAM)
 	s.Do(func() { listen(t, in, s.path("merged/in")) })
@@ -196,7 +196,7 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "the test runs as an ordinary user")
+		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	s := newStage(t, noGrants, func() *os.File {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -240,7 +240,7 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 func TestConnect_AsTheCaller(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		harness.Lack(t, "root", "the test runs as an ordinary user")
+		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	const nobody = 65534
 	s := newStage(t, noGrants, nil)

@@ -27,11 +27,11 @@ type stage struct {
 // newStage supervises a caller with these grants. before runs on its thread at first; what it returns is New's second argument.
 func newStage(t *testing.T, grants func(dir string) Grants, before func() *os.File) *stage {
 	t.Helper()
-	lack := func(reason string) { harness.Lack(t, "user_notification", reason) }
+	skip := func(reason string) { harness.Skip(t, "user_notification", reason) }
 	if err := notify.Reach(); err != nil {
-		lack(err.Error())
+		skip(err.Error())
 	}
-	s := &stage{Caller: notifytest.NewCaller(t, lack, unix.SYS_CONNECT, unix.SYS_BIND), t: t, dir: shortDir(t)}
+	s := &stage{Caller: notifytest.NewCaller(t, skip, unix.SYS_CONNECT, unix.SYS_BIND), t: t, dir: shortDir(t)}
 	var own *os.File
 	if before != nil {
 		s.Do(func() { own = before() })

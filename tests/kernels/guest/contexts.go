@@ -112,7 +112,7 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + c.home(), "TERM=linux", "LANG=C.UTF-8", "SHELL=/bin/bash",
-		"CI=true", "SIDECAR_LACKS=" + strings.Join([]string{c.never, c.without, c.lacks[c.name]}, " "), "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
+		"CI=true", "SIDECAR_MISSING=" + strings.Join([]string{c.never, c.without, c.missing[c.name]}, " "), "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
 	}
 	return command
 }

@@ -14,8 +14,8 @@ type order struct {
 	suites []suite
 	// port is the serial port for results.
 	port string
-	// lacks are, by context, the protections that are known not to be enforced here.
-	lacks map[string]string
+	// missing are, by context, the protections that are known not to be enforced here.
+	missing map[string]string
 	// without are features that no context has on this kernel.
 	without string
 	// share of shares is what the first context carries out of the attacks.
@@ -34,7 +34,7 @@ type suite struct {
 }
 
 func readOrder() order {
-	o := order{lacks: map[string]string{}}
+	o := order{missing: map[string]string{}}
 	cmdline, _ := os.ReadFile("/proc/cmdline")
 	for field := range strings.FieldsSeq(string(cmdline)) {
 		key, value, _ := strings.Cut(field, "=")
@@ -43,10 +43,10 @@ func readOrder() order {
 			o.port = filepath.Join("/dev", value)
 		case "sidecar.suites":
 			o.suites = parseSuites(value)
-		case "sidecar.lacks":
+		case "sidecar.missing":
 			for part := range strings.SplitSeq(value, ";") {
 				context, list, _ := strings.Cut(part, ":")
-				o.lacks[context] = strings.ReplaceAll(list, ",", " ")
+				o.missing[context] = strings.ReplaceAll(list, ",", " ")
 			}
 		case "sidecar.without":
 			o.without = strings.ReplaceAll(value, ",", " ")

@@ -19,14 +19,14 @@ export function diagnose(program = given("SIDECAR_BINARY")): Diagnosis[] {
 
 /**
  * Answers how the status bar sums this machine up, in a project with the standard settings: an ordinary user may lack a protection that root
- * has. In CI each one that is lacking must stand in SIDECAR_LACKS, as for the tests of the sidecar.
+ * has. In CI each one that is lacking must stand in SIDECAR_MISSING, as for the tests of the sidecar.
  */
 export function standing(): "full" | "degraded" {
   const lacking = diagnose().filter(({ name, status }) => status !== "enforced" && name !== "denials" && name !== "network");
-  const known = (process.env["SIDECAR_LACKS"] ?? "").split(" ");
+  const known = (process.env["SIDECAR_MISSING"] ?? "").split(" ");
   const unknown = lacking.filter(({ name }) => !known.includes(name));
   if ((process.env["CI"] ?? "") !== "" && unknown.length > 0) {
-    throw new Error(`this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_LACKS does not say so`);
+    throw new Error(`this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_MISSING does not list it`);
   }
   return lacking.length > 0 ? "degraded" : "full";
 }

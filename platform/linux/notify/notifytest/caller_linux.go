@@ -21,8 +21,8 @@ type Caller struct {
 }
 
 // NewCaller starts one that asks about the given calls, by their native numbers. Whoever takes the listener must close it before the test
-// is over. The test is skipped where the machine cannot do it, as lack says.
-func NewCaller(t testing.TB, lack func(reason string), calls ...int) *Caller {
+// is over. The test is skipped where the machine cannot do it, as skip does.
+func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 	t.Helper()
 	c := &Caller{work: make(chan func()), done: make(chan struct{})}
 	ready := make(chan error)
@@ -45,7 +45,7 @@ func NewCaller(t testing.TB, lack func(reason string), calls ...int) *Caller {
 		<-c.done
 	})
 	if err != nil {
-		lack(err.Error())
+		skip(err.Error())
 	}
 	return c
 }
