@@ -15,7 +15,7 @@ import (
 
 // adopt makes this process the parent of every process below it whose own parent has ended (PR_SET_CHILD_SUBREAPER, prctl(2)), until ctx
 // ends. Yama, where it is on, lets a process look only into those it descends to; a daemon that let go of its parent would
-// otherwise be init's. And what a keeper that somebody has killed leaves becomes ours to end.
+// otherwise be init's. And what a subreaper that somebody has killed leaves becomes ours to end.
 func adopt(ctx context.Context) (done func(), err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
@@ -105,7 +105,7 @@ func strangeChildren() ([]processEntry, error) {
 	return strangers, nil
 }
 
-// endOrphans kills what dead keepers have left, as far as it has become this process's child, and what descends from that.
+// endOrphans kills what dead subreapers have left, as far as it has become this process's child, and what descends from that.
 func endOrphans(ctx context.Context) (int, error) {
 	killed, err := hunt{
 		look: func() iter.Seq2[prey, error] {

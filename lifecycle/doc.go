@@ -6,7 +6,7 @@
 //
 // Groups come in several mechanisms. A cgroup (Linux, cgroup v2) cannot be left by what Landlock confines, and is killed by the kernel
 // at once; where the own cgroup is not ours to divide, as in a login session, this process first moves into a scope that the user's systemd
-// delegates to it. Where that fails too, a keeper holds the group (Linux): our own binary as the leader's parent, see [RunKeeper], which
+// delegates to it. Where that fails too, a subreaper holds the group (Linux): our own binary as the leader's parent, see [RunSubreaper], which
 // adopts whatever loses its parent. Its work is certain for sessions that the kernel can enclose and keep from signalling it, see
 // [Enclosed]. A process group is what remains elsewhere: it is found again by its session id, and a process that calls
 // setsid(2) is lost from it, which Tracking.Guarantee says.

@@ -20,9 +20,9 @@ import (
 // anything about files denies mounting. The leader therefore encloses itself when it has mounted what it wants, and the one who kills is
 // started there:
 //
-//	keeper                leader                              killer
+//	subreaper                leader                              killer
 //	socket, start ──────► mount; enter the enclosure
-//	                      start (as the keeper's child) ────► prove the enclosure by a signal to the keeper
+//	                      start (as the subreaper's child) ────► prove the enclosure by a signal to the subreaper
 //	     ◄─────────────────────────────────────────────────── its process id
 //	                      (confine itself) ◄───────────────── "enclosed", end of stream
 //	                      prove that the killer cannot be signalled; execute the session's program

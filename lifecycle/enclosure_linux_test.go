@@ -43,7 +43,7 @@ func encloseAndExecute(confine func() error, argv []string) error {
 func inEnclosure(command *exec.Cmd) *exec.Cmd { return helper("enclose", command.Args...) }
 
 // newEnclosedGroup is a group whose leader is to enclose itself.
-func newEnclosedGroup(t *testing.T, k *keepers) *keeperGroup {
+func newEnclosedGroup(t *testing.T, k *subreapers) *subreaperGroup {
 	t.Helper()
 	if k.encloses != nil {
 		harness.Skip(t, "enclosures", k.encloses.Error())
@@ -65,9 +65,9 @@ func newEnclosedGroup(t *testing.T, k *keepers) *keeperGroup {
 }
 
 // One call kills the enclosed, however fast they fork, and nobody else of the same user.
-func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
+func TestSubreaper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 	t.Parallel()
-	k := testKeepers(t)
+	k := testSubreapers(t)
 	bystander := helper("wait")
 	bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := bystander.Start(); err != nil {
@@ -92,14 +92,14 @@ func TestKeeper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 }
 
 // killerOf finds the killer beside a session.
-func killerOf(t *testing.T, group *keeperGroup) int {
+func killerOf(t *testing.T, group *subreaperGroup) int {
 	t.Helper()
 	table, err := processTable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range table {
-		if entry.parent == group.keeper.pid && entry.session == entry.pid && entry.pid != group.leader.pid {
+		if entry.parent == group.subreaper.pid && entry.session == entry.pid && entry.pid != group.leader.pid {
 			command, _ := os.ReadFile("/proc/" + strconv.Itoa(entry.pid) + "/cmdline")
 			if strings.HasSuffix(string(command), "\x00killer\x00") {
 				return entry.pid
@@ -110,11 +110,11 @@ func killerOf(t *testing.T, group *keeperGroup) int {
 	return 0
 }
 
-// The blow alone is enough: when the keeper is killed, nobody looks for what is left. Without it, a chain goes on.
-func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
+// The blow alone is enough: when the subreaper is killed, nobody looks for what is left. Without it, a chain goes on.
+func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, enclosed := range []bool{true, false} {
-		k := testKeepers(t)
+		k := testSubreapers(t)
 		until := filepath.Join(t.TempDir(), "until")
 		if err := os.WriteFile(until, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestKiller_EndsTheSessionOfAKeeperThatIsKilled(t *testing.T) {
 		}
 		defer alive.Close()
 		group.closing.Store(true)
-		if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+		if err := unix.Kill(group.subreaper.pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		<-group.gone
@@ -191,9 +191,9 @@ func awaitEnd(alive *os.File, within time.Duration) error {
 }
 
 // A session whose killer is killed, which only somebody outside can do, does not go on without.
-func TestKeeper_EndsASessionWithoutItsKiller(t *testing.T) {
+func TestSubreaper_EndsASessionWithoutItsKiller(t *testing.T) {
 	t.Parallel()
-	group := newEnclosedGroup(t, testKeepers(t))
+	group := newEnclosedGroup(t, testSubreapers(t))
 	pids := startIn(t, group, inEnclosure(helper("daemon")))
 	if err := unix.Kill(killerOf(t, group), unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -211,8 +211,8 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	defer ready.Close()
 	command := helper("wait")
 	command.Args = []string{command.Path, "killer"}
-	var keeper killer
-	socket, err := keeper.open()
+	var subreaper killer
+	socket, err := subreaper.open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	out := command.Run()
 	theirs.Close()
 	socket.Close()
-	keeper.conn.Close()
+	subreaper.conn.Close()
 	var said [200]byte
 	n, _ := ready.Read(said[:])
 	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 || !strings.Contains(string(said[:n]), "can be signalled") {
@@ -232,7 +232,7 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"enclose": 0, "enclose only": 2} {
-		group := newEnclosedGroup(t, testKeepers(t))
+		group := newEnclosedGroup(t, testSubreapers(t))
 		command := helper(name, "/bin/true")
 		process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
@@ -245,9 +245,9 @@ func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
 }
 
 // Every Landlock domain denies links and renames between directories that does not say otherwise.
-func TestKeeper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
+func TestSubreaper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
 	t.Parallel()
-	group := newEnclosedGroup(t, testKeepers(t))
+	group := newEnclosedGroup(t, testSubreapers(t))
 	command := helper("enclose", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
 	process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {

@@ -58,11 +58,11 @@ func (e *entries) apply(r record) {
 		put("cgroup " + r.Cgroup)
 	case r.Session > 0:
 		put("session " + strconv.Itoa(r.Session))
-	case r.Keeper > 0:
-		put("keeper " + strconv.Itoa(r.Keeper))
+	case r.Subreaper > 0:
+		put("subreaper " + strconv.Itoa(r.Subreaper))
 	case r.Ended > 0:
 		delete(e.byKey, "session "+strconv.Itoa(r.Ended))
-		delete(e.byKey, "keeper "+strconv.Itoa(r.Ended))
+		delete(e.byKey, "subreaper "+strconv.Itoa(r.Ended))
 	case r.Remove != "":
 		put("remove " + r.Remove)
 	case r.Removed != "":

@@ -30,10 +30,10 @@ type Tracking struct {
 	Enclosable bool
 }
 
-// WithEnclosure is the tracking of a session that is enclosed, and that cannot signal its keeper. It must be enclosable.
+// WithEnclosure is the tracking of a session that is enclosed, and that cannot signal its subreaper. It must be enclosable.
 func (t Tracking) WithEnclosure() Tracking {
 	t.Guarantee, t.Fix = true, ""
-	t.Detail = "a keeper adopts every process of the session that loses its parent; at the end all are killed by one call, which none can outrun"
+	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by one call, which none can outrun"
 	return t
 }
 

@@ -48,10 +48,10 @@ type record struct {
 	Session int    `json:"session,omitempty"`
 	Start   string `json:"start,omitempty"`
 	Lineage string `json:"lineage,omitempty"`
-	// Keeper is the process id of a keeper, with its Start. It ends its session by itself when we die; when both are killed, Session is what
+	// Subreaper is the process id of a subreaper, with its Start. It ends its session by itself when we die; when both are killed, Session is what
 	// remains to look for.
-	Keeper int `json:"keeper,omitempty"`
-	// Ended is a session or a keeper that needs no care any more.
+	Subreaper int `json:"subreaper,omitempty"`
+	// Ended is a session or a subreaper that needs no care any more.
 	Ended int `json:"ended,omitempty"`
 	// Remove is a directory below the state directory, and Removed one that is gone.
 	Remove  string `json:"remove,omitempty"`

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is a leader whose parent is a keeper.
+// kept is a leader whose parent is a subreaper.
 type kept struct {
 	pid     int
-	send    func(keeperOrder) error
+	send    func(subreaperOrder) error
 	changed chan struct{} // holds a token after every change
 
 	mu      sync.Mutex          // guards the fields below
@@ -20,7 +20,7 @@ type kept struct {
 	ended   *syscall.WaitStatus
 }
 
-func newKept(pid int, send func(keeperOrder) error) *kept {
+func newKept(pid int, send func(subreaperOrder) error) *kept {
 	return &kept{pid: pid, send: send, changed: make(chan struct{}, 1)}
 }
 
@@ -44,7 +44,7 @@ func (p *kept) Wait(stops bool) (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal lets the keeper send it: it alone knows whether the number is still the leader's.
+// Signal lets the subreaper send it: it alone knows whether the number is still the leader's.
 func (p *kept) Signal(signal syscall.Signal) error {
 	p.mu.Lock()
 	ended := p.ended != nil
@@ -52,7 +52,7 @@ func (p *kept) Signal(signal syscall.Signal) error {
 	if ended {
 		return os.ErrProcessDone
 	}
-	return p.send(keeperOrder{Signal: signal})
+	return p.send(subreaperOrder{Signal: signal})
 }
 
 func (p *kept) stop(status syscall.WaitStatus) {
@@ -82,8 +82,8 @@ func (p *kept) wake() {
 // killedStatus is how a leader ended of which nobody can say more than that it is no more.
 const killedStatus = syscall.WaitStatus(unix.SIGKILL)
 
-// keeperConn is this process's end of the socket. Sending may be done from several goroutines, receiving from one.
-type keeperConn struct {
+// subreaperConn is this process's end of the socket. Sending may be done from several goroutines, receiving from one.
+type subreaperConn struct {
 	file    *os.File
 	decoder *json.Decoder
 
@@ -91,29 +91,29 @@ type keeperConn struct {
 	encoder *json.Encoder
 }
 
-// newKeeperConn makes a socket; the second end is the keeper's.
-func newKeeperConn() (*keeperConn, *os.File, error) {
+// newSubreaperConn makes a socket; the second end is the subreaper's.
+func newSubreaperConn() (*subreaperConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "keeper's end")
+	theirs := os.NewFile(uintptr(fds[1]), "subreaper's end")
 	if err := unix.SetNonblock(fds[0], true); err != nil { // so that closing ends a read
 		unix.Close(fds[0])
 		theirs.Close()
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	file := os.NewFile(uintptr(fds[0]), "keeper")
-	return &keeperConn{file: file, decoder: json.NewDecoder(file), encoder: json.NewEncoder(file)}, theirs, nil
+	file := os.NewFile(uintptr(fds[0]), "subreaper")
+	return &subreaperConn{file: file, decoder: json.NewDecoder(file), encoder: json.NewEncoder(file)}, theirs, nil
 }
 
-func (c *keeperConn) send(order keeperOrder) error {
+func (c *subreaperConn) send(order subreaperOrder) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.encoder.Encode(order)
 }
 
-func (c *keeperConn) receive() (report keeperReport, err error) {
+func (c *subreaperConn) receive() (report subreaperReport, err error) {
 	err = c.decoder.Decode(&report)
 	return report, err
 }

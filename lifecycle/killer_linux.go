@@ -17,7 +17,7 @@ const enclosed = "enclosed"
 const killerReadyFD = 3
 
 // RunKiller is a killer's whole life: it waits for the end of its socket's stream and kills everybody in its enclosure, which nobody
-// outruns. So it does when its keeper is killed. It returns the exit status.
+// outruns. So it does when its subreaper is killed. It returns the exit status.
 func RunKiller() int {
 	unix.CloseOnExec(killerReadyFD)
 	err := proveEnclosure(enclosureFD)
@@ -50,16 +50,16 @@ func RunKiller() int {
 func proveEnclosure(socket int) error {
 	parent, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return fmt.Errorf("find user of keeper: %w", err)
+		return fmt.Errorf("find user of subreaper: %w", err)
 	}
 	if int(parent.Uid) != os.Geteuid() {
-		return fmt.Errorf("the keeper is user %d's, and the killer %d's", parent.Uid, os.Geteuid())
+		return fmt.Errorf("the subreaper is user %d's, and the killer %d's", parent.Uid, os.Geteuid())
 	}
 	if err := unix.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("the keeper can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
+		return fmt.Errorf("the subreaper can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
 	}
 	if int(parent.Pid) != os.Getppid() { // asked last: it was there until now
-		return fmt.Errorf("the keeper was process %d, and the parent is %d", parent.Pid, os.Getppid())
+		return fmt.Errorf("the subreaper was process %d, and the parent is %d", parent.Pid, os.Getppid())
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func oneUser() error {
 	return nil
 }
 
-// killer is what a keeper has of the killer of its session. The zero value has none.
+// killer is what a subreaper has of the killer of its session. The zero value has none.
 type killer struct {
 	conn *os.File // its end closed, the killer strikes; nil where there is none, or it was told to
 	pid  int      // 0 until it was met
@@ -128,7 +128,7 @@ func tryEnclosure() error {
 	if err := enterEnclosure(); err != nil {
 		return err
 	}
-	return proveEnclosure(keeperFD)
+	return proveEnclosure(subreaperFD)
 }
 
 // giveEnclosure gives a leader its end of the killer's socket.

@@ -10,9 +10,9 @@ func endCgroup(_ context.Context, r record, _ bool) error {
 	return fmt.Errorf("end cgroup %q: this system has none", r.Cgroup)
 }
 
-// endKeeper refuses: there are none here.
-func endKeeper(_ context.Context, pid int, _ string) error {
-	return fmt.Errorf("end keeper %d: this system has none", pid)
+// endSubreaper refuses: there are none here.
+func endSubreaper(_ context.Context, pid int, _ string) error {
+	return fmt.Errorf("end subreaper %d: this system has none", pid)
 }
 
 // endMarked kills whoever carries a dead sidecar's fingerprint, and whoever descends from those that it knew.

@@ -106,7 +106,7 @@ func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int,
 	now := here()
 	same := listed.origin != nil && !listed.disputed && listed.origin.is(now)
 	otherBoot := listed.origin != nil && !listed.disputed && listed.origin.Boot != "" && now.Boot != "" && listed.origin.Boot != now.Boot
-	var sessions, keepers, dirs []record
+	var sessions, subreapers, dirs []record
 	marks := map[string]*marked{}
 	var failures []error
 	for _, r := range listed.list() {
@@ -120,8 +120,8 @@ func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int,
 			}
 		case r.Session > 0:
 			sessions = append(sessions, r)
-		case r.Keeper > 0:
-			keepers = append(keepers, r)
+		case r.Subreaper > 0:
+			subreapers = append(subreapers, r)
 		case r.Remove != "":
 			dirs = append(dirs, r)
 		case r.Mark != "":
@@ -133,11 +133,11 @@ func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int,
 	}
 	switch {
 	case same:
-		for _, r := range keepers {
-			failures = append(failures, endKeeper(ctx, r.Keeper, r.Start))
+		for _, r := range subreapers {
+			failures = append(failures, endSubreaper(ctx, r.Subreaper, r.Start))
 		}
 	case !otherBoot: // of another boot, everything is dead for certain
-		alone += len(sessions) + len(keepers)
+		alone += len(sessions) + len(subreapers)
 	}
 	for _, m := range marks {
 		failures = append(failures, endMarked(ctx, *m))

@@ -10,7 +10,7 @@ import (
 )
 
 // A subreaper that a journal names is ended only if the number is proved to be its own.
-func TestSweep_NeverEndsAStrangerAsAKeeper(t *testing.T) {
+func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 	t.Parallel()
 	right := here()
 	otherBoot, otherNamespace := right, right
@@ -39,7 +39,7 @@ func TestSweep_NeverEndsAStrangerAsAKeeper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			forge(t, dir, record{Origin: &test.origin}, record{Keeper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
+			forge(t, dir, record{Origin: &test.origin}, record{Subreaper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
 			err = Sweep(soon(t), dir)
 			if test.dies {
 				if mustBeGone(t, stranger); err != nil {

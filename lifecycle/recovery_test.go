@@ -299,7 +299,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 			for i := range 10_000 {
 				private := fmt.Sprintf("/state/s%012x", i)
 				write(record{Remove: private})
-				write(record{Keeper: 2*i + 10, Start: "123456"})
+				write(record{Subreaper: 2*i + 10, Start: "123456"})
 				write(record{Session: 2*i + 11, Start: "123456", Lineage: "/autogroup-123456"})
 				write(record{Mark: fmt.Sprint(i), MarkDir: private})
 				write(record{Mark: fmt.Sprint(i), Relative: uint64(i), Boot: "b"})
@@ -327,7 +327,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 				got = append(got, string(line))
 			}
 			want := []string{
-				`{"remove":"/lives"}`, `{"remove":"/state/s000000001388"}`, `{"start":"123456","keeper":10010}`,
+				`{"remove":"/lives"}`, `{"remove":"/state/s000000001388"}`, `{"start":"123456","subreaper":10010}`,
 				`{"session":10011,"start":"123456","lineage":"/autogroup-123456"}`, `{"mark":"5000","markDir":"/state/s000000001388"}`,
 				`{"mark":"5000","relative":5001,"boot":"b"}`,
 			}

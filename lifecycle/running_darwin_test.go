@@ -8,5 +8,5 @@ func running(pid int) bool {
 	return err == nil && int(proc.Proc.P_pid) == pid && proc.Proc.P_stat != szomb
 }
 
-// roles are none: there are no keepers here.
+// roles are none: there are no subreapers here.
 var roles = map[string]func() int{}

@@ -13,11 +13,11 @@ import (
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
-	tree    *cgroupTree // nil where no cgroup can be made
-	reason  error       // why tree is nil
-	keepers *keepers    // nil where there is a tree, and where no keeper can run
-	unkept  error       // why keepers is nil
-	estate  estate
+	tree       *cgroupTree // nil where no cgroup can be made
+	reason     error       // why tree is nil
+	subreapers *subreapers // nil where there is a tree, and where no subreaper can run
+	unkept     error       // why subreapers is nil
+	estate     estate
 	lingerers
 
 	background sync.WaitGroup // the sweep
@@ -32,17 +32,17 @@ func Open(options Options) *Tracker {
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
 	alone := options.Alone && isAlone()
 	if t.tree, t.reason = newScoper(options.Env, t.estate.write).open(); t.tree == nil {
-		if t.keepers, t.unkept = openKeepers(options.Keeper, options.logger()); t.keepers != nil {
-			t.keepers.tracking = t.Tracking()
+		if t.subreapers, t.unkept = openSubreapers(options.Subreaper, options.logger()); t.subreapers != nil {
+			t.subreapers.tracking = t.Tracking()
 		}
 	}
-	if options.Adopt || alone && t.keepers != nil {
+	if options.Adopt || alone && t.subreapers != nil {
 		if done, err := adopt(ctx); err != nil {
 			options.logger().Warn("daemons of sessions are not looked after", "error", err)
 		} else {
 			t.background.Go(done)
-			if t.keepers != nil {
-				t.keepers.adopts = alone
+			if t.subreapers != nil {
+				t.subreapers.adopts = alone
 			}
 		}
 	}
@@ -98,18 +98,18 @@ func (t *Tracker) Tracking() Tracking {
 		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
 			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
 	}
-	if t.keepers != nil {
+	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: fmt.Sprintf("no cgroup can be made (%v): a keeper adopts every process of a session that loses its parent, and kills them all; "+
-				"but a session that can signal its keeper, as every unsandboxed one can, or that is not enclosed (Linux 6.12) may escape it, and so may what sudo starts", t.reason),
+			Detail: fmt.Sprintf("no cgroup can be made (%v): a subreaper adopts every process of a session that loses its parent, and kills them all; "+
+				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not enclosed (Linux 6.12) may escape it, and so may what sudo starts", t.reason),
 			Fix:        fix,
-			Enclosable: t.keepers.encloses == nil,
+			Enclosable: t.subreapers.encloses == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail:    fmt.Sprintf("no cgroup can be made (%v), and no keeper runs (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason, t.unkept),
+		Detail:    fmt.Sprintf("no cgroup can be made (%v), and no subreaper runs (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason, t.unkept),
 		Fix:       fix,
 	}
 }
@@ -120,8 +120,8 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 		return nil, err
 	}
 	share := &belongings{estate: &t.estate}
-	if t.keepers != nil {
-		return t.keepers.newGroup(share), nil
+	if t.subreapers != nil {
+		return t.subreapers.newGroup(share), nil
 	}
 	if t.tree == nil {
 		return &sessionGroup{belongings: share, tracking: t.Tracking()}, nil
@@ -150,8 +150,8 @@ func (t *Tracker) Close() error {
 	switch {
 	case t.tree != nil:
 		err = t.tree.close()
-	case t.keepers != nil:
-		err = t.keepers.close()
+	case t.subreapers != nil:
+		err = t.subreapers.close()
 	}
 	if err != nil {
 		return err // the journal stays, for the next sweep

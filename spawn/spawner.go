@@ -298,7 +298,7 @@ func (s *Spawner) startIn(
 // noRuntimeDir is what a session's user is told that was to have a private runtime directory.
 const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; XDG_RUNTIME_DIR is not set"
 
-// held is the group's tracking by what the sandbox adds to it: an enclosure holds a session that can never signal its keeper, as was
+// held is the group's tracking by what the sandbox adds to it: an enclosure holds a session that can never signal its subreaper, as was
 // reported from inside.
 func (r *running) held() lifecycle.Tracking {
 	tracking := r.outcome.Tracking

@@ -29,7 +29,7 @@ func doctor(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
 	defer cancel()
-	tracker := lifecycle.Open(lifecycle.Options{Keeper: again("keeper"), Env: os.Environ()})
+	tracker := lifecycle.Open(lifecycle.Options{Subreaper: again("subreaper"), Env: os.Environ()})
 	defer tracker.Close()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	protections := spawner.Probe(ctx)

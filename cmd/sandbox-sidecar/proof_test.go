@@ -43,7 +43,7 @@ func (m mute) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinem
 func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	t.Helper()
 	harness.Require(t, "filesystem")
-	tracker := lifecycle.Open(lifecycle.Options{Keeper: again("keeper")})
+	tracker := lifecycle.Open(lifecycle.Options{Subreaper: again("subreaper")})
 	t.Cleanup(func() { tracker.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 	defer cancel()

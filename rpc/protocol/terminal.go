@@ -113,7 +113,7 @@ const (
 
 // Tracking says how a session's processes are held together.
 type Tracking struct {
-	// Mechanism is "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come).
+	// Mechanism is "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come).
 	Mechanism string `json:"mechanism"`
 	// Guarantee is true where no process of the session can outlive it.
 	Guarantee bool `json:"guarantee"`

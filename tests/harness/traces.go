@@ -54,11 +54,11 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 // Watchdogs lists the watchdogs of the world's sidecars.
 func Watchdogs(w *World) []int { return Find(w.State()) }
 
-// Keepers lists the keepers of a sidecar, which it has where no cgroup can be made.
-func Keepers(sidecar int) []int { return inRole("keeper", sidecar) }
+// Subreapers lists the subreapers of a sidecar, which it has where no cgroup can be made.
+func Subreapers(sidecar int) []int { return inRole("subreaper", sidecar) }
 
-// Killers finds the killers beside the session of a keeper.
-func Killers(keeper int) []int { return inRole("killer", keeper) }
+// Killers finds the killers beside the session of a subreaper.
+func Killers(subreaper int) []int { return inRole("killer", subreaper) }
 
 // inRole finds the children of a process that are the sidecar's binary in a role.
 func inRole(role string, parent int) []int {

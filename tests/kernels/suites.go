@@ -31,9 +31,9 @@ const (
 
 // enclosed says of sandboxed sessions that have no cgroup that nothing of them outlives who is to end them.
 var enclosed = []string{
-	"TestWhoEndsItsKeeperEscapes",
+	"TestWhoEndsItsSubreaperEscapes",
 	"TestASandboxedSessionCannotReachWhoEndsIt",
-	"TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession",
+	"TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession",
 }
 
 // A suite runs on those kernels, and in those contexts, where something in it is different from the others: emulation is slow, and what doctor
@@ -46,7 +46,7 @@ var (
 	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
 	// escaping proves what doctor cannot: that the tracking of processes is degraded.
-	escaping = lifetime("TestWhoEndsItsKeeperEscapes")
+	escaping = lifetime("TestWhoEndsItsSubreaperEscapes")
 	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on. Processes that try to outrun
 	// who ends them would be slower here than anywhere; they are in the whole suite.
 	enclosing = lifetime(enclosed...)

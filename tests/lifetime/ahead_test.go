@@ -17,11 +17,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// waitingStages are the stages of a sidecar that have no order yet: its children, or those of its keepers.
+// waitingStages are the stages of a sidecar that have no order yet: its children, or those of its subreapers.
 func waitingStages(sidecar int) []int {
 	parents := []int{sidecar}
 	for pid := range children(sidecar) {
-		if isKeeper(pid) {
+		if isSubreaper(pid) {
 			parents = append(parents, pid)
 		}
 	}

@@ -39,10 +39,10 @@ func children(parent int) map[int]string {
 	return found
 }
 
-func isKeeper(pid int) bool {
+func isSubreaper(pid int) bool {
 	cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	args := splitArgs(cmdline)
-	return len(args) > 1 && args[1] == "keeper"
+	return len(args) > 1 && args[1] == "subreaper"
 }
 
 // groupOf is the process that a thread belongs to.

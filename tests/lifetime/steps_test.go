@@ -81,7 +81,7 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
 	away := away(e)
 	if !guaranteed(e) && (target == targetHelper || target == targetWatchdog) {
-		away = "" // a keeper that is killed finds nothing again
+		away = "" // a subreaper that is killed finds nothing again
 	}
 	spawn := func() error {
 		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{

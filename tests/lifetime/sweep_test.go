@@ -13,18 +13,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// killWithWatchdog kills a sidecar, its watchdog and its keepers so that none can do anything about it.
+// killWithWatchdog kills a sidecar, its watchdog and its subreapers so that none can do anything about it.
 func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	t.Helper()
 	watchdog := watchdogOf(t, e.World, e.Process())
-	// Stopped first, or they might be quicker than the second kill. The sidecar first of all: it continues a keeper that is stopped.
-	keepers := harness.Keepers(e.Process())
+	// Stopped first, or they might be quicker than the second kill. The sidecar first of all: it continues a subreaper that is stopped.
+	subreapers := harness.Subreapers(e.Process())
 	kill(t, e.Process(), unix.SIGSTOP)
-	for _, pid := range append(keepers, watchdog) {
+	for _, pid := range append(subreapers, watchdog) {
 		kill(t, pid, unix.SIGSTOP)
 	}
 	kill(t, e.Process(), unix.SIGKILL)
-	for _, pid := range append(keepers, watchdog) {
+	for _, pid := range append(subreapers, watchdog) {
 		kill(t, pid, unix.SIGKILL)
 	}
 	// Its first thread may be a zombie while others still hold the journal's lock; reaped is dead.

@@ -190,7 +190,7 @@ func (t *tracer) step(tid int) {
 	if t.dead != (t.target == targetWatchdog) || t.target == targetHelper && process == t.sidecar {
 		return
 	}
-	if t.target == targetWatchdog && isKeeper(process) {
+	if t.target == targetWatchdog && isSubreaper(process) {
 		return // who has left the session id is known to it alone: nobody promises anything for the death of both
 	}
 	if t.steps++; t.steps != t.at {

@@ -13,7 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Kills the supervisor and its keepers, and the watchdog is held so that it cannot end the session: what the session could reach only through the sidecar it
+// Kills the supervisor and its subreapers, and the watchdog is held so that it cannot end the session: what the session could reach only through the sidecar it
 // cannot reach any more.
 func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	s := newScene(t, harness.Machine{})
 	server := listen(t, s.at("out"))
 	e := s.start(defaults())
-	// A leader dies with its keeper; what has left its terminal does not. It starts nothing and opens nothing later, which may take a
+	// A leader dies with its subreaper; what has left its terminal does not. It starts nothing and opens nothing later, which may take a
 	// supervisor too, and tries again with every line that comes by a pipe.
 	name := "again-" + uuid.NewString()
 	t.Cleanup(func() {
@@ -53,21 +53,21 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 		t.Fatalf("%d watchdogs", len(watchdogs))
 	}
 	t.Cleanup(func() { _ = unix.Kill(watchdogs[0], unix.SIGCONT) })
-	keepers := harness.Keepers(e.Process())
+	subreapers := harness.Subreapers(e.Process())
 	for _, pid := range []int{e.Process(), watchdogs[0]} {
 		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, pid := range append(keepers, e.Process()) {
+	for _, pid := range append(subreapers, e.Process()) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Where it has no cgroup, its killer has it end before it can be told.
 	told := says("refused: ENOSYS")
-	harness.Eventually(t, "the session is told that there is no such call, or has ended with its keeper", func() bool {
-		return told() || len(keepers) > 0 && len(harness.Find(name)) == 0
+	harness.Eventually(t, "the session is told that there is no such call, or has ended with its subreaper", func() bool {
+		return told() || len(subreapers) > 0 && len(harness.Find(name)) == 0
 	})
 	if got := server.visits.Load(); got != 0 {
 		t.Errorf("THE ATTACK WORKS: %d visits", got)
@@ -75,7 +75,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	if err := unix.Kill(watchdogs[0], unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if len(keepers) > 0 {
+	if len(subreapers) > 0 {
 		return // without whom there is nobody to know what has left its session
 	}
 	harness.Eventually(t, "the watchdog ends the session", func() bool { return len(harness.Find(name)) == 0 })

@@ -104,7 +104,7 @@ func TestASidecarWithoutSystemdSaysWhatIsMissing(t *testing.T) {
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo ready; sleep 300"})
 	s.Await("ready")
 	if s.Tracking.Mechanism != "subreaper" || s.Tracking.Guarantee {
-		t.Errorf("tracking %+v, expected a keeper without a guarantee", s.Tracking)
+		t.Errorf("tracking %+v, expected a subreaper without a guarantee", s.Tracking)
 	}
 	shown := e.Hello.Capabilities.Enforcement["process_tracking"]
 	for _, part := range []string{"permission denied", "/nonexistent/systemd/private", "/nonexistent/bus"} {

@@ -251,7 +251,7 @@ export interface SandboxReport {
 
 /** `Tracking` says how a session's processes are held together. */
 export interface Tracking {
-  /** "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come). */
+  /** "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come). */
   mechanism: string;
   /** True where no process of the session can outlive it. */
   guarantee: boolean;

@@ -1,4 +1,4 @@
-// Package roles starts the other processes that this binary is: the stage, the keeper, the killer, the watchdog. Nobody is to call them by hand.
+// Package roles starts the other processes that this binary is: the stage, the subreaper, the killer, the watchdog. Nobody is to call them by hand.
 //
 // It does so while the program is being initialised, before main, because a session waits for its stage: Go initialises packages as soon as
 // what they import is, in the order of their paths, so that this one comes before those that only the sidecar needs, with their tables and

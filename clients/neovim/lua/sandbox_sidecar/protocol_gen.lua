@@ -139,7 +139,7 @@
 
 ---`Tracking` says how a session's processes are held together.
 ---@class (exact) sandbox_sidecar.Tracking
----@field mechanism string "cgroup", "subreaper" (a keeper adopts orphans) or "process_group" (more may come).
+---@field mechanism string "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come).
 ---@field guarantee boolean True where no process of the session can outlive it.
 
 ---`EnvironmentLog` lists what the filter did.

@@ -36,22 +36,22 @@ func init() {
 	}
 }
 
-// testKeepers are keepers that run the test binary.
-func testKeepers(t *testing.T) *keepers {
+// testSubreapers are subreapers that run the test binary.
+func testSubreapers(t *testing.T) *subreapers {
 	t.Helper()
-	k, err := openKeepers(keeperCommand, slog.New(slog.DiscardHandler))
+	k, err := openSubreapers(subreaperCommand, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-func keeperCommand() (string, []string) {
+func subreaperCommand() (string, []string) {
 	path, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	return path, []string{path, "keeper"}
+	return path, []string{path, "subreaper"}
 }
 
 // describe prints what a process can see of how it was started.

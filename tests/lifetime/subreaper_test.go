@@ -17,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where no cgroup can be made, the same broods die by the same endings: a keeper holds them. It is no guarantee against a session that fights
-// its keeper, and the reply says so; these do not fight.
+// Where no cgroup can be made, the same broods die by the same endings: a subreaper holds them. It is no guarantee against a session that fights
+// its subreaper, and the reply says so; these do not fight.
 func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 	t.Parallel()
 	without := harness.WithoutCgroups(t)
@@ -69,29 +69,29 @@ func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	}
 }
 
-// A keeper that somebody kills takes its session's leader with it, and what has kept the session id; the log says so.
-func TestAKilledKeeperEndsItsSession(t *testing.T) {
+// A subreaper that somebody kills takes its session's leader with it, and what has kept the session id; the log says so.
+func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
 	b := harness.Release(t, e, protocol.Tool)
-	keepers := harness.Keepers(e.Process())
-	if len(keepers) != 1 {
-		t.Fatalf("keepers %v, expected one", keepers)
+	subreapers := harness.Subreapers(e.Process())
+	if len(subreapers) != 1 {
+		t.Fatalf("subreapers %v, expected one", subreapers)
 	}
-	kill(t, keepers[0], unix.SIGKILL)
+	kill(t, subreapers[0], unix.SIGKILL)
 	if exit := b.Session.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
 		t.Errorf("terminal/exited says %+v", exit)
 	}
 	b.InSessionDead(t)
-	e.Log.Await(t, "keeper of a session has died")
+	e.Log.Await(t, "subreaper of a session has died")
 	if _, status := e.Tool("true"); status != 0 {
 		t.Error("the sidecar does not start another session")
 	}
 }
 
-// Where keeper and sidecar are killed at once, the killer is left, and it ends the whole of a sandboxed session, what has a session id of its
-// own included. What becomes of that without a killer, TestWhoEndsItsKeeperEscapes shows.
-func TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
+// Where subreaper and sidecar are killed at once, the killer is left, and it ends the whole of a sandboxed session, what has a session id of its
+// own included. What becomes of that without a killer, TestWhoEndsItsSubreaperEscapes shows.
+func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	w := harness.NewWorld(t)
@@ -102,31 +102,31 @@ func TestAKilledKeeperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	}
 	s.Await("ready")
 	away := ownSessionPID(t, w)
-	keeper, sidecar := keeperOf(t, e, s), e.Process()
-	for _, pid := range []int{keeper, sidecar} {
+	subreaper, sidecar := subreaperOf(t, e, s), e.Process()
+	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGSTOP) // so that neither acts upon the other's end
 	}
-	for _, pid := range []int{keeper, sidecar} {
+	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
 	}
 	harness.Eventually(t, "all of the session is dead", func() bool { return !harness.Alive(away) && !harness.Alive(s.PID) })
 }
 
-// keeperOf is a session's keeper: not the only one, if a stage is kept ready for the next session.
-func keeperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
+// subreaperOf is a session's subreaper: not the only one, if a stage is kept ready for the next session.
+func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 	t.Helper()
-	keepers := slices.DeleteFunc(harness.Keepers(e.Process()), func(keeper int) bool {
-		_, is := children(keeper)[s.PID]
+	subreapers := slices.DeleteFunc(harness.Subreapers(e.Process()), func(subreaper int) bool {
+		_, is := children(subreaper)[s.PID]
 		return !is
 	})
-	if len(keepers) != 1 {
-		t.Fatalf("keepers %v of the session, expected one", keepers)
+	if len(subreapers) != 1 {
+		t.Fatalf("subreapers %v of the session, expected one", subreapers)
 	}
-	return keepers[0]
+	return subreapers[0]
 }
 
-// An unconfined session can stop its keeper; that does not help it.
-func TestAStoppedKeeperEndsItsSession(t *testing.T) {
+// An unconfined session can stop its subreaper; that does not help it.
+func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`})
@@ -136,7 +136,7 @@ func TestAStoppedKeeperEndsItsSession(t *testing.T) {
 	}
 }
 
-// A sandboxed session cannot do to its keeper and its killer what anybody outside can.
+// A sandboxed session cannot do to its subreaper and its killer what anybody outside can.
 func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -145,12 +145,12 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	if !s.Tracking.Guarantee {
 		harness.Skip(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
 	}
-	keeper := keeperOf(t, e, s)
-	killers := harness.Killers(keeper)
+	subreaper := subreaperOf(t, e, s)
+	killers := harness.Killers(subreaper)
 	if len(killers) != 1 {
 		t.Fatalf("killers %v, expected one", killers)
 	}
-	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", keeper, killers[0]))
+	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", subreaper, killers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
@@ -161,9 +161,9 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	}
 }
 
-// What an unsandboxed session leaves that has ended its keeper becomes the sidecar's, which ends it, whatever its session id. A session beside it
+// What an unsandboxed session leaves that has ended its subreaper becomes the sidecar's, which ends it, whatever its session id. A session beside it
 // goes on.
-func TestWhatADeadKeeperLeavesIsEnded(t *testing.T) {
+func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -191,9 +191,9 @@ func TestWhatADeadKeeperLeavesIsEnded(t *testing.T) {
 	kept.Close(0)
 }
 
-// A session that may signal its keeper and the sidecar can end both, and what then has a session id of its own is not found again. That is what
+// A session that may signal its subreaper and the sidecar can end both, and what then has a session id of its own is not found again. That is what
 // the word "degraded" stands for in a reply; were it not so, the reply would be wrong.
-func TestWhoEndsItsKeeperAndTheSidecarEscapes(t *testing.T) {
+func TestWhoEndsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -202,9 +202,9 @@ func TestWhoEndsItsKeeperAndTheSidecarEscapes(t *testing.T) {
 		t.Fatalf("tracking is %+v", s.Tracking)
 	}
 	s.Await("ready")
-	pid, keeper := ownSessionPID(t, w), keeperOf(t, e, s)
+	pid, subreaper := ownSessionPID(t, w), subreaperOf(t, e, s)
 	kill(t, e.Process(), unix.SIGSTOP) // or it would be quicker
-	kill(t, keeper, unix.SIGKILL)
+	kill(t, subreaper, unix.SIGKILL)
 	kill(t, e.Process(), unix.SIGKILL)
 	_ = e.HangUp()
 	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })

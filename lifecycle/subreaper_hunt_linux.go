@@ -16,7 +16,7 @@ import (
 
 // kill ends everything below this process, and returns how many lived and do so no more. Not all of them have to be killed one by one: the
 // death of a terminal's session leader hangs up on its foreground processes.
-func (k *keeper) kill(ctx context.Context) (int, error) {
+func (k *subreaper) kill(ctx context.Context) (int, error) {
 	if k.reap() {
 		return 0, nil
 	}
@@ -35,7 +35,7 @@ func (k *keeper) kill(ctx context.Context) (int, error) {
 
 // below lists what descends from this process, children first. It asks each for its children, which costs as much as the session is large,
 // and reads the whole table only where the kernel was built without an answer to that (CONFIG_PROC_CHILDREN).
-func (k *keeper) below() ([]processEntry, error) {
+func (k *subreaper) below() ([]processEntry, error) {
 	children, err := childrenOf("self")
 	if errors.Is(err, fs.ErrNotExist) {
 		return k.belowByTable()
@@ -63,7 +63,7 @@ func (k *keeper) below() ([]processEntry, error) {
 	return found, nil
 }
 
-func (k *keeper) belowByTable() ([]processEntry, error) {
+func (k *subreaper) belowByTable() ([]processEntry, error) {
 	table, err := processTable()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (k *keeper) belowByTable() ([]processEntry, error) {
 // look finds the children, and where all of them have been killed already and are still there, what is below them. The children are
 // enough as a rule: each that dies leaves us its own. Listing them takes microseconds; against processes that fork and exit at full speed
 // anything slower would always be too late.
-func (k *keeper) look() iter.Seq2[prey, error] {
+func (k *subreaper) look() iter.Seq2[prey, error] {
 	return func(yield func(prey, error) bool) {
 		k.killer.strike()
 		children, err := childrenOf("self")
@@ -119,7 +119,7 @@ func (k *keeper) look() iter.Seq2[prey, error] {
 }
 
 // mark notes a child that is about to be killed, until it was waited for.
-func (k *keeper) mark(pid int) prey {
+func (k *subreaper) mark(pid int) prey {
 	victim := prey{pid: pid}
 	if entry, err := findProcess(pid); err == nil {
 		victim.birth = entry.birth
@@ -128,7 +128,7 @@ func (k *keeper) mark(pid int) prey {
 	return victim
 }
 
-func (k *keeper) killOne(victim prey) error {
+func (k *subreaper) killOne(victim prey) error {
 	if k.marked[victim.pid] != victim {
 		return killExactly(victim)
 	}
@@ -143,7 +143,7 @@ func (k *keeper) killOne(victim prey) error {
 }
 
 // pause waits until a child has ended.
-func (k *keeper) pause(ctx context.Context, d time.Duration) {
+func (k *subreaper) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -17,46 +17,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepers makes groups that are held by keepers.
-type keepers struct {
+// subreapers makes groups that are held by subreapers.
+type subreapers struct {
 	command  func() (path string, argv []string)
 	tracking Tracking
 	// encloses says why sessions cannot be enclosed here; nil where they can.
 	encloses error
-	adopts   bool // what a dead keeper leaves becomes this process's child
+	adopts   bool // what a dead subreaper leaves becomes this process's child
 	log      *slog.Logger
 
 	mu     sync.Mutex // guards groups
-	groups map[*keeperGroup]bool
+	groups map[*subreaperGroup]bool
 }
 
-// openKeepers finds out whether keepers work here, by letting one try to start a program that does not exist.
-func openKeepers(command func() (path string, argv []string), log *slog.Logger) (*keepers, error) {
+// openSubreapers finds out whether subreapers work here, by letting one try to start a program that does not exist.
+func openSubreapers(command func() (path string, argv []string), log *slog.Logger) (*subreapers, error) {
 	if command == nil {
-		return nil, errors.New("no keeper is known")
+		return nil, errors.New("no subreaper is known")
 	}
-	k := &keepers{command: command, log: log, groups: map[*keeperGroup]bool{}}
+	k := &subreapers{command: command, log: log, groups: map[*subreaperGroup]bool{}}
 	if k.encloses = k.try(true); k.encloses == nil {
 		return k, nil
 	}
 	return k, k.try(false)
 }
 
-func (k *keepers) try(enclosed bool) error {
+func (k *subreapers) try(enclosed bool) error {
 	group := k.newGroup(nil)
 	group.triesEnclosure = enclosed
 	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
-		return errors.Join(fmt.Errorf("try a keeper: %w", err), group.Close())
+		return errors.Join(fmt.Errorf("try a subreaper: %w", err), group.Close())
 	}
 	return group.Close()
 }
 
 // newGroup makes an empty group with a share of the estate, which may be nil.
-func (k *keepers) newGroup(share *belongings) *keeperGroup {
-	group := &keeperGroup{
-		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan keeperKilled, 4),
-		heldAnswers: make(chan keeperHeld, 4), adopts: k.adopts,
+func (k *subreapers) newGroup(share *belongings) *subreaperGroup {
+	group := &subreaperGroup{
+		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan subreaperKilled, 4),
+		heldAnswers: make(chan subreaperHeld, 4), adopts: k.adopts,
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,14 +64,14 @@ func (k *keepers) newGroup(share *belongings) *keeperGroup {
 	return group
 }
 
-func (k *keepers) forget(group *keeperGroup) {
+func (k *subreapers) forget(group *subreaperGroup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.groups, group)
 }
 
 // close ends every group.
-func (k *keepers) close() error {
+func (k *subreapers) close() error {
 	k.mu.Lock()
 	groups := slices.Collect(maps.Keys(k.groups))
 	k.mu.Unlock()
@@ -90,13 +90,13 @@ func (k *keepers) close() error {
 	return errors.Join(failures...)
 }
 
-// endKeeper waits for a dead sidecar's keeper to end its session, which it does by itself, and helps where it does not.
-func endKeeper(ctx context.Context, pid int, start string) error {
+// endSubreaper waits for a dead sidecar's subreaper to end its session, which it does by itself, and helps where it does not.
+func endSubreaper(ctx context.Context, pid int, start string) error {
 	birth, err := strconv.ParseUint(start, 10, 64)
 	if err != nil {
-		return fmt.Errorf("end keeper %d: start time: %w", pid, err)
+		return fmt.Errorf("end subreaper %d: start time: %w", pid, err)
 	}
-	keeper := prey{pid: pid, birth: birth}
+	subreaper := prey{pid: pid, birth: birth}
 	if now, err := findProcess(pid); err != nil || now.birth != birth || now.dead {
 		return nil
 	}
@@ -105,11 +105,11 @@ func endKeeper(ctx context.Context, pid int, start string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("end keeper: %w", err)
+		return fmt.Errorf("end subreaper: %w", err)
 	}
-	members, err := membersBelow(keeper)
+	members, err := membersBelow(subreaper)
 	if err != nil {
-		return fmt.Errorf("end keeper: %w", err)
+		return fmt.Errorf("end subreaper: %w", err)
 	}
 	_ = unix.Kill(pid, unix.SIGCONT) // somebody may have stopped it; to a stranger that got the number meanwhile it does nothing
 	select {
@@ -119,9 +119,9 @@ func endKeeper(ctx context.Context, pid int, start string) error {
 	case <-ctx.Done():
 	case <-time.After(closeTimeout):
 	}
-	_, err = endBelow(ctx, keeper)
+	_, err = endBelow(ctx, subreaper)
 	if err == nil {
-		err = killExactly(keeper)
+		err = killExactly(subreaper)
 	}
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -129,14 +129,14 @@ func endKeeper(ctx context.Context, pid int, start string) error {
 	return err
 }
 
-// membersBelow lists what descends from a keeper now.
-func membersBelow(keeper prey) (map[prey]bool, error) {
+// membersBelow lists what descends from a subreaper now.
+func membersBelow(subreaper prey) (map[prey]bool, error) {
 	table, err := processTable()
 	if err != nil {
 		return nil, err
 	}
 	members := map[prey]bool{}
-	for _, entry := range lineage(table, func(entry processEntry) bool { return entry.parent == keeper.pid }) {
+	for _, entry := range lineage(table, func(entry processEntry) bool { return entry.parent == subreaper.pid }) {
 		members[entry.prey] = true
 	}
 	return members, nil
@@ -154,11 +154,11 @@ func endMembers(ctx context.Context, members map[prey]bool) error {
 	return err
 }
 
-// endBelow kills what descends from a keeper, from outside.
-func endBelow(ctx context.Context, keeper prey) (int, error) {
+// endBelow kills what descends from a subreaper, from outside.
+func endBelow(ctx context.Context, subreaper prey) (int, error) {
 	killed, err := hunt{
 		look: func() iter.Seq2[prey, error] {
-			return lookIn(func(entry processEntry) bool { return entry.parent == keeper.pid })
+			return lookIn(func(entry processEntry) bool { return entry.parent == subreaper.pid })
 		},
 		kill:  killExactly,
 		pause: sleep,

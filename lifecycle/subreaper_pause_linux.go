@@ -17,7 +17,7 @@ const holdTimeout = 500 * time.Millisecond
 // which it has stopped: one that the user has stopped is to stay so. A look
 // that finds nobody new is followed by another, as a stop takes a moment to
 // hold and a process may fork until then.
-func (k *keeper) hold() error {
+func (k *subreaper) hold() error {
 	k.holding = true
 	known := map[prey]bool{}
 	quiet := 0
@@ -51,7 +51,7 @@ func (k *keeper) hold() error {
 
 // letGo lets everybody go on whom hold has stopped, children before their
 // parents, so that no parent sees a child that is stopped.
-func (k *keeper) letGo() {
+func (k *subreaper) letGo() {
 	for i := len(k.held) - 1; i >= 0; i-- {
 		_ = signalExactly(k.held[i], unix.SIGCONT) // it may have ended
 	}
@@ -61,8 +61,8 @@ func (k *keeper) letGo() {
 }
 
 // carryOutHold holds or lets go, and says so.
-func (k *keeper) carryOutHold(order *keeperHold) {
-	report := keeperHeld{ID: order.ID}
+func (k *subreaper) carryOutHold(order *subreaperHold) {
+	report := subreaperHeld{ID: order.ID}
 	if order.Held {
 		if err := k.hold(); err != nil {
 			k.letGo()
@@ -71,16 +71,16 @@ func (k *keeper) carryOutHold(order *keeperHold) {
 	} else {
 		k.letGo()
 	}
-	_ = k.reports.Encode(keeperReport{Held: &report})
+	_ = k.reports.Encode(subreaperReport{Held: &report})
 }
 
 // Pause implements Pausable.
-func (g *keeperGroup) Pause(ctx context.Context) (func() error, error) {
+func (g *subreaperGroup) Pause(ctx context.Context) (func() error, error) {
 	if err := g.orderHold(ctx, true); err != nil {
 		return nil, fmt.Errorf("pause session: %w", err)
 	}
 	return func() error {
-		if err := g.orderHold(context.Background(), false); err != nil && !errors.Is(err, errKeeperGone) {
+		if err := g.orderHold(context.Background(), false); err != nil && !errors.Is(err, errSubreaperGone) {
 			return fmt.Errorf("resume session: %w", err)
 		}
 		return nil
@@ -88,20 +88,20 @@ func (g *keeperGroup) Pause(ctx context.Context) (func() error, error) {
 }
 
 // orderHold orders and waits for the answer.
-func (g *keeperGroup) orderHold(ctx context.Context, held bool) error {
+func (g *subreaperGroup) orderHold(ctx context.Context, held bool) error {
 	g.mu.Lock()
 	conn, gone, closed := g.conn, g.gone, g.closed
 	g.mu.Unlock()
 	if conn == nil || closed {
-		return errKeeperGone
+		return errSubreaperGone
 	}
 	g.pausing.Lock()
 	defer g.pausing.Unlock()
 	g.holds++
-	if err := conn.send(keeperOrder{Hold: &keeperHold{ID: g.holds, Held: held}}); err != nil {
-		return errors.Join(errKeeperGone, err)
+	if err := conn.send(subreaperOrder{Hold: &subreaperHold{ID: g.holds, Held: held}}); err != nil {
+		return errors.Join(errSubreaperGone, err)
 	}
-	silence := time.NewTimer(holdTimeout + keeperGrace)
+	silence := time.NewTimer(holdTimeout + subreaperGrace)
 	defer silence.Stop()
 	for {
 		select {
@@ -114,15 +114,15 @@ func (g *keeperGroup) orderHold(ctx context.Context, held bool) error {
 				return nil
 			}
 		case <-gone:
-			return errKeeperGone
+			return errSubreaperGone
 		case <-ctx.Done():
 			if held { // it must not come to hold once nobody waits for it
-				_ = conn.send(keeperOrder{Hold: &keeperHold{}})
+				_ = conn.send(subreaperOrder{Hold: &subreaperHold{}})
 			}
 			return ctx.Err()
 		case <-silence.C:
 			if held {
-				_ = conn.send(keeperOrder{Hold: &keeperHold{}})
+				_ = conn.send(subreaperOrder{Hold: &subreaperHold{}})
 			}
 			return os.ErrDeadlineExceeded
 		}

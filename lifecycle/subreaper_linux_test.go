@@ -19,10 +19,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// newKept makes a group below a keeper, which must leave nothing behind.
-func newKeptGroup(t *testing.T) *keeperGroup {
+// newKept makes a group below a subreaper, which must leave nothing behind.
+func newKeptGroup(t *testing.T) *subreaperGroup {
 	t.Helper()
-	group := testKeepers(t).newGroup(nil)
+	group := testSubreapers(t).newGroup(nil)
 	t.Cleanup(func() {
 		if _, err := group.Kill(soon(t)); err != nil {
 			t.Error(err)
@@ -32,8 +32,8 @@ func newKeptGroup(t *testing.T) *keeperGroup {
 				t.Errorf("close: %v", err)
 			}
 		}
-		if group.keeper.pid != 0 && running(group.keeper.pid) {
-			t.Errorf("the keeper %d is still there", group.keeper.pid)
+		if group.subreaper.pid != 0 && running(group.subreaper.pid) {
+			t.Errorf("the subreaper %d is still there", group.subreaper.pid)
 		}
 		if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
 			t.Errorf("killing a closed group: %d, %v", killed, err)
@@ -67,7 +67,7 @@ func output(t *testing.T, start func(string, []string, *os.ProcAttr) (Process, e
 	return regexp.MustCompile(`pipe:\[\d+\]`).ReplaceAllString(string(text), "pipe")
 }
 
-func TestKeeper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
+func TestSubreaper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	for name, attr := range map[string]func() *os.ProcAttr{
@@ -91,17 +91,17 @@ func TestKeeper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 			}
 			with, without := output(t, newKeptGroup(t).Start, null()), output(t, Start, null())
 			if with != without || !strings.Contains(with, "descriptor 3 pipe") || !strings.Contains(with, `\xff`) {
-				t.Errorf("with a keeper:\n%s\nwithout:\n%s", with, without)
+				t.Errorf("with a subreaper:\n%s\nwithout:\n%s", with, without)
 			}
 		})
 	}
 }
 
-// An editor that was started by nohup(1) ignores the hang-up, and so do its children: with a keeper, too.
-func TestKeeper_IgnoredSignalsStayIgnored(t *testing.T) {
+// An editor that was started by nohup(1) ignores the hang-up, and so do its children: with a subreaper, too.
+func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
-	path, argv := keeperCommand()
-	k := testKeepers(t)
+	path, argv := subreaperCommand()
+	k := testSubreapers(t)
 	k.command = func() (string, []string) {
 		return "/bin/sh", []string{"sh", "-c", `trap "" HUP TSTP; exec "$0" "$@"`, path, argv[1]}
 	}
@@ -121,7 +121,7 @@ func TestKeeper_IgnoredSignalsStayIgnored(t *testing.T) {
 	}
 }
 
-func TestKeeper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
+func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]error{"/no/such/program": unix.ENOENT, "/": unix.EACCES} {
 		group := newKeptGroup(t)
@@ -134,15 +134,15 @@ func TestKeeper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 			t.Errorf("%s: a group has started twice", path)
 		}
 	}
-	if _, err := openKeepers(func() (string, []string) { return "/bin/true", []string{"true"} }, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a keeper that is none is taken for one")
+	if _, err := openSubreapers(func() (string, []string) { return "/bin/true", []string{"true"} }, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a subreaper that is none is taken for one")
 	}
-	if _, err := openKeepers(nil, nil); err == nil {
-		t.Error("no keeper is taken for one")
+	if _, err := openSubreapers(nil, nil); err == nil {
+		t.Error("no subreaper is taken for one")
 	}
 }
 
-func TestKeeper_TellsOfStopsAndEnds(t *testing.T) {
+func TestSubreaper_TellsOfStopsAndEnds(t *testing.T) {
 	t.Parallel()
 	process, gate, output, err := start(newKeptGroup(t), helper("tree", "1"))
 	if err != nil {
@@ -169,7 +169,7 @@ func TestKeeper_TellsOfStopsAndEnds(t *testing.T) {
 }
 
 // Each kind of process that is known to survive elsewhere is found, and those that have ended by themselves are not counted.
-func TestKeeper_KillsEverythingBelow(t *testing.T) {
+func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		command []string
@@ -210,8 +210,8 @@ func TestKeeper_KillsEverythingBelow(t *testing.T) {
 				t.Errorf("killed %d of nobody", killed)
 			}
 			mustBeGone(t, pids)
-			if children := below(t, group.keeper.pid); len(children) > 0 {
-				t.Errorf("below the keeper are %v", children)
+			if children := below(t, group.subreaper.pid); len(children) > 0 {
+				t.Errorf("below the subreaper are %v", children)
 			}
 			if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
 				t.Errorf("a second kill killed %d: %v", killed, err)
@@ -230,15 +230,15 @@ func below(t *testing.T, pid int) []prey {
 	return living(lineage(table, func(entry processEntry) bool { return entry.parent == pid }))
 }
 
-// The end of the socket is all that a keeper needs to know of its sidecar's death.
-func TestKeeper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
+// The end of the socket is all that a subreaper needs to know of its sidecar's death.
+func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	t.Parallel()
 	group := newKeptGroup(t)
 	pids := startIn(t, group, helper("daemon"))
-	pids = append(pids, group.keeper.pid)
+	pids = append(pids, group.subreaper.pid)
 	group.closing.Store(true) // a dead sidecar does not complain of it
 	group.conn.file.Close()
-	harness.Eventually(t, "the session and its keeper are gone", func() bool {
+	harness.Eventually(t, "the session and its subreaper are gone", func() bool {
 		for _, pid := range pids {
 			if running(pid) {
 				return false
@@ -248,11 +248,11 @@ func TestKeeper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	})
 }
 
-func TestKeeper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
+func TestSubreaper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
 	t.Parallel()
 	group := newKeptGroup(t)
 	pids := startIn(t, group, helper("tree", "3"))
-	if err := unix.Kill(group.keeper.pid, unix.SIGSTOP); err != nil {
+	if err := unix.Kill(group.subreaper.pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	if killed, err := group.Kill(soon(t)); killed != len(pids) || err != nil {
@@ -261,7 +261,7 @@ func TestKeeper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
 	mustBeGone(t, pids)
 }
 
-func TestKeeper_ThatIgnoresUsIsGoneAround(t *testing.T) {
+func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	t.Parallel()
 	group := newKeptGroup(t)
 	pids := startIn(t, group, helper("tree", "3"))
@@ -274,7 +274,7 @@ func TestKeeper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = unix.Kill(group.keeper.pid, unix.SIGSTOP)
+				_ = unix.Kill(group.subreaper.pid, unix.SIGSTOP)
 			}
 		}
 	}()
@@ -292,10 +292,10 @@ func TestKeeper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	mustBeGone(t, pids)
 }
 
-// Without its keeper a session is ended: its leader dies with it, and what has kept the session id is found.
-func TestKeeper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
+// Without its subreaper a session is ended: its leader dies with it, and what has kept the session id is found.
+func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	t.Parallel()
-	k := testKeepers(t)
+	k := testSubreapers(t)
 	var log bytes.Buffer
 	k.log = slog.New(slog.NewTextHandler(&log, nil))
 	group := k.newGroup(nil)
@@ -311,13 +311,13 @@ func TestKeeper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 		status, _ := process.Wait(false)
 		ended <- status
 	}()
-	if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(group.subreaper.pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if status := <-ended; !status.Signaled() || status.Signal() != unix.SIGKILL || running(pids[0]) {
 		t.Errorf("the leader: %#x, and it runs: %t", status, running(pids[0]))
 	}
-	if !strings.Contains(log.String(), "keeper of a session has died") {
+	if !strings.Contains(log.String(), "subreaper of a session has died") {
 		t.Errorf("the log says %q", log.String())
 	}
 	if killed, err := group.Kill(soon(t)); killed != 3 || err != nil {
@@ -329,23 +329,23 @@ func TestKeeper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	}
 }
 
-// A dead sidecar's keeper that was stopped is continued by the sweep, and one that was killed with its sidecar leaves the session id.
-func TestSweep_EndsWhatKeepersHold(t *testing.T) {
+// A dead sidecar's subreaper that was stopped is continued by the sweep, and one that was killed with its sidecar leaves the session id.
+func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 	t.Parallel()
-	for name, does := range map[string]func(*keeperGroup) error{
-		"stopped": func(g *keeperGroup) error { return unix.Kill(g.keeper.pid, unix.SIGSTOP) },
-		"killed":  func(g *keeperGroup) error { return unix.Kill(g.keeper.pid, unix.SIGKILL) },
-		"alive":   func(*keeperGroup) error { return nil },
+	for name, does := range map[string]func(*subreaperGroup) error{
+		"stopped": func(g *subreaperGroup) error { return unix.Kill(g.subreaper.pid, unix.SIGSTOP) },
+		"killed":  func(g *subreaperGroup) error { return unix.Kill(g.subreaper.pid, unix.SIGKILL) },
+		"alive":   func(*subreaperGroup) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := stateDir(t)
-			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}}, keepers: testKeepers(t)}
+			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}}, subreapers: testSubreapers(t)}
 			made, err := tracker.NewGroup("g")
 			if err != nil {
 				t.Fatal(err)
 			}
-			group := made.(*keeperGroup)
+			group := made.(*subreaperGroup)
 			pids := startIn(t, group, helper("tree", "3"))
 			if err := does(group); err != nil {
 				t.Fatal(err)
@@ -362,24 +362,24 @@ func TestSweep_EndsWhatKeepersHold(t *testing.T) {
 				left, _ := os.ReadDir(dir)
 				return len(left) == 0
 			})
-			mustBeGone(t, append(pids, group.keeper.pid))
+			mustBeGone(t, append(pids, group.subreaper.pid))
 			<-group.gone
 		})
 	}
 }
 
-// Who has left the session id is known as long as the keeper lives, and found again when somebody kills that in the middle of its work.
-func TestEndMembers_FindsWhatAKeeperHasHeld(t *testing.T) {
+// Who has left the session id is known as long as the subreaper lives, and found again when somebody kills that in the middle of its work.
+func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
 	t.Parallel()
-	k := testKeepers(t)
+	k := testSubreapers(t)
 	group := k.newGroup(nil)
 	pids := startIn(t, group, helper("daemon"))
-	members, err := membersBelow(group.keeper)
+	members, err := membersBelow(group.subreaper)
 	if err != nil {
 		t.Fatal(err)
 	}
 	group.closing.Store(true)
-	if err := unix.Kill(group.keeper.pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(group.subreaper.pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-group.gone
@@ -400,8 +400,8 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	tracker := &Tracker{reason: errors.New("read-only file system"), estate: estate{options: Options{StateDir: dir}}}
-	tracker.keepers = testKeepers(t)
-	tracker.keepers.tracking = tracker.Tracking()
+	tracker.subreapers = testSubreapers(t)
+	tracker.subreapers.tracking = tracker.Tracking()
 	group, err := tracker.NewGroup("g")
 	if err != nil {
 		t.Fatal(err)
@@ -423,12 +423,12 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	}
 }
 
-// A keeper stands beside every session, so it must be small.
-func TestKeeper_IsSmall(t *testing.T) {
+// A subreaper stands beside every session, so it must be small.
+func TestSubreaper_IsSmall(t *testing.T) {
 	t.Parallel()
 	group := newKeptGroup(t)
 	startIn(t, group, helper("wait"))
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(group.keeper.pid) + "/status")
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(group.subreaper.pid) + "/status")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,18 +436,18 @@ func TestKeeper_IsSmall(t *testing.T) {
 		if value, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kilobytes, err := strconv.Atoi(strings.Fields(value)[0])
 			if t.Logf("RssAnon %d kB", kilobytes); err != nil || kilobytes > 20<<10 {
-				t.Errorf("a keeper holds %d kB: %v", kilobytes, err)
+				t.Errorf("a subreaper holds %d kB: %v", kilobytes, err)
 			}
 		}
 	}
 }
 
-func TestKeeper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
+func TestSubreaper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
 	t.Parallel()
 	command := helper("tree", "3")
 	pids := startReady(command)
 	t.Cleanup(func() { _ = command.Wait() })
-	k := &keeper{}
+	k := &subreaper{}
 	for name, list := range map[string]func() ([]processEntry, error){"lists": k.below, "table": k.belowByTable} {
 		found, err := list()
 		if err != nil {

@@ -16,59 +16,59 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperGroup is a session below a keeper.
-type keeperGroup struct {
+// subreaperGroup is a session below a subreaper.
+type subreaperGroup struct {
 	*belongings
 	command  func() (path string, argv []string)
 	tracking Tracking
 	log      *slog.Logger
-	adopts   bool               // what the keeper leaves becomes this process's child
-	forget   func(*keeperGroup) // called when the group was given back
+	adopts   bool                  // what the subreaper leaves becomes this process's child
+	forget   func(*subreaperGroup) // called when the group was given back
 
-	triesEnclosure bool // the keeper is to find out whether leaders can enclose themselves
+	triesEnclosure bool // the subreaper is to find out whether leaders can enclose themselves
 
-	killing sync.Mutex // held while the keeper is asked to kill
+	killing sync.Mutex // held while the subreaper is asked to kill
 	asked   int        // how often it was; guarded by killing
-	answers chan keeperKilled
+	answers chan subreaperKilled
 
-	pausing     sync.Mutex // held while the keeper is asked to hold the session, or to let it go on
+	pausing     sync.Mutex // held while the subreaper is asked to hold the session, or to let it go on
 	holds       int        // how often it was; guarded by pausing
-	heldAnswers chan keeperHeld
+	heldAnswers chan subreaperHeld
 
-	mu       sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
-	encloses bool       // the leader is to enclose itself
-	conn     *keeperConn
-	keeper   prey
-	leader   prey // no pid where there is none
-	session  session
-	kept     *kept
-	gone     chan struct{} // closed when the keeper has ended
-	closed   bool
-	closing  atomic.Bool // the keeper is to go
+	mu        sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
+	encloses  bool       // the leader is to enclose itself
+	conn      *subreaperConn
+	subreaper prey
+	leader    prey // no pid where there is none
+	session   session
+	kept      *kept
+	gone      chan struct{} // closed when the subreaper has ended
+	closed    bool
+	closing   atomic.Bool // the subreaper is to go
 }
 
 const (
-	// keeperStartTimeout bounds the wait for the keeper to start a leader; it takes milliseconds.
-	keeperStartTimeout = 30 * time.Second
-	// keeperGrace is how much later than asked for an answer may come.
-	keeperGrace = time.Second
+	// subreaperStartTimeout bounds the wait for the subreaper to start a leader; it takes milliseconds.
+	subreaperStartTimeout = 30 * time.Second
+	// subreaperGrace is how much later than asked for an answer may come.
+	subreaperGrace = time.Second
 )
 
-var errKeeperGone = errors.New("the keeper has ended")
+var errSubreaperGone = errors.New("the subreaper has ended")
 
-func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+func (g *subreaperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn != nil {
 		return nil, errors.New("start leader: the group has had one")
 	}
-	order, files, err := newKeeperStart(path, argv, attr)
+	order, files, err := newSubreaperStart(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}
 	order.Enclosed, order.TryEnclosure = g.encloses, g.triesEnclosure
-	if err := g.startKeeper(order.Sys.Setsid, files); err != nil {
-		return nil, fmt.Errorf("start keeper: %w", err)
+	if err := g.startSubreaper(order.Sys.Setsid, files); err != nil {
+		return nil, fmt.Errorf("start subreaper: %w", err)
 	}
 	started, err := g.startLeader(order)
 	if err != nil {
@@ -89,7 +89,7 @@ func (g *keeperGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 }
 
 // Enclose implements Enclosed.
-func (g *keeperGroup) Enclose() bool {
+func (g *subreaperGroup) Enclose() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn == nil {
@@ -98,9 +98,9 @@ func (g *keeperGroup) Enclose() bool {
 	return g.encloses
 }
 
-// startKeeper starts the keeper, which waits for its order. The lock is held.
-func (g *keeperGroup) startKeeper(ownSession bool, files []*os.File) error {
-	conn, theirs, err := newKeeperConn()
+// startSubreaper starts the subreaper, which waits for its order. The lock is held.
+func (g *subreaperGroup) startSubreaper(ownSession bool, files []*os.File) error {
+	conn, theirs, err := newSubreaperConn()
 	if err != nil {
 		return err
 	}
@@ -134,35 +134,35 @@ func (g *keeperGroup) startKeeper(ownSession bool, files []*os.File) error {
 			_ = process.Signal(unix.SIGCONT) // an unconfined session has stopped it
 		}
 	}()
-	g.keeper.pid = process.PID()
+	g.subreaper.pid = process.PID()
 	if entry, err := findProcess(process.PID()); err == nil {
-		g.keeper.birth = entry.birth
+		g.subreaper.birth = entry.birth
 	}
-	return g.note(record{Keeper: g.keeper.pid, Start: strconv.FormatUint(g.keeper.birth, 10)})
+	return g.note(record{Subreaper: g.subreaper.pid, Start: strconv.FormatUint(g.subreaper.birth, 10)})
 }
 
 // startLeader gives the order and waits until it was carried out. The lock is held.
-func (g *keeperGroup) startLeader(order *keeperStart) (*keeperStarted, error) {
-	if err := g.conn.file.SetReadDeadline(time.Now().Add(keeperStartTimeout)); err != nil {
-		return nil, fmt.Errorf("talk to keeper: %w", err)
+func (g *subreaperGroup) startLeader(order *subreaperStart) (*subreaperStarted, error) {
+	if err := g.conn.file.SetReadDeadline(time.Now().Add(subreaperStartTimeout)); err != nil {
+		return nil, fmt.Errorf("talk to subreaper: %w", err)
 	}
-	if err := g.conn.send(keeperOrder{Start: order}); err != nil {
-		return nil, fmt.Errorf("talk to keeper: %w", err)
+	if err := g.conn.send(subreaperOrder{Start: order}); err != nil {
+		return nil, fmt.Errorf("talk to subreaper: %w", err)
 	}
 	report, err := g.conn.receive()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("talk to keeper: %w", err)
+		return nil, fmt.Errorf("talk to subreaper: %w", err)
 	case report.Errno != 0:
 		return nil, &os.PathError{Op: report.Attempt, Path: string(order.Path), Err: report.Errno}
 	case report.Started == nil:
-		return nil, errors.New("talk to keeper: it says something else than that it has started the leader")
+		return nil, errors.New("talk to subreaper: it says something else than that it has started the leader")
 	}
 	return report.Started, g.conn.file.SetReadDeadline(time.Time{})
 }
 
-// listen takes what the keeper says until its end.
-func (g *keeperGroup) listen() {
+// listen takes what the subreaper says until its end.
+func (g *subreaperGroup) listen() {
 	for {
 		report, err := g.conn.receive()
 		if err != nil {
@@ -190,18 +190,18 @@ func (g *keeperGroup) listen() {
 		g.kept.end(killedStatus) // nobody is left to tell more
 		return
 	}
-	g.log.Error("the keeper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted", g.adopts)
+	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted", g.adopts)
 	// The kernel has killed the leader with its parent, unless a setuid program has made it somebody else's.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_, _ = hunt{look: g.lookForLeader, kill: killExactly, pause: sleep}.converge(ctx)
 	if _, err := g.killAdopted(ctx); err != nil {
-		g.log.Warn("processes of a session whose keeper has died may be left", "error", err)
+		g.log.Warn("processes of a session whose subreaper has died may be left", "error", err)
 	}
 	g.kept.end(killedStatus)
 }
 
-func (g *keeperGroup) lookForLeader() iter.Seq2[prey, error] {
+func (g *subreaperGroup) lookForLeader() iter.Seq2[prey, error] {
 	return func(yield func(prey, error) bool) {
 		switch entry, err := findProcess(g.leader.pid); {
 		case errors.Is(err, unix.ESRCH) || err == nil && (entry.dead || entry.birth != g.leader.birth):
@@ -211,7 +211,7 @@ func (g *keeperGroup) lookForLeader() iter.Seq2[prey, error] {
 	}
 }
 
-func (g *keeperGroup) Kill(ctx context.Context) (int, error) {
+func (g *subreaperGroup) Kill(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	conn, gone, closed := g.conn, g.gone, g.closed
 	g.mu.Unlock()
@@ -222,16 +222,16 @@ func (g *keeperGroup) Kill(ctx context.Context) (int, error) {
 	defer g.killing.Unlock()
 	answer, err := g.ask(ctx, conn, gone)
 	switch {
-	case errors.Is(err, errKeeperGone):
+	case errors.Is(err, errSubreaperGone):
 		killed, err := g.killOrphans(ctx)
 		if err != nil {
 			err = fmt.Errorf("kill session %d: %w", g.leader.pid, err)
 		}
 		return killed, err
 	case err != nil:
-		ctx, cancel := context.WithTimeout(context.Background(), keeperGrace)
+		ctx, cancel := context.WithTimeout(context.Background(), subreaperGrace)
 		defer cancel()
-		killed, below := endBelow(ctx, g.keeper)
+		killed, below := endBelow(ctx, g.subreaper)
 		return killed, errors.Join(err, below)
 	case answer.Left != nil:
 		return answer.Count, fmt.Errorf("kill session %d: %w", g.leader.pid, &Survivors{PIDs: answer.Left})
@@ -239,19 +239,19 @@ func (g *keeperGroup) Kill(ctx context.Context) (int, error) {
 	return answer.Count, nil
 }
 
-// ask lets the keeper kill everything.
-func (g *keeperGroup) ask(ctx context.Context, conn *keeperConn, gone <-chan struct{}) (keeperKilled, error) {
+// ask lets the subreaper kill everything.
+func (g *subreaperGroup) ask(ctx context.Context, conn *subreaperConn, gone <-chan struct{}) (subreaperKilled, error) {
 	g.asked++
-	budget := keeperTimeout
+	budget := subreaperTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		budget = max(0, time.Until(deadline))
 	}
 	if ctx.Err() != nil {
 		budget = 0
 	}
-	// An error means that the keeper is gone, or about to be: it kills everything when it loses the connection.
-	_ = conn.send(keeperOrder{Kill: &keeperKill{ID: g.asked, Milliseconds: budget.Milliseconds()}})
-	silence := time.NewTimer(budget + keeperGrace)
+	// An error means that the subreaper is gone, or about to be: it kills everything when it loses the connection.
+	_ = conn.send(subreaperOrder{Kill: &subreaperKill{ID: g.asked, Milliseconds: budget.Milliseconds()}})
+	silence := time.NewTimer(budget + subreaperGrace)
 	defer silence.Stop()
 	for {
 		select {
@@ -260,15 +260,15 @@ func (g *keeperGroup) ask(ctx context.Context, conn *keeperConn, gone <-chan str
 				return answer, nil
 			}
 		case <-gone:
-			return keeperKilled{}, errKeeperGone
+			return subreaperKilled{}, errSubreaperGone
 		case <-silence.C:
-			return keeperKilled{}, fmt.Errorf("kill session %d: its keeper %d does not answer: %w", g.leader.pid, g.keeper.pid, &Survivors{})
+			return subreaperKilled{}, fmt.Errorf("kill session %d: its subreaper %d does not answer: %w", g.leader.pid, g.subreaper.pid, &Survivors{})
 		}
 	}
 }
 
-// killOrphans does what can be done without a keeper: by the session id, by descent, and by adoption.
-func (g *keeperGroup) killOrphans(ctx context.Context) (int, error) {
+// killOrphans does what can be done without a subreaper: by the session id, by descent, and by adoption.
+func (g *subreaperGroup) killOrphans(ctx context.Context) (int, error) {
 	if g.leader.pid == 0 {
 		return 0, nil
 	}
@@ -280,9 +280,9 @@ func (g *keeperGroup) killOrphans(ctx context.Context) (int, error) {
 	return killed + adopted, err
 }
 
-// killAdopted kills what the keeper has left, whatever its session id: it has become this process's child. All children that are not our own come
-// from keepers that have died, because every process that we start for a session has one.
-func (g *keeperGroup) killAdopted(ctx context.Context) (int, error) {
+// killAdopted kills what the subreaper has left, whatever its session id: it has become this process's child. All children that are not our own come
+// from subreapers that have died, because every process that we start for a session has one.
+func (g *subreaperGroup) killAdopted(ctx context.Context) (int, error) {
 	if !g.adopts {
 		return 0, nil
 	}
@@ -293,8 +293,8 @@ func (g *keeperGroup) killAdopted(ctx context.Context) (int, error) {
 	return endOrphans(ctx)
 }
 
-// Close lets the keeper go. It goes when nobody is left.
-func (g *keeperGroup) Close() error {
+// Close lets the subreaper go. It goes when nobody is left.
+func (g *subreaperGroup) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -310,16 +310,16 @@ func (g *keeperGroup) Close() error {
 	return g.giveBack()
 }
 
-// dismiss ends the keeper. The lock is held.
-func (g *keeperGroup) dismiss() error {
+// dismiss ends the subreaper. The lock is held.
+func (g *subreaperGroup) dismiss() error {
 	g.closing.Store(true)
 	g.conn.file.Close()
 	select {
 	case <-g.gone:
 	case <-time.After(closeTimeout):
-		return fmt.Errorf("let keeper %d go: %w", g.keeper.pid, &Survivors{})
+		return fmt.Errorf("let subreaper %d go: %w", g.subreaper.pid, &Survivors{})
 	}
-	for _, ended := range []int{g.leader.pid, g.keeper.pid} {
+	for _, ended := range []int{g.leader.pid, g.subreaper.pid} {
 		if ended == 0 {
 			continue
 		}
@@ -330,6 +330,6 @@ func (g *keeperGroup) dismiss() error {
 	return nil
 }
 
-func (g *keeperGroup) Tracking() Tracking {
+func (g *subreaperGroup) Tracking() Tracking {
 	return g.warned(g.tracking)
 }

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeper is the process above a session where no cgroup can be made. It is a child subreaper (prctl(2), Linux 3.4): whatever of the
+// subreaper is the process above a session where no cgroup can be made. It is a child subreaper (prctl(2), Linux 3.4): whatever of the
 // session loses its parent becomes its child, so that neither setsid nor a second fork leads out, and when it has no child any more,
 // nobody of the session is left.
-type keeper struct {
+type subreaper struct {
 	conn     *os.File
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
@@ -34,14 +34,14 @@ type keeper struct {
 	held    []prey // who was stopped for that
 }
 
-// keeperTimeout bounds the kill after the sidecar's death.
-const keeperTimeout = time.Minute
+// subreaperTimeout bounds the kill after the sidecar's death.
+const subreaperTimeout = time.Minute
 
-// RunKeeper is a keeper's whole life; it returns the exit status. It must be called on the main goroutine before anything else was
+// RunSubreaper is a subreaper's whole life; it returns the exit status. It must be called on the main goroutine before anything else was
 // started.
-func RunKeeper() int {
+func RunSubreaper() int {
 	complain := func(err error) int {
-		fmt.Fprintf(os.Stderr, "sandbox-sidecar: keeper: %v\n", err)
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: subreaper: %v\n", err)
 		return 1
 	}
 	// The leader gets a signal when the thread that has forked it ends, see start. This one ends with the process only.
@@ -55,19 +55,19 @@ func RunKeeper() int {
 	if err != nil {
 		return complain(err)
 	}
-	conn := os.NewFile(keeperFD, "sidecar")
-	k := &keeper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]prey{}}
+	conn := os.NewFile(subreaperFD, "sidecar")
+	k := &subreaper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]prey{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.refuse("become subreaper", err)
 		return 1
 	}
 	orders := json.NewDecoder(conn)
-	var first keeperOrder
+	var first subreaperOrder
 	if err := orders.Decode(&first); err != nil || first.Start == nil {
 		return 0 // the sidecar is gone
 	}
 	for _, fd := range inherited {
-		if fd > keeperFD && !slices.Contains(first.Start.Files, fd) {
+		if fd > subreaperFD && !slices.Contains(first.Start.Files, fd) {
 			unix.Close(fd)
 		}
 	}
@@ -82,7 +82,7 @@ func RunKeeper() int {
 		return 1
 	}
 	k.serve(orders)
-	ctx, cancel := context.WithTimeout(context.Background(), keeperTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), subreaperTimeout)
 	defer cancel()
 	if _, err := k.kill(ctx); err != nil {
 		return complain(err)
@@ -146,16 +146,16 @@ func ownInheritance() ([]int, error) {
 }
 
 // refuse reports that there will be no leader, and why.
-func (k *keeper) refuse(attempt string, cause error) {
+func (k *subreaper) refuse(attempt string, cause error) {
 	var errno syscall.Errno
 	if !errors.As(cause, &errno) {
 		errno = unix.EIO
 	}
-	_ = k.reports.Encode(keeperReport{Errno: errno, Attempt: attempt})
+	_ = k.reports.Encode(subreaperReport{Errno: errno, Attempt: attempt})
 }
 
 // start starts the leader. Where it cannot, it has told so.
-func (k *keeper) start(s *keeperStart) bool {
+func (k *subreaper) start(s *subreaperStart) bool {
 	attr := &syscall.ProcAttr{Dir: string(s.Dir), Env: stringsOf(s.Env), Sys: s.Sys}
 	for _, fd := range s.Files {
 		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too
@@ -195,17 +195,17 @@ func (k *keeper) start(s *keeperStart) bool {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		return false
 	}
-	_ = k.reports.Encode(keeperReport{Started: &keeperStarted{PID: pid, Birth: entry.birth}})
+	_ = k.reports.Encode(subreaperReport{Started: &subreaperStarted{PID: pid, Birth: entry.birth}})
 	return true
 }
 
 // serve carries orders out until the sidecar is gone, or the session's killer, without whom the session may not live.
-func (k *keeper) serve(decoder *json.Decoder) {
-	orders := make(chan keeperOrder)
+func (k *subreaper) serve(decoder *json.Decoder) {
+	orders := make(chan subreaperOrder)
 	go func() {
 		defer close(orders)
 		for {
-			var order keeperOrder
+			var order subreaperOrder
 			if decoder.Decode(&order) != nil {
 				return
 			}
@@ -233,23 +233,23 @@ func (k *keeper) serve(decoder *json.Decoder) {
 	}
 }
 
-func (k *keeper) answer(order *keeperKill) {
+func (k *subreaper) answer(order *subreaperKill) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(order.Milliseconds)*time.Millisecond)
 	defer cancel()
 	count, err := k.kill(ctx)
-	result := keeperKilled{ID: order.ID, Count: count}
+	result := subreaperKilled{ID: order.ID, Count: count}
 	if err != nil {
 		result.Left = []int{}
 		if survivors, ok := errors.AsType[*Survivors](err); ok {
 			result.Left = append(result.Left, survivors.PIDs...)
 		}
 	}
-	_ = k.reports.Encode(keeperReport{Killed: &result})
+	_ = k.reports.Encode(subreaperReport{Killed: &result})
 }
 
 // reap waits for every child that has ended, and tells of the leader. It returns true when there is no child any more: then there is no
 // descendant either, because each would have become a child by the death of those between.
-func (k *keeper) reap() (none bool) {
+func (k *subreaper) reap() (none bool) {
 	for {
 		var status unix.WaitStatus
 		// WALL also finds threads that have made this process their tracer (PTRACE_TRACEME), without which their process would never end.
@@ -267,10 +267,10 @@ func (k *keeper) reap() (none bool) {
 }
 
 // changed takes note of a child that has stopped or ended.
-func (k *keeper) changed(pid int, status syscall.WaitStatus) {
+func (k *subreaper) changed(pid int, status syscall.WaitStatus) {
 	if status.Stopped() {
 		if pid == k.leader && !k.holding {
-			_ = k.reports.Encode(keeperReport{Stopped: &status})
+			_ = k.reports.Encode(subreaperReport{Stopped: &status})
 		}
 		return
 	}
@@ -278,6 +278,6 @@ func (k *keeper) changed(pid int, status syscall.WaitStatus) {
 	k.bereft = k.bereft || k.killer.is(pid) && k.killer.conn != nil
 	if pid == k.leader {
 		k.leader = 0
-		_ = k.reports.Encode(keeperReport{Ended: &status})
+		_ = k.reports.Encode(subreaperReport{Ended: &status})
 	}
 }
