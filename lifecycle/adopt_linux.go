@@ -36,7 +36,7 @@ func reapStrangers(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
 	defer signal.Stop(ended)
-	seen := reapOnce(map[prey]bool{}) // some may have ended before
+	seen := reapOnce(map[processID]bool{}) // some may have ended before
 	for {
 		if len(seen) == 0 {
 			select {
@@ -55,19 +55,19 @@ func reapStrangers(ctx context.Context) {
 }
 
 // reapOnce reaps the strangers that were seen before, and returns the others.
-func reapOnce(seen map[prey]bool) map[prey]bool {
+func reapOnce(seen map[processID]bool) map[processID]bool {
 	strangers, err := strangeChildren()
 	if err != nil {
 		return seen
 	}
-	next := map[prey]bool{}
+	next := map[processID]bool{}
 	for _, entry := range strangers {
 		switch {
 		case !entry.dead:
-		case seen[entry.prey]:
+		case seen[entry.processID]:
 			_, _ = unix.Wait4(entry.pid, nil, unix.WNOHANG|unix.WALL, nil) // nobody else does, so that the number is its own
 		default:
-			next[entry.prey] = true
+			next[entry.processID] = true
 		}
 	}
 	return next
@@ -108,11 +108,11 @@ func strangeChildren() ([]processEntry, error) {
 // endOrphans kills what dead subreapers have left, as far as it has become this process's child, and what descends from that.
 func endOrphans(ctx context.Context) (int, error) {
 	killed, err := hunt{
-		look: func() iter.Seq2[prey, error] {
-			return func(yield func(prey, error) bool) {
+		look: func() iter.Seq2[processID, error] {
+			return func(yield func(processID, error) bool) {
 				strangers, err := strangeChildren()
 				if err != nil {
-					yield(prey{}, err)
+					yield(processID{}, err)
 					return
 				}
 				for _, found := range living(strangers) { // each that dies leaves us its own

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// prey is one process that is to die.
-type prey struct {
+// processID is one process that is to die.
+type processID struct {
 	pid int
 	// birth tells it from others that had the number before or get it later. What it counts is up to whoever looks.
 	birth uint64
@@ -22,9 +22,9 @@ type prey struct {
 type hunt struct {
 	// look finds the living ones. It may hand each over as soon as it has found it: against a process that forks and exits at full speed, the
 	// time between seeing and killing decides.
-	look func() iter.Seq2[prey, error]
+	look func() iter.Seq2[processID, error]
 	// kill ends one; ESRCH where it has ended by itself, or the number is another's by now.
-	kill func(prey) error
+	kill func(processID) error
 	// empty, where it is not nil, says whether nobody is left, and is never wrong about it. Without it two looks in a row that find nobody
 	// have to do: one look takes its time, and a process that forks behind it and exits before it is not seen.
 	empty func() (bool, error)
@@ -41,8 +41,8 @@ const (
 
 // converge looks and kills until nobody is left, and returns whom it has killed. When ctx ends first, the error wraps Survivors. At
 // least one look is made.
-func (h hunt) converge(ctx context.Context) (map[prey]bool, error) {
-	killed := map[prey]bool{}
+func (h hunt) converge(ctx context.Context) (map[processID]bool, error) {
+	killed := map[processID]bool{}
 	pause, quiet := killPause, 0
 	for {
 		if h.empty != nil {
@@ -74,16 +74,16 @@ func (h hunt) converge(ctx context.Context) (map[prey]bool, error) {
 }
 
 // withoutSurvivors takes those out of the killed whom an error names as alive.
-func withoutSurvivors(killed map[prey]bool, err error) map[prey]bool {
+func withoutSurvivors(killed map[processID]bool, err error) map[processID]bool {
 	if survivors, ok := errors.AsType[*Survivors](err); ok {
-		maps.DeleteFunc(killed, func(victim prey, _ bool) bool { return slices.Contains(survivors.PIDs, victim.pid) })
+		maps.DeleteFunc(killed, func(victim processID, _ bool) bool { return slices.Contains(survivors.PIDs, victim.pid) })
 	}
 	return killed
 }
 
 // round is one look. It returns who may still be there, and whether somebody was seen for the first time. A look that fails, for want of
 // descriptors say, is no reason to give up what the next may find.
-func (h hunt) round(killed map[prey]bool) (left []int, news bool, failure error) {
+func (h hunt) round(killed map[processID]bool) (left []int, news bool, failure error) {
 	for found, err := range h.look() {
 		if err != nil {
 			return left, news, fmt.Errorf("look for processes: %w", err)

@@ -44,23 +44,23 @@ func (c *crowd) proved() hunt {
 	return h
 }
 
-func (c *crowd) look() iter.Seq2[prey, error] {
-	return func(yield func(prey, error) bool) {
+func (c *crowd) look() iter.Seq2[processID, error] {
+	return func(yield func(processID, error) bool) {
 		c.looks++
 		if c.before != nil {
 			c.before(c.looks)
 		}
 		if c.failing != nil {
 			if err := c.failing(c.looks); err != nil {
-				yield(prey{}, err)
+				yield(processID{}, err)
 				return
 			}
 		}
-		var seen []prey
+		var seen []processID
 		for pid, birth := range c.alive {
-			seen = append(seen, prey{pid, birth})
+			seen = append(seen, processID{pid, birth})
 		}
-		slices.SortFunc(seen, func(a, b prey) int { return a.pid - b.pid })
+		slices.SortFunc(seen, func(a, b processID) int { return a.pid - b.pid })
 		for _, found := range seen {
 			if !yield(found, nil) {
 				return
@@ -69,7 +69,7 @@ func (c *crowd) look() iter.Seq2[prey, error] {
 	}
 }
 
-func (c *crowd) kill(victim prey) error {
+func (c *crowd) kill(victim processID) error {
 	if c.between != nil {
 		c.between(victim.pid)
 	}
@@ -95,7 +95,7 @@ func bothHunts(t *testing.T, run func(t *testing.T, hunting func(*crowd) hunt)) 
 }
 
 // extinct checks that a hunt has killed so many, and left none.
-func extinct(t *testing.T, c *crowd, killed map[prey]bool, err error, want int) {
+func extinct(t *testing.T, c *crowd, killed map[processID]bool, err error, want int) {
 	t.Helper()
 	if err != nil || len(c.alive) > 0 || len(killed) != want {
 		t.Errorf("killed %d, want %d; alive are %v; error %v", len(killed), want, c.alive, err)

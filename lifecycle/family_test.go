@@ -47,7 +47,7 @@ func (v *village) identify(pid int) (kinsman, error) {
 func (v *village) table() []processEntry {
 	var table []processEntry
 	for pid := range v.alive {
-		table = append(table, processEntry{prey: prey{pid: pid}})
+		table = append(table, processEntry{processID: processID{pid: pid}})
 	}
 	return table
 }

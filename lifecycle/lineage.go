@@ -2,7 +2,7 @@ package lifecycle
 
 // processEntry is what the system's table says of one process.
 type processEntry struct {
-	prey
+	processID
 	parent  int
 	session int
 	// dead is true of a zombie: it has ended, and nobody has waited for it yet.
@@ -32,11 +32,11 @@ func lineage(table []processEntry, root func(processEntry) bool) []processEntry 
 }
 
 // living leaves out what has ended.
-func living(entries []processEntry) []prey {
-	var alive []prey
+func living(entries []processEntry) []processID {
+	var alive []processID
 	for _, entry := range entries {
 		if !entry.dead {
-			alive = append(alive, entry.prey)
+			alive = append(alive, entry.processID)
 		}
 	}
 	return alive

@@ -8,7 +8,7 @@ import (
 func TestLineage(t *testing.T) {
 	t.Parallel()
 	entry := func(pid, parent, session int) processEntry {
-		return processEntry{prey: prey{pid: pid}, parent: parent, session: session}
+		return processEntry{processID: processID{pid: pid}, parent: parent, session: session}
 	}
 	ended := func(e processEntry) processEntry { e.dead = true; return e }
 	inSession5 := func(e processEntry) bool { return e.session == 5 }

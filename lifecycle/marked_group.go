@@ -85,7 +85,7 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 func (g *markedGroup) hunt(sid int) hunt {
 	search := &search{group: g, sid: sid, chases: mostChases}
 	return hunt{
-		look:  func() iter.Seq2[prey, error] { return search.look },
+		look:  func() iter.Seq2[processID, error] { return search.look },
 		kill:  killExactly,
 		pause: sleep,
 	}
@@ -108,13 +108,13 @@ type search struct {
 
 	// Of one look:
 	handed   map[int]bool
-	asked    map[prey]bool
-	vanished []prey
+	asked    map[processID]bool
+	vanished []processID
 	unknown  []error
 }
 
-func (s *search) look(yield func(prey, error) bool) {
-	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[prey]bool{}, nil, nil
+func (s *search) look(yield func(processID, error) bool) {
+	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[processID]bool{}, nil, nil
 	for range readings {
 		table, err := s.group.table()
 		if err != nil {
@@ -134,12 +134,12 @@ func (s *search) look(yield func(prey, error) bool) {
 		}
 	}
 	if err := errors.Join(s.unknown...); err != nil {
-		yield(prey{}, err)
+		yield(processID{}, err)
 	}
 }
 
 // hand gives each process away once.
-func (s *search) hand(found prey, yield func(prey, error) bool) bool {
+func (s *search) hand(found processID, yield func(processID, error) bool) bool {
 	if s.handed[found.pid] {
 		return true
 	}
@@ -148,20 +148,20 @@ func (s *search) hand(found prey, yield func(prey, error) bool) bool {
 }
 
 // byMark asks about everybody who was not there before.
-func (s *search) byMark(table []processEntry, yield func(prey, error) bool) bool {
+func (s *search) byMark(table []processEntry, yield func(processID, error) bool) bool {
 	for _, entry := range table {
-		if entry.dead || entry.pid <= 1 || entry.pid == os.Getpid() || s.asked[entry.prey] {
+		if entry.dead || entry.pid <= 1 || entry.pid == os.Getpid() || s.asked[entry.processID] {
 			continue
 		}
-		s.asked[entry.prey] = true
+		s.asked[entry.processID] = true
 		ours, err := s.group.carries(s.group.fingerprint, entry.pid)
 		switch {
 		case ours:
-			if !s.hand(entry.prey, yield) {
+			if !s.hand(entry.processID, yield) {
 				return false
 			}
 		case !exists(entry.pid): // so that no answer about it means anything
-			s.vanished = append(s.vanished, entry.prey)
+			s.vanished = append(s.vanished, entry.processID)
 		case err != nil:
 			s.unknown = append(s.unknown, fmt.Errorf("process %d: %w", entry.pid, err))
 		}
@@ -170,7 +170,7 @@ func (s *search) byMark(table []processEntry, yield func(prey, error) bool) bool
 }
 
 // byDescent finds relatives, and whoever is of the leader's session.
-func (s *search) byDescent(table []processEntry, yield func(prey, error) bool) bool {
+func (s *search) byDescent(table []processEntry, yield func(processID, error) bool) bool {
 	var relatives map[int]bool
 	if s.group.kin != nil {
 		var err error

@@ -41,12 +41,12 @@ func (w *towns) group() *markedGroup {
 }
 
 func entry(pid, parent, session int) processEntry {
-	return processEntry{prey: prey{pid: pid, birth: uint64(pid)}, parent: parent, session: session}
+	return processEntry{processID: processID{pid: pid, birth: uint64(pid)}, parent: parent, session: session}
 }
 
 // seen is one look of a hunt that chases nobody.
 func seen(g *markedGroup, sid int) (pids []int, err error) {
-	(&search{group: g, sid: sid}).look(func(p prey, failure error) bool {
+	(&search{group: g, sid: sid}).look(func(p processID, failure error) bool {
 		if failure != nil {
 			err = failure
 			return true

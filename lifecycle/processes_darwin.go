@@ -40,9 +40,9 @@ func entriesOf(procs []unix.KinfoProc) ([]processEntry, error) {
 func entryOf(proc *unix.KinfoProc) processEntry {
 	start := proc.Proc.P_starttime
 	return processEntry{
-		prey:   prey{pid: int(proc.Proc.P_pid), birth: uint64(start.Sec*1e6 + int64(start.Usec))},
-		parent: int(proc.Eproc.Ppid),
-		dead:   proc.Proc.P_stat == szomb, stopped: proc.Proc.P_stat == sstop,
+		processID: processID{pid: int(proc.Proc.P_pid), birth: uint64(start.Sec*1e6 + int64(start.Usec))},
+		parent:    int(proc.Eproc.Ppid),
+		dead:      proc.Proc.P_stat == szomb, stopped: proc.Proc.P_stat == sstop,
 	}
 }
 
@@ -56,7 +56,7 @@ func startTime(pid int) (string, error) {
 }
 
 // killExactly kills a process that is what it was when it was looked at.
-func killExactly(target prey) error {
+func killExactly(target processID) error {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", target.pid)
 	if err != nil {
 		return unix.ESRCH // the call finds nothing, and says EIO

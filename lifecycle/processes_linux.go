@@ -114,10 +114,10 @@ func startTime(pid int) (string, error) {
 }
 
 // killExactly kills a process that is what it was when it was looked at.
-func killExactly(target prey) error { return signalExactly(target, unix.SIGKILL) }
+func killExactly(target processID) error { return signalExactly(target, unix.SIGKILL) }
 
 // signalExactly signals a process that is what it was when it was looked at. A pidfd (Linux 5.3) holds it while that is checked again.
-func signalExactly(target prey, signal unix.Signal) error {
+func signalExactly(target processID, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(target.pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return err

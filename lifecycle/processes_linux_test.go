@@ -17,12 +17,12 @@ func TestParseStat(t *testing.T) {
 		want processEntry
 		ok   bool
 	}{
-		"ordinary":             {"7 (sh) S 1 7 5" + rest, processEntry{prey{7, 987654321}, 1, 5, false, false}, true},
-		"stopped":              {"7 (sh) T 1 7 5" + rest, processEntry{prey{7, 987654321}, 1, 5, false, true}, true},
-		"blanks in the name":   {"7 (a b) Z 1 7 6" + rest, processEntry{prey{7, 987654321}, 1, 6, true, false}, true},
-		"parentheses in it":    {"7 (x) R 9 9 9 ) S 1 7 8" + rest, processEntry{prey{7, 987654321}, 1, 8, false, false}, true},
-		"first thread ended":   {"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1), processEntry{prey{7, 987654321}, 1, 5, false, false}, true},
-		"newline in it":        {"7 (x\n) X 2 7 9" + rest, processEntry{prey{7, 987654321}, 2, 9, true, false}, true},
+		"ordinary":             {"7 (sh) S 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
+		"stopped":              {"7 (sh) T 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, true}, true},
+		"blanks in the name":   {"7 (a b) Z 1 7 6" + rest, processEntry{processID{7, 987654321}, 1, 6, true, false}, true},
+		"parentheses in it":    {"7 (x) R 9 9 9 ) S 1 7 8" + rest, processEntry{processID{7, 987654321}, 1, 8, false, false}, true},
+		"first thread ended":   {"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1), processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
+		"newline in it":        {"7 (x\n) X 2 7 9" + rest, processEntry{processID{7, 987654321}, 2, 9, true, false}, true},
 		"too short":            {"7 (sh) S 1 7 5 0", processEntry{}, false},
 		"no name":              {"7 sh S 1 7 5" + rest, processEntry{}, false},
 		"empty":                {"", processEntry{}, false},
@@ -60,19 +60,19 @@ func TestKillExactly_SparesAnotherProcessWithTheNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier := entry.prey
+	earlier := entry.processID
 	earlier.birth--
 	if err := killExactly(earlier); !errors.Is(err, unix.ESRCH) || !running(pid) {
 		t.Errorf("killing one with the number that started earlier: %v, and it runs: %t", err, running(pid))
 	}
-	if err := killExactly(entry.prey); err != nil {
+	if err := killExactly(entry.processID); err != nil {
 		t.Error(err)
 	}
 	err = command.Wait()
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := killExactly(entry.prey); !errors.Is(err, unix.ESRCH) {
+	if err := killExactly(entry.processID); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("killing one that is gone: %v", err)
 	}
 }

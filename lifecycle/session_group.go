@@ -95,7 +95,7 @@ func (s session) record() record { return record{Session: s.id, Start: s.start, 
 // end kills every process of the session, and what descends from those.
 func (s session) end(ctx context.Context) (int, error) {
 	killed, err := hunt{
-		look: func() iter.Seq2[prey, error] {
+		look: func() iter.Seq2[processID, error] {
 			return lookIn(func(entry processEntry) bool {
 				return entry.session == s.id && (s.lineage == "" || lineageID(entry.pid) == s.lineage)
 			})
@@ -138,11 +138,11 @@ func (s session) inhabited() (bool, error) {
 }
 
 // lookIn finds the living among the roots and their descendants.
-func lookIn(root func(processEntry) bool) iter.Seq2[prey, error] {
-	return func(yield func(prey, error) bool) {
+func lookIn(root func(processEntry) bool) iter.Seq2[processID, error] {
+	return func(yield func(processID, error) bool) {
 		table, err := processTable()
 		if err != nil {
-			yield(prey{}, err)
+			yield(processID{}, err)
 			return
 		}
 		for _, found := range living(lineage(table, root)) {

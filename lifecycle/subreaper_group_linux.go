@@ -38,8 +38,8 @@ type subreaperGroup struct {
 	mu        sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
 	encloses  bool       // the leader is to enclose itself
 	conn      *subreaperConn
-	subreaper prey
-	leader    prey // no pid where there is none
+	subreaper processID
+	leader    processID // no pid where there is none
 	session   session
 	kept      *kept
 	gone      chan struct{} // closed when the subreaper has ended
@@ -74,7 +74,7 @@ func (g *subreaperGroup) Start(path string, argv []string, attr *os.ProcAttr) (P
 	if err != nil {
 		return nil, err
 	}
-	g.leader = prey{pid: started.PID, birth: started.Birth}
+	g.leader = processID{pid: started.PID, birth: started.Birth}
 	g.kept = newKept(started.PID, g.conn.send)
 	go g.listen()
 	g.session = session{id: g.leader.pid, start: strconv.FormatUint(g.leader.birth, 10)}
@@ -201,8 +201,8 @@ func (g *subreaperGroup) listen() {
 	g.kept.end(killedStatus)
 }
 
-func (g *subreaperGroup) lookForLeader() iter.Seq2[prey, error] {
-	return func(yield func(prey, error) bool) {
+func (g *subreaperGroup) lookForLeader() iter.Seq2[processID, error] {
+	return func(yield func(processID, error) bool) {
 		switch entry, err := findProcess(g.leader.pid); {
 		case errors.Is(err, unix.ESRCH) || err == nil && (entry.dead || entry.birth != g.leader.birth):
 		default:

@@ -27,7 +27,7 @@ func (k *subreaper) kill(ctx context.Context) (int, error) {
 	}.converge(ctx)
 	for _, entry := range begun {
 		if !entry.dead {
-			killed[entry.prey] = true
+			killed[entry.processID] = true
 		}
 	}
 	return len(withoutSurvivors(killed, err)), err
@@ -75,12 +75,12 @@ func (k *subreaper) belowByTable() ([]processEntry, error) {
 // look finds the children, and where all of them have been killed already and are still there, what is below them. The children are
 // enough as a rule: each that dies leaves us its own. Listing them takes microseconds; against processes that fork and exit at full speed
 // anything slower would always be too late.
-func (k *subreaper) look() iter.Seq2[prey, error] {
-	return func(yield func(prey, error) bool) {
+func (k *subreaper) look() iter.Seq2[processID, error] {
+	return func(yield func(processID, error) bool) {
 		k.killer.strike()
 		children, err := childrenOf("self")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield(prey{}, err)
+			yield(processID{}, err)
 			return
 		}
 		news := false
@@ -101,17 +101,17 @@ func (k *subreaper) look() iter.Seq2[prey, error] {
 		}
 		below, err := k.below()
 		if err != nil {
-			yield(prey{}, err)
+			yield(processID{}, err)
 			return
 		}
 		for _, entry := range below {
-			if entry.dead || k.marked[entry.pid] == entry.prey {
+			if entry.dead || k.marked[entry.pid] == entry.processID {
 				continue
 			}
 			if entry.parent == os.Getpid() {
-				k.marked[entry.pid] = entry.prey
+				k.marked[entry.pid] = entry.processID
 			}
-			if !yield(entry.prey, nil) {
+			if !yield(entry.processID, nil) {
 				return
 			}
 		}
@@ -119,8 +119,8 @@ func (k *subreaper) look() iter.Seq2[prey, error] {
 }
 
 // mark notes a child that is about to be killed, until it was waited for.
-func (k *subreaper) mark(pid int) prey {
-	victim := prey{pid: pid}
+func (k *subreaper) mark(pid int) processID {
+	victim := processID{pid: pid}
 	if entry, err := findProcess(pid); err == nil {
 		victim.birth = entry.birth
 	}
@@ -128,7 +128,7 @@ func (k *subreaper) mark(pid int) prey {
 	return victim
 }
 
-func (k *subreaper) killOne(victim prey) error {
+func (k *subreaper) killOne(victim processID) error {
 	if k.marked[victim.pid] != victim {
 		return killExactly(victim)
 	}

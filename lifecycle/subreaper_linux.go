@@ -26,12 +26,12 @@ type subreaper struct {
 	children chan os.Signal // SIGCHLD
 
 	killer killer
-	bereft bool         // the killer has ended unasked
-	leader int          // 0 once it was waited for
-	marked map[int]prey // the children that are about to be killed, until they were waited for
+	bereft bool              // the killer has ended unasked
+	leader int               // 0 once it was waited for
+	marked map[int]processID // the children that are about to be killed, until they were waited for
 
-	holding bool   // the session stands still, or is about to
-	held    []prey // who was stopped for that
+	holding bool        // the session stands still, or is about to
+	held    []processID // who was stopped for that
 }
 
 // subreaperTimeout bounds the kill after the sidecar's death.
@@ -56,7 +56,7 @@ func RunSubreaper() int {
 		return complain(err)
 	}
 	conn := os.NewFile(subreaperFD, "sidecar")
-	k := &subreaper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]prey{}}
+	k := &subreaper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]processID{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.refuse("become subreaper", err)
 		return 1

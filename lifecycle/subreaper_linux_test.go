@@ -221,7 +221,7 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 }
 
 // below lists a process's descendants.
-func below(t *testing.T, pid int) []prey {
+func below(t *testing.T, pid int) []processID {
 	t.Helper()
 	table, err := processTable()
 	if err != nil {

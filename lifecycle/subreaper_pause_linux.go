@@ -19,7 +19,7 @@ const holdTimeout = 500 * time.Millisecond
 // hold and a process may fork until then.
 func (k *subreaper) hold() error {
 	k.holding = true
-	known := map[prey]bool{}
+	known := map[processID]bool{}
 	quiet := 0
 	for end := time.Now().Add(holdTimeout); quiet < 2; {
 		if time.Now().After(end) {
@@ -31,15 +31,15 @@ func (k *subreaper) hold() error {
 		}
 		quiet++
 		for _, entry := range below {
-			if entry.dead || known[entry.prey] {
+			if entry.dead || known[entry.processID] {
 				continue
 			}
-			known[entry.prey] = true
+			known[entry.processID] = true
 			if entry.stopped {
 				continue
 			}
-			if err := signalExactly(entry.prey, unix.SIGSTOP); err == nil {
-				k.held = append(k.held, entry.prey)
+			if err := signalExactly(entry.processID, unix.SIGSTOP); err == nil {
+				k.held = append(k.held, entry.processID)
 				quiet = 0
 			} else if !errors.Is(err, unix.ESRCH) {
 				return err

@@ -96,7 +96,7 @@ func endSubreaper(ctx context.Context, pid int, start string) error {
 	if err != nil {
 		return fmt.Errorf("end subreaper %d: start time: %w", pid, err)
 	}
-	subreaper := prey{pid: pid, birth: birth}
+	subreaper := processID{pid: pid, birth: birth}
 	if now, err := findProcess(pid); err != nil || now.birth != birth || now.dead {
 		return nil
 	}
@@ -130,23 +130,23 @@ func endSubreaper(ctx context.Context, pid int, start string) error {
 }
 
 // membersBelow lists what descends from a subreaper now.
-func membersBelow(subreaper prey) (map[prey]bool, error) {
+func membersBelow(subreaper processID) (map[processID]bool, error) {
 	table, err := processTable()
 	if err != nil {
 		return nil, err
 	}
-	members := map[prey]bool{}
+	members := map[processID]bool{}
 	for _, entry := range lineage(table, func(entry processEntry) bool { return entry.parent == subreaper.pid }) {
-		members[entry.prey] = true
+		members[entry.processID] = true
 	}
 	return members, nil
 }
 
 // endMembers kills processes that are known, and what descends from them.
-func endMembers(ctx context.Context, members map[prey]bool) error {
+func endMembers(ctx context.Context, members map[processID]bool) error {
 	_, err := hunt{
-		look: func() iter.Seq2[prey, error] {
-			return lookIn(func(entry processEntry) bool { return members[entry.prey] })
+		look: func() iter.Seq2[processID, error] {
+			return lookIn(func(entry processEntry) bool { return members[entry.processID] })
 		},
 		kill:  killExactly,
 		pause: sleep,
@@ -155,9 +155,9 @@ func endMembers(ctx context.Context, members map[prey]bool) error {
 }
 
 // endBelow kills what descends from a subreaper, from outside.
-func endBelow(ctx context.Context, subreaper prey) (int, error) {
+func endBelow(ctx context.Context, subreaper processID) (int, error) {
 	killed, err := hunt{
-		look: func() iter.Seq2[prey, error] {
+		look: func() iter.Seq2[processID, error] {
 			return lookIn(func(entry processEntry) bool { return entry.parent == subreaper.pid })
 		},
 		kill:  killExactly,

@@ -18,12 +18,12 @@ type Confinement struct {
 	OwnTerminal bool
 	// Attach, where it is not nil, changes the attributes that the stage is started with.
 	Attach func(*syscall.SysProcAttr)
-	// Likeness, where it is not empty, names what Attach does: OwnTerminal is true then, and a stage that was started with no terminal for one
-	// confinement can be given the order of another of the same likeness.
-	Likeness string
-	// Reconsider, where it is not nil, is to be called where the stage could not be started or confined: the confinement rests on a guess about
+	// StandbyKey, where it is not empty, names what Attach does: OwnTerminal is true then, and a stage that was started with no terminal for one
+	// confinement can be given the order of another of the same standbyKey.
+	StandbyKey string
+	// InvalidateGuess, where it is not nil, is to be called where the stage could not be started or confined: the confinement rests on a guess about
 	// the machine, and the backend makes another after it has found out.
-	Reconsider func()
+	InvalidateGuess func()
 	// Watch, where it is not nil, watches the protected paths from before anything of the session runs. It is told of alarms from another
 	// goroutine, one at a time.
 	Watch func(func(Alarm)) (Watching, error)

@@ -31,7 +31,7 @@ const standbyTimeout = time.Second
 // ErrStageSilent means that a stage that was started before its order came has not answered in time, and will not execute anything.
 var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
 
-// Prepare starts a stage before anybody knows for what: for a target whose confinement has the same Likeness, which is not empty. The stage
+// Prepare starts a stage before anybody knows for what: for a target whose confinement has the same StandbyKey, which is not empty. The stage
 // ends by itself when this process does.
 func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

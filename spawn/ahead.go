@@ -32,9 +32,9 @@ type ahead struct {
 
 // ready is a stage that waits.
 type ready struct {
-	group    lifecycle.Group
-	stage    *platform.Standby
-	likeness string
+	group      lifecycle.Group
+	stage      *platform.Standby
+	standbyKey string
 }
 
 // take hands out the stage; nil where there is none.
@@ -69,7 +69,7 @@ func (a *ahead) plan(pause time.Duration, do func()) {
 func (a *ahead) want(s *Spawner, confinement platform.Confinement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !s.Ahead || a.closed || confinement.Likeness == "" || a.ready != nil {
+	if !s.Ahead || a.closed || confinement.StandbyKey == "" || a.ready != nil {
 		return
 	}
 	a.count++
@@ -136,7 +136,7 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*ready
 		s.abandon(group)
 		return nil, err
 	}
-	return &ready{group: group, stage: stage, likeness: confinement.Likeness}, nil
+	return &ready{group: group, stage: stage, standbyKey: confinement.StandbyKey}, nil
 }
 
 // drop ends a stage that nobody has needed.
@@ -150,20 +150,20 @@ func (s *Spawner) abandon(group lifecycle.Group) {
 	run.abandon()
 }
 
-// errUnlike means that a session is to be started once more: the stage that was started ahead, or a guess about the machine, was of no use.
-var errUnlike = errors.New("the stage was started for another kind of session")
+// errRetry means that a session is to be started once more: the stage that was started ahead, or a guess about the machine, was of no use.
+var errRetry = errors.New("the stage was started for another kind of session")
 
 // start starts a session in the stage that is ready, or else in one of its own.
 func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (*running, error) {
 	if request.Policy.Restricted {
 		if prepared := s.ahead.take(); prepared != nil {
-			if run, err := s.startIn(ctx, request, streams, prepared); !errors.Is(err, errUnlike) {
+			if run, err := s.startIn(ctx, request, streams, prepared); !errors.Is(err, errRetry) {
 				return run, err
 			}
 		}
 	}
 	run, err := s.startIn(ctx, request, streams, nil)
-	if errors.Is(err, errUnlike) { // a guess, of which there is one at most
+	if errors.Is(err, errRetry) { // a guess, of which there is one at most
 		run, err = s.startIn(ctx, request, streams, nil)
 	}
 	return run, err

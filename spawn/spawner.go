@@ -215,7 +215,7 @@ func (r *running) abandon() {
 }
 
 // startIn is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here. With
-// a stage that was started ahead, which it uses up, the error wraps errUnlike where that one is not to be had.
+// a stage that was started ahead, which it uses up, the error wraps errRetry where that one is not to be had.
 func (s *Spawner) startIn(
 	ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error), prepared *ready,
 ) (_ *running, err error) {
@@ -247,8 +247,8 @@ func (s *Spawner) startIn(
 			return nil, err
 		}
 	}
-	if prepared != nil && prepared.likeness != target.Confinement.Likeness {
-		return nil, errUnlike
+	if prepared != nil && prepared.standbyKey != target.Confinement.StandbyKey {
+		return nil, errRetry
 	}
 	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
 	if run.dirless { // or it would be the user's own
@@ -312,15 +312,15 @@ func (r *running) held() lifecycle.Tracking {
 func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *ready) (platform.Launched, error) {
 	if prepared == nil {
 		launched, err := platform.Launch(ctx, s.Backend, target)
-		if err != nil && target.Confinement.Reconsider != nil && ctx.Err() == nil && unconfined(err) {
-			target.Confinement.Reconsider()
-			err = fmt.Errorf("%w: %w", errUnlike, err)
+		if err != nil && target.Confinement.InvalidateGuess != nil && ctx.Err() == nil && unconfined(err) {
+			target.Confinement.InvalidateGuess()
+			err = fmt.Errorf("%w: %w", errRetry, err)
 		}
 		return launched, err
 	}
 	launched, err := prepared.stage.Launch(ctx, target)
 	if (errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", errUnlike, err) // somebody has killed or stopped it while it waited
+		err = fmt.Errorf("%w: %w", errRetry, err) // somebody has killed or stopped it while it waited
 	}
 	return launched, err
 }
@@ -395,7 +395,7 @@ func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
 }
 
 func launchError(request Request, err error) error {
-	if errors.Is(err, errUnlike) {
+	if errors.Is(err, errRetry) {
 		return err // nobody sees it: the session is started once more
 	}
 	var failure *platform.Failure

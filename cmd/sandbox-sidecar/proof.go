@@ -36,7 +36,7 @@ var proofs = []proof{
 	{protection: platform.Execute, attack: "run a file that may only be read", act: "execute", on: func(s *scenery) string { return s.path("readable", "file") }},
 	{protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp", on: func(s *scenery) string { return s.server }},
 	{protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket", on: func(s *scenery) string { return s.socket }},
-	{protection: platform.Signals, attack: "end a process outside", act: "terminate", on: func(s *scenery) string { return s.prey }},
+	{protection: platform.Signals, attack: "end a process outside", act: "terminate", on: func(s *scenery) string { return s.target }},
 	{protection: platform.ProtectedPaths, attack: "write to a protected path of the project", act: "write", on: func(s *scenery) string { return s.path("project", "protected", "new") }},
 	{
 		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay", on: func(s *scenery) string { return s.path("project", "lock") },

@@ -18,8 +18,8 @@ import (
 type scenery struct {
 	dir     string // real path
 	program string // this one
-	// server, socket and abstract are addresses that somebody listens at; bystander and prey are process ids.
-	server, socket, abstract, bystander, prey string
+	// server, socket and abstract are addresses that somebody listens at; bystander and target are process ids.
+	server, socket, abstract, bystander, target string
 
 	undo []func()
 }
@@ -80,7 +80,7 @@ func newScenery() (s *scenery, err error) {
 	if s.bystander, err = s.waiter(); err != nil {
 		return s, err
 	}
-	s.prey, err = s.waiter()
+	s.target, err = s.waiter()
 	return s, err
 }
 

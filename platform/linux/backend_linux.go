@@ -11,7 +11,7 @@ import (
 // Backend confines by Landlock and a filter of system calls, in namespaces where there are any. The zero value is ready.
 type Backend struct {
 	// Guess lets Confine suppose the namespaces that most machines have, as long as nobody has found out, which takes longer than a session's
-	// start. A stage that cannot have them executes nothing; then Confinement.Reconsider finds out, and Confine is to be called again.
+	// start. A stage that cannot have them executes nothing; then Confinement.InvalidateGuess finds out, and Confine is to be called again.
 	Guess bool
 	// namespaces are those to be used; nil: those of this machine.
 	namespaces *namespaces
@@ -59,7 +59,7 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	if err == nil && ruleset.Asked.ProtectedPaths {
 		confinement.Watch = watchProtected(p, ruleset.Own != nil)
 	}
-	confinement.Reconsider = reconsider
+	confinement.InvalidateGuess = reconsider
 	return confinement, err
 }
 

@@ -104,7 +104,7 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 		confinement.OwnTerminal = r.Own.Terminals
 		confinement.Attach = r.Own.attach
 		if r.Own.Terminals {
-			confinement.Likeness = fmt.Sprintf("user %t, network %t", r.Own.User, r.Own.Network)
+			confinement.StandbyKey = fmt.Sprintf("user %t, network %t", r.Own.User, r.Own.Network)
 		}
 	}
 	return confinement, nil

@@ -46,7 +46,7 @@ var claims = map[string]claim{
 	"unix_sockets": unixSocketsClaim,
 	"signals": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		p := newPrey(t, s)
+		p := newProcessID(t, s)
 		result := s.strike(s.start(""), "kill", strconv.Itoa(p.pid))
 		mustAgree(t, status, result, result.done())
 	},

@@ -25,7 +25,7 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 			t.Parallel()
 			try := func(settings string, machine harness.Machine) (strike, bool) {
 				s := newScene(t)
-				p := newPrey(t, s)
+				p := newProcessID(t, s)
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
 				before := standing(t, p.pid)
 				result := s.strike(e, act, strconv.Itoa(p.pid))

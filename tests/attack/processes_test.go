@@ -18,17 +18,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// prey is a process outside of any session, a child of the test, with a secret in its memory and in an open file.
-type prey struct {
+// target is a process outside of any session, a child of the test, with a secret in its memory and in an open file.
+type target struct {
 	pid   int
 	place string // of the secret in memory
 	file  string // the descriptor's number
 	ended chan struct{}
 }
 
-func newPrey(t testing.TB, s *scene) *prey {
+func newProcessID(t testing.TB, s *scene) *target {
 	t.Helper()
-	command := exec.Command(s.victim, "prey", secretText)
+	command := exec.Command(s.victim, "target", secretText)
 	if os.Geteuid() == 0 { // without capabilities, which would protect it from a session that has fewer, whatever the sandbox does
 		setpriv, err := exec.LookPath("setpriv")
 		must(t, err)
@@ -40,11 +40,11 @@ func newPrey(t testing.TB, s *scene) *prey {
 	stdout, err := command.StdoutPipe()
 	must(t, err)
 	must(t, command.Start())
-	p := &prey{pid: command.Process.Pid, ended: make(chan struct{})}
+	p := &target{pid: command.Process.Pid, ended: make(chan struct{})}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	must(t, err)
 	if _, err := fmt.Sscan(line, &p.place, &p.file); err != nil {
-		t.Fatalf("prey said %q: %v", line, err)
+		t.Fatalf("target said %q: %v", line, err)
 	}
 	go func() {
 		defer close(p.ended)
@@ -60,7 +60,7 @@ func newPrey(t testing.TB, s *scene) *prey {
 
 // killed waits as long as the effect of a signal that was sent may take where want is true; else it looks whether the process is
 // there.
-func (p *prey) killed(want bool) bool {
+func (p *target) killed(want bool) bool {
 	if want {
 		select {
 		case <-p.ended:
@@ -82,7 +82,7 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			t.Parallel()
 			try := func(settings string, want bool) (strike, bool) {
 				s := newScene(t)
-				p := newPrey(t, s)
+				p := newProcessID(t, s)
 				result := s.strike(s.start(settings), act, strconv.Itoa(p.pid))
 				return result, p.killed(want)
 			}
@@ -165,21 +165,21 @@ func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for name, attempt := range map[string]struct {
-		acts    func(p *prey) []string
+		acts    func(p *target) []string
 		refusal string
 		leaks   bool
 	}{
-		"ptrace":      {func(p *prey) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
-		"memory file": {func(p *prey) []string { return []string{"peek", strconv.Itoa(p.pid), p.place} }, "EACCES", true},
-		"vm read":     {func(p *prey) []string { return []string{"vm-read", strconv.Itoa(p.pid), p.place} }, "EPERM", true},
-		"descriptor":  {func(p *prey) []string { return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file} }, "EPERM", true},
-		"environment": {func(p *prey) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", p.pid)} }, "EACCES", false},
+		"ptrace":      {func(p *target) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
+		"memory file": {func(p *target) []string { return []string{"peek", strconv.Itoa(p.pid), p.place} }, "EACCES", true},
+		"vm read":     {func(p *target) []string { return []string{"vm-read", strconv.Itoa(p.pid), p.place} }, "EPERM", true},
+		"descriptor":  {func(p *target) []string { return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file} }, "EPERM", true},
+		"environment": {func(p *target) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", p.pid)} }, "EACCES", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			try := func(settings string) strike {
 				s := newScene(t)
-				return s.strike(s.start(settings), attempt.acts(newPrey(t, s))...)
+				return s.strike(s.start(settings), attempt.acts(newProcessID(t, s))...)
 			}
 			if control := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)

@@ -245,7 +245,7 @@ func TestSomeDenialsHaveWordsAlone(t *testing.T) {
 	s := newScene(t)
 	key := filepath.Join(s.Home, ".ssh", "id_ed25519")
 	harness.Write(t, key, "key")
-	pid := s.prey()
+	pid := s.target()
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
 	for _, test := range []struct {

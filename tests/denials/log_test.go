@@ -36,7 +36,7 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 	listen(t, filepath.Join(short, "s"))
 	abstract := "sidecar-denials-" + strconv.Itoa(unix.Getpid())
 	listen(t, "@"+abstract)
-	pid := s.prey()
+	pid := s.target()
 	tries := map[string]attempt{
 		"close-on-exec":      {access: "read", target: file, argv: []string{"python3", "-c", "open('" + file + "')"}},
 		"grep":               {access: "read", target: file, argv: []string{"grep", "content", file}},

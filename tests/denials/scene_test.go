@@ -45,10 +45,10 @@ func newObservedScene(t testing.TB) *scene {
 	return s
 }
 
-// prey starts a process outside, for signals, and returns its number.
-func (s *scene) prey() (pid string) {
+// target starts a process outside, for signals, and returns its number.
+func (s *scene) target() (pid string) {
 	s.t.Helper()
-	command := exec.Command(s.victim, "prey", "secret")
+	command := exec.Command(s.victim, "target", "secret")
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)

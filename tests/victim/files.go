@@ -154,8 +154,8 @@ func mknod(path, kind string) error {
 // raceTime bounds race.
 const raceTime = time.Second
 
-// race makes a directory, which exists, and a symlink to another one change places without end, and meanwhile appends to "prey" below
-// the changing name. It is done once the file in the other directory has grown. The name's own directory must have no "prey".
+// race makes a directory, which exists, and a symlink to another one change places without end, and meanwhile appends to "target" below
+// the changing name. It is done once the file in the other directory has grown. The name's own directory must have no "target".
 func race(dir, other string) error {
 	link := dir + ".link"
 	if err := unix.Symlink(other, link); err != nil {
@@ -180,7 +180,7 @@ func race(dir, other string) error {
 	last := error(unix.EACCES)
 	refused := false
 	for end := time.Now().Add(raceTime); time.Now().Before(end); {
-		err := write(dir+"/prey", "caught", unix.O_APPEND)
+		err := write(dir+"/target", "caught", unix.O_APPEND)
 		if err == nil {
 			last = nil
 			break

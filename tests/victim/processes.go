@@ -13,7 +13,7 @@ import (
 )
 
 var processActs = map[string]act{
-	"prey":        one(prey),
+	"target":   one(target),
 	"kill":        one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGKILL) })),
 	"terminate":   one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGTERM) })),
 	"kill-thread": one(onPID(func(pid int) error { return unix.Tgkill(pid, pid, unix.SIGKILL) })),
@@ -35,15 +35,15 @@ func onPID(do func(int) error) func(string) error {
 	}
 }
 
-// secret lies in the prey's memory; its value comes from the arguments, so that no copy of the program holds it.
+// secret lies in the target's memory; its value comes from the arguments, so that no copy of the program holds it.
 var secret []byte
 
-// prey keeps a text in memory and, as an open file, in descriptor 3, says where, and waits for its stdin to end.
-func prey(text string) error {
+// target keeps a text in memory and, as an open file, in descriptor 3, says where, and waits for its stdin to end.
+func target(text string) error {
 	// Where Yama is there, only descendants may be traced; the attack must not fail for that reason.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	secret = []byte(text)
-	file, err := unix.MemfdCreate("prey", 0)
+	file, err := unix.MemfdCreate("target", 0)
 	if err != nil {
 		return err
 	}
