@@ -38,7 +38,8 @@ func LstatPlain(path string) (fs.FileInfo, error) {
 	return remote.info(request{Op: opLstat, Path: text(path)})
 }
 
-// ReadlinkPlain is os.Readlink of a clean path to whose directory no symlink leads.
+// ReadlinkPlain is os.Readlink of a clean path to whose directory no symlink
+// leads.
 func ReadlinkPlain(path string) (string, error) {
 	remote := remoteOf(path)
 	if remote == nil {
@@ -90,10 +91,12 @@ func readDir(path string, most int) ([]Entry, error) {
 	return list, err
 }
 
-// File is what was read of a file. Unless before and after are alike it changed meanwhile.
+// File is what was read of a file. Unless before and after are alike it changed
+// meanwhile.
 type File struct {
 	Before, After fs.FileInfo
-	// Data is what the file holds, up to a byte more than was asked for; nil where it is no regular file.
+	// Data is what the file holds, up to a byte more than was asked for; nil
+	// where it is no regular file.
 	Data []byte
 }
 
@@ -114,7 +117,8 @@ func ReadFile(path string, most int) (File, error) {
 }
 
 func readFile(path string, most int) (File, error) {
-	// O_NONBLOCK: without it, opening a FIFO waits for a writer, perhaps for ever.
+	// O_NONBLOCK: without it, opening a FIFO waits for a writer, perhaps for
+	// ever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return File{}, err
@@ -161,7 +165,8 @@ func EvalSymlinks(path string) (string, error) {
 	return at, err
 }
 
-// Local reports whether a call by this path asks this machine's own file systems alone. It never waits.
+// Local reports whether a call by this path asks this machine's own file
+// systems alone. It never waits.
 func Local(path string) bool {
 	if !anyRemote() {
 		return true
@@ -174,8 +179,9 @@ func Local(path string) bool {
 	return local
 }
 
-// Answers returns ErrNoAnswer where a call by this path would wait for a file system that does not answer, for calls that cannot be made here: those
-// on a descriptor, or in another's name. It is right about this moment.
+// Answers returns ErrNoAnswer where a call by this path would wait for a file
+// system that does not answer, for calls that cannot be made here: those on a
+// descriptor, or in another's name. It is right about this moment.
 func Answers(path string) error {
 	if Local(path) {
 		return nil
@@ -186,7 +192,8 @@ func Answers(path string) error {
 	return nil
 }
 
-// Kind names the kind of a path's file system where calls on it are made by the helper; else it returns "".
+// Kind names the kind of a path's file system where calls on it are made by the
+// helper; else it returns "".
 func Kind(path string) string {
 	remote, _, err := follow(path)
 	switch {
@@ -209,7 +216,8 @@ func described(path string, op operation, local func(string) (fs.FileInfo, error
 	return remote.info(request{Op: op, Path: text(at)})
 }
 
-// follow finds where a path leads, and the file system that is there; nil where calls on it are made here.
+// follow finds where a path leads, and the file system that is there; nil where
+// calls on it are made here.
 func follow(path string) (*remote, string, error) {
 	if !anyRemote() {
 		return nil, path, nil
@@ -223,8 +231,9 @@ func follow(path string) (*remote, string, error) {
 
 const maxLinks = 40 // as in path_resolution(7)
 
-// real follows the symlinks on a path, that at its end only where last is true. What is not there, or cannot be looked at, stays as it is
-// written: whoever uses the path is told why.
+// real follows the symlinks on a path, that at its end only where last is true.
+// What is not there, or cannot be looked at, stays as it is written: whoever
+// uses the path is told why.
 func real(path string, last bool) (string, error) { return walk(path, last, nil) }
 
 // walk is real, and asks step before each name is looked at; a no ends it.

@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartHelper starts this program again, as one that calls RunHelper, with these files as its descriptors from 3 on. It is to wait for its end.
+// StartHelper starts this program again, as one that calls RunHelper, with
+// these files as its descriptors from 3 on. It is to wait for its end.
 type StartHelper func(files []*os.File) error
 
-// SetHelper says how the helper is started, which happens when there is something for it to do. Without it this process's own threads wait.
+// SetHelper says how the helper is started, which happens when there is
+// something for it to do. Without it this process's own threads wait.
 func SetHelper(start StartHelper) {
 	helper.mu.Lock()
 	defer helper.mu.Unlock()
@@ -45,7 +47,8 @@ type pending struct {
 	answers chan answer
 }
 
-// transport has a call made by the helper, or by a thread of ours where there is none to be had.
+// transport has a call made by the helper, or by a thread of ours where there
+// is none to be had.
 func transport(q request) <-chan answer {
 	for range 2 { // one that has died meanwhile is replaced
 		r := helper.get()
@@ -80,7 +83,8 @@ func (h *helpers) get() *running {
 	return h.current
 }
 
-// Requests go over a socket that keeps them apart, because a descriptor may come with one; answers, which may be long, over a pipe.
+// Requests go over a socket that keeps them apart, because a descriptor may
+// come with one; answers, which may be long, over a pipe.
 func startHelper(start StartHelper) (*running, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -141,7 +145,8 @@ func (r *running) send(q request) (<-chan answer, error) {
 	return p.answers, nil
 }
 
-// listen hands answers to who waits for them. What a helper that has died leaves unanswered fails.
+// listen hands answers to who waits for them. What a helper that has died
+// leaves unanswered fails.
 func (r *running) listen(answers *os.File) {
 	defer answers.Close()
 	defer r.requests.Close()
@@ -168,7 +173,8 @@ func (r *running) listen(answers *os.File) {
 	}
 }
 
-// RunHelper is the helper's whole life: it makes calls until nobody asks for any more. Each has a thread of its own, which may wait for ever.
+// RunHelper is the helper's whole life: it makes calls until nobody asks for
+// any more. Each has a thread of its own, which may wait for ever.
 func RunHelper() int {
 	file := os.NewFile(3, "requests")
 	conn, err := net.FileConn(file)
@@ -201,7 +207,8 @@ func RunHelper() int {
 			mu.Lock()
 			defer mu.Unlock()
 			if err := encoder.Encode(a); err != nil {
-				// Somebody waits for an answer, whatever it is. If nobody listens any more, nobody asks either.
+				// Somebody waits for an answer, whatever it is. If nobody
+				// listens any more, nobody asks either.
 				failed := answerOf(result{}, err)
 				failed.ID = q.ID
 				_ = encoder.Encode(failed)
@@ -235,7 +242,8 @@ func performHere(q request) (int, error) {
 	return 0, unix.ENOSYS
 }
 
-// Plain reports by its error whether something is at a path that crosses no symlink and is none; ELOOP where it does.
+// Plain reports by its error whether something is at a path that crosses no
+// symlink and is none; ELOOP where it does.
 func Plain(path string) error {
 	remote, _, err := follow(path)
 	if err != nil {

@@ -39,7 +39,8 @@ var helperPIDs struct {
 	last int
 }
 
-// An answer comes from another process; one that dies fails what it was asked, and is replaced.
+// An answer comes from another process; one that dies fails what it was asked,
+// and is replaced.
 func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	r := newRemote()
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {

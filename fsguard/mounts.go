@@ -35,7 +35,8 @@ func newMounts(list []mount) *mounts {
 		if one.point == "/" && (!known[one.parent] || one.parent == one.id) {
 			m.root = i
 		}
-		// What the kernel mounts for itself, such as the place of binfmt_misc, is nobody's.
+		// What the kernel mounts for itself, such as the place of binfmt_misc,
+		// is nobody's.
 		if !localKinds[one.kind] && !within("/proc", one.point) && !within("/sys", one.point) {
 			m.remote = true
 		}
@@ -58,7 +59,8 @@ func (m *mounts) at(path string) *mount {
 		}
 		next := -1
 		for _, i := range m.below[m.list[at].id] {
-			// The one that is met first on the way. Of several at one place the later covers the earlier, on which it is mounted.
+			// The one that is met first on the way. Of several at one place the
+			// later covers the earlier, on which it is mounted.
 			if within(m.list[i].point, path) && (next < 0 || len(m.list[i].point) < len(m.list[next].point)) {
 				next = i
 			}
@@ -79,7 +81,8 @@ func within(dir, path string) bool {
 	return dir == path || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// remoteOf is the file system of a clean path without symlinks, where calls on it are not to be made here; else nil.
+// remoteOf is the file system of a clean path without symlinks, where calls on
+// it are not to be made here; else nil.
 func remoteOf(path string) *remote {
 	if !filepath.IsAbs(path) || !anyRemote() {
 		return nil

@@ -19,7 +19,8 @@ var mountTable struct {
 	read time.Time
 }
 
-// table is the table of mounts as it was a moment ago. The kernel has it in memory (MNT_NOWAIT, getfsstat(2)).
+// table is the table of mounts as it was a moment ago. The kernel has it in
+// memory (MNT_NOWAIT, getfsstat(2)).
 func table() *mounts {
 	t := &mountTable
 	t.mu.Lock()
@@ -39,7 +40,8 @@ func table() *mounts {
 	return t.last
 }
 
-// asTree makes every mount one on the root's, which is enough where nothing covers anything.
+// asTree makes every mount one on the root's, which is enough where nothing
+// covers anything.
 func asTree(found []unix.Statfs_t) []mount {
 	var list []mount
 	for i := range found {

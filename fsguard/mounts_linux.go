@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localKinds are file systems that answer without another machine or another process, an overlay as far as its layers do. What is not known
-// counts as one that does not.
+// localKinds are file systems that answer without another machine or another
+// process, an overlay as far as its layers do. What is not known counts as one
+// that does not.
 var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs devpts devtmpfs " +
 	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix mqueue msdos nilfs2 nsfs ntfs ntfs3 " +
 	"overlay pipefs proc pstore ramfs reiserfs resctrl romfs rootfs securityfs selinuxfs smackfs sockfs squashfs sysfs tmpfs tracefs ubifs udf ufs " +
@@ -56,7 +57,8 @@ func table() *mounts {
 	return t.last
 }
 
-// changed reports whether mounts have changed since the last answer (POLLPRI on the table, proc(5)).
+// changed reports whether mounts have changed since the last answer (POLLPRI on
+// the table, proc(5)).
 func changed(fd int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, 0)

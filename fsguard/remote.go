@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// timeout bounds the wait for a file system. One that is mounted when it is first used, or that was asleep, needs seconds.
+// timeout bounds the wait for a file system. One that is mounted when it is
+// first used, or that was asleep, needs seconds.
 const timeout = 2 * time.Second
 
 // haste is what is left of timeout once nobody wants to wait any more.
 const haste = 200 * time.Millisecond
 
-// atOnce is how many calls on one file system may be under way; as many threads of the helper wait where it does not answer.
+// atOnce is how many calls on one file system may be under way; as many threads
+// of the helper wait where it does not answer.
 const atOnce = 4
 
 type operation string
@@ -43,7 +45,8 @@ type request struct {
 	handed int // a descriptor for opWatch
 }
 
-// text is a string whose bytes arrive as they are: names need not be the UTF-8 that JSON would make of them.
+// text is a string whose bytes arrive as they are: names need not be the UTF-8
+// that JSON would make of them.
 type text []byte
 
 // result is what came of it.
@@ -69,8 +72,9 @@ type remote struct {
 	overdue int        // calls that were given up and are still under way
 }
 
-// remotes are remembered by the names of their devices. A number that is given away again is that of a file system that was unmounted, so that
-// nothing is under way on it.
+// remotes are remembered by the names of their devices. A number that is given
+// away again is that of a file system that was unmounted, so that nothing is
+// under way on it.
 var remotes struct {
 	mu sync.Mutex // guards by
 	by map[string]*remote
@@ -97,10 +101,12 @@ var hurried struct {
 
 func init() { hurried.soon = make(chan struct{}) }
 
-// Hurry is for a program that is about to end: from now on nothing waits for a file system for longer than a moment.
+// Hurry is for a program that is about to end: from now on nothing waits for a
+// file system for longer than a moment.
 func Hurry() { hurried.once.Do(func() { close(hurried.soon) }) }
 
-// wait returns a channel that is closed when the timeout has ended, and what gives it back.
+// wait returns a channel that is closed when the timeout has ended, and what
+// gives it back.
 func wait() (<-chan struct{}, func()) {
 	ended, stop := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -125,7 +131,8 @@ func wait() (<-chan struct{}, func()) {
 	return ended, func() { close(stop) }
 }
 
-// call makes a call on this file system, and gives it up when it takes too long.
+// call makes a call on this file system, and gives it up when it takes too
+// long.
 func (r *remote) call(q request) (result, error) {
 	noAnswer := &fs.PathError{Op: string(q.Op), Path: string(q.Path), Err: ErrNoAnswer}
 	r.mu.Lock()
@@ -174,7 +181,8 @@ type answer struct {
 	ID uint64
 	result
 	Failed bool
-	// Errno is the system's, where the error is one; else Cause is what it says.
+	// Errno is the system's, where the error is one; else Cause is what it
+	// says.
 	Errno uintptr
 	Cause string
 }
@@ -236,7 +244,8 @@ func perform(q request) answer {
 	return answerOf(done, err)
 }
 
-// inProcess makes a call on a goroutine, whose thread waits as long as it takes.
+// inProcess makes a call on a goroutine, whose thread waits as long as it
+// takes.
 func inProcess(q request) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- perform(q) }()

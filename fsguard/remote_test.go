@@ -18,10 +18,12 @@ import (
 // newRemote is a file system of which nothing is under way.
 func newRemote() *remote { return &remote{kind: "test", slots: make(chan struct{}, atOnce)} }
 
-// opHang is an operation that opens a FIFO as it comes, and so waits for the other end.
+// opHang is an operation that opens a FIFO as it comes, and so waits for the
+// other end.
 const opHang = opReadDir
 
-// fifo is a call that hangs until somebody opens the other end, which release does.
+// fifo is a call that hangs until somebody opens the other end, which release
+// does.
 func fifo(t *testing.T) (q request, release func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")

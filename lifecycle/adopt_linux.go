@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of every process below it whose own parent has ended (PR_SET_CHILD_SUBREAPER, prctl(2)), until ctx
-// ends. Yama, where it is on, lets a process look only into those it descends to; a daemon that let go of its parent would
-// otherwise be init's. And what a subreaper that somebody has killed leaves becomes ours to end.
+// adopt makes this process the parent of every process below it whose own
+// parent has ended (PR_SET_CHILD_SUBREAPER, prctl(2)), until ctx ends. Yama,
+// where it is on, lets a process look only into those it descends to; a daemon
+// that let go of its parent would otherwise be init's. And what a subreaper
+// that somebody has killed leaves becomes ours to end.
 func adopt(ctx context.Context) (done func(), err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
@@ -26,12 +28,15 @@ func adopt(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-// reapPause is the time between two looks at a child that has ended and that nobody here has started: an orphan, or one that a process of
-// an unsandboxed session has given to us (CLONE_PARENT, clone(2)). A child that was started around this package, by a library, is waited
-// for by whoever has started it well before the second.
+// reapPause is the time between two looks at a child that has ended and that
+// nobody here has started: an orphan, or one that a process of an unsandboxed
+// session has given to us (CLONE_PARENT, clone(2)). A child that was started
+// around this package, by a library, is waited for by whoever has started it
+// well before the second.
 const reapPause = time.Second
 
-// reapStrangers waits for children that were not started by this package, once they have ended, until ctx does.
+// reapStrangers waits for children that were not started by this package, once
+// they have ended, until ctx does.
 func reapStrangers(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -73,7 +78,8 @@ func reapOnce(seen map[processID]bool) map[processID]bool {
 	return next
 }
 
-// strangeChildren lists the children of this process that it has not started itself. None is started meanwhile, which could be taken for one.
+// strangeChildren lists the children of this process that it has not started
+// itself. None is started meanwhile, which could be taken for one.
 func strangeChildren() ([]processEntry, error) {
 	own.starting.Lock()
 	defer own.starting.Unlock()
@@ -105,7 +111,8 @@ func strangeChildren() ([]processEntry, error) {
 	return strangers, nil
 }
 
-// endOrphans kills what dead subreapers have left, as far as it has become this process's child, and what descends from that.
+// endOrphans kills what dead subreapers have left, as far as it has become this
+// process's child, and what descends from that.
 func endOrphans(ctx context.Context) (int, error) {
 	killed, err := hunt{
 		look: func() iter.Seq2[processID, error] {

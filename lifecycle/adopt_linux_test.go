@@ -15,8 +15,9 @@ import (
 
 func init() { helpers["adopt"] = adopter }
 
-// adopter plays a sidecar that adopts: an orphan becomes its child and is reaped, and the end of a child of its own, which nobody waits for
-// meanwhile, is still there to be learned.
+// adopter plays a sidecar that adopts: an orphan becomes its child and is
+// reaped, and the end of a child of its own, which nobody waits for meanwhile,
+// is still there to be learned.
 func adopter([]string) {
 	tracker := Open(Options{Adopt: true})
 	quick, err := Start("/bin/sh", []string{"sh", "-c", "exit 7"}, &os.ProcAttr{})

@@ -9,7 +9,8 @@ import (
 
 func init() { helpers["track"] = track }
 
-// track is the sidecar of the next test: it tracks one process and prints what came of it.
+// track is the sidecar of the next test: it tracks one process and prints what
+// came of it.
 func track([]string) {
 	tracker := Open(Options{})
 	if tracker.tree == nil {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killCgroup ends every process in dir and below and returns how many there were, once the kernel says that none is left.
+// killCgroup ends every process in dir and below and returns how many there
+// were, once the kernel says that none is left.
 func killCgroup(ctx context.Context, dir string) (int, error) {
 	events, err := os.Open(filepath.Join(dir, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,9 +45,10 @@ func killCgroup(ctx context.Context, dir string) (int, error) {
 	return len(members), awaitEmpty(ctx, dir, events)
 }
 
-// freezeAndKill is the way before cgroup.kill (Linux 5.14): frozen processes cannot fork, so one look finds them all, and SIGKILL
-// reaches a frozen process (cgroup v2, Linux 5.2). What is empty is thawed, as cgroup.kill would leave it: whatever came in later would stand
-// still for ever.
+// freezeAndKill is the way before cgroup.kill (Linux 5.14): frozen processes
+// cannot fork, so one look finds them all, and SIGKILL reaches a frozen process
+// (cgroup v2, Linux 5.2). What is empty is thawed, as cgroup.kill would leave
+// it: whatever came in later would stand still for ever.
 func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	if err := writeCgroup(filepath.Join(dir, "cgroup.freeze"), "1"); err != nil {
 		return err
@@ -59,7 +61,8 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 		for _, pid := range members {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		// Freezing is not instant: until it holds everywhere a member may fork once more.
+		// Freezing is not instant: until it holds everywhere a member may fork
+		// once more.
 		slice, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		err = awaitEmpty(slice, dir, events)
 		cancel()
@@ -72,10 +75,12 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	}
 }
 
-// membersPause is how long the members are not looked at while they are waited for: that costs something, and most are gone sooner.
+// membersPause is how long the members are not looked at while they are waited
+// for: that costs something, and most are gone sooner.
 const membersPause = 60 * time.Millisecond
 
-// awaitEmpty waits for "populated 0". The kernel raises POLLPRI on cgroup.events when it changes (cgroups(7)).
+// awaitEmpty waits for "populated 0". The kernel raises POLLPRI on
+// cgroup.events when it changes (cgroups(7)).
 func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
 	for begun := time.Now(); ; {
 		populated, err := isPopulated(events)
@@ -89,7 +94,8 @@ func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
 		if ctx.Err() != nil || stuck.all(members) {
 			return fmt.Errorf("kill cgroup %s: %w", dir, &Survivors{PIDs: members})
 		}
-		// The slice bounds how late the end of ctx is noticed; it delays nothing else.
+		// The slice bounds how late the end of ctx is noticed; it delays
+		// nothing else.
 		fds := []unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}
 		if _, err := unix.Poll(fds, 20); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("watch cgroup: %w", err)
@@ -109,7 +115,8 @@ func isPopulated(events *os.File) (bool, error) {
 	return bytes.Contains(buf[:n], []byte("populated 1")), nil
 }
 
-// cgroupMembers lists the processes in dir and in the cgroups below it, which an unsandboxed session may have made.
+// cgroupMembers lists the processes in dir and in the cgroups below it, which
+// an unsandboxed session may have made.
 func cgroupMembers(dir string) ([]int, error) {
 	var members []int
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -140,7 +147,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// removeRetry bounds the wait for the kernel to let go of a cgroup whose last process has just died.
+// removeRetry bounds the wait for the kernel to let go of a cgroup whose last
+// process has just died.
 const removeRetry = time.Second
 
 // removeCgroup removes dir and the cgroups below it, deepest first.
@@ -171,8 +179,9 @@ func removeCgroup(dir string) error {
 	return nil
 }
 
-// writeCgroup writes to a file of the cgroup filesystem. It never creates one: beside a v2 mount may stand an ordinary directory
-// that would take the file and do nothing.
+// writeCgroup writes to a file of the cgroup filesystem. It never creates one:
+// beside a v2 mount may stand an ordinary directory that would take the file
+// and do nothing.
 func writeCgroup(path, value string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

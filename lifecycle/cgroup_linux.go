@@ -16,14 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupTree is this process's subtree: <own cgroup>/sandbox-sidecar-<pid>-<start time>/<group>. Pid and start time together are
-// never used twice while the machine runs, so a directory names its owner beyond doubt.
+// cgroupTree is this process's subtree: <own
+// cgroup>/sandbox-sidecar-<pid>-<start time>/<group>. Pid and start time
+// together are never used twice while the machine runs, so a directory names
+// its owner beyond doubt.
 type cgroupTree struct {
 	dir  string
 	note func(record) error
 	held *os.File // dir, locked as long as this process lives; nil where that cannot be done
-	// bornInside is true where a child can be started straight into a cgroup (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels
-	// with the fault that selfTest looks for, a child is moved instead.
+	// bornInside is true where a child can be started straight into a cgroup
+	// (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels with the fault
+	// that selfTest looks for, a child is moved instead.
 	bornInside bool
 	remaking   sync.Mutex // guards held once the tree is open
 	scoped     bool       // own cgroup is a scope that this process moved itself into
@@ -41,7 +44,8 @@ func openCgroupTree(note func(record) error) (*cgroupTree, error) {
 	}
 	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
 	tree := &cgroupTree{dir: filepath.Join(own, name), note: note}
-	// A second tracker in this process (a test's, say) gets a directory of its own, and never notes the first one's.
+	// A second tracker in this process (a test's, say) gets a directory of its
+	// own, and never notes the first one's.
 	for i := 1; ; i++ {
 		if _, err := os.Lstat(tree.dir); err == nil {
 			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
@@ -63,7 +67,8 @@ func openCgroupTree(note func(record) error) (*cgroupTree, error) {
 	return tree, nil
 }
 
-// make makes the subtree's directory, after its name was noted, and notes which directory it is.
+// make makes the subtree's directory, after its name was noted, and notes which
+// directory it is.
 func (t *cgroupTree) make() error {
 	if err := t.note(record{Cgroup: t.dir}); err != nil {
 		return err
@@ -78,8 +83,8 @@ func (t *cgroupTree) make() error {
 	return nil
 }
 
-// hold notes which directory it is, and locks it: that tells other sidecars, in whichever process id namespace, that we live; see
-// sweepCgroups.
+// hold notes which directory it is, and locks it: that tells other sidecars, in
+// whichever process id namespace, that we live; see sweepCgroups.
 func (t *cgroupTree) hold() error {
 	t.letGo()
 	held, err := os.Open(t.dir)
@@ -102,9 +107,11 @@ func (t *cgroupTree) letGo() {
 	}
 }
 
-// endCgroup kills and removes a dead sidecar's subtree. The name comes from a file, so it must be one of ours, in a cgroup v2, and where the
-// sidecar has said which directory it was, that one. Where the sidecar is not known to have been of this process id namespace and this start
-// of the machine, its name may be a living one's of another.
+// endCgroup kills and removes a dead sidecar's subtree. The name comes from a
+// file, so it must be one of ours, in a cgroup v2, and where the sidecar has
+// said which directory it was, that one. Where the sidecar is not known to have
+// been of this process id namespace and this start of the machine, its name may
+// be a living one's of another.
 func endCgroup(ctx context.Context, r record, sameOrigin bool) error {
 	dir := r.Cgroup
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
@@ -137,9 +144,11 @@ func endCgroup(ctx context.Context, r record, sameOrigin bool) error {
 // treePrefix begins the names of subtrees.
 const treePrefix = "sandbox-sidecar-"
 
-// selfTest finds out whether a child can be born in a fresh cgroup and live. Kernels from 5.14 up to stable releases of 2026 kill it
-// at birth where the parent's own cgroup was once killed by cgroup.kill; no version number tells which. The child's program does not
-// exist: a child that lives reports that, one that was killed says nothing.
+// selfTest finds out whether a child can be born in a fresh cgroup and live.
+// Kernels from 5.14 up to stable releases of 2026 kill it at birth where the
+// parent's own cgroup was once killed by cgroup.kill; no version number tells
+// which. The child's program does not exist: a child that lives reports that,
+// one that was killed says nothing.
 func (t *cgroupTree) selfTest() error {
 	group, err := t.newGroup("self-test")
 	if err != nil {
@@ -154,7 +163,8 @@ func (t *cgroupTree) selfTest() error {
 	case errors.Is(err, syscall.ENOENT):
 		return nil
 	case err == nil:
-		// ForkExec saw the end of its error pipe and took it for success; the child is dead.
+		// ForkExec saw the end of its error pipe and took it for success; the
+		// child is dead.
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		t.bornInside = false
 		return nil
@@ -196,7 +206,8 @@ func (t *cgroupTree) newGroup(name string) (*cgroupGroup, error) {
 	return &cgroupGroup{tree: t, dir: dir, handle: handle}, nil
 }
 
-// closeTimeout bounds the last kill of everything. A process can outlast SIGKILL only in an uninterruptible system call.
+// closeTimeout bounds the last kill of everything. A process can outlast
+// SIGKILL only in an uninterruptible system call.
 const closeTimeout = 5 * time.Second
 
 func (t *cgroupTree) close() error {
@@ -209,7 +220,8 @@ func (t *cgroupTree) close() error {
 	return removeCgroup(t.dir)
 }
 
-// cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not filled again (see selfTest).
+// cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not
+// filled again (see selfTest).
 type cgroupGroup struct {
 	*belongings
 	tree *cgroupTree
@@ -235,7 +247,8 @@ func (g *cgroupGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 	return process, nil
 }
 
-// attach lets a child that is started with attr be born in the group, where the kernel can do that.
+// attach lets a child that is started with attr be born in the group, where the
+// kernel can do that.
 func (g *cgroupGroup) attach(attr *syscall.SysProcAttr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

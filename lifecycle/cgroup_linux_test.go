@@ -19,7 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// skip skips a test that needs cgroups, or fails it, by the rules of harness.Skip.
+// skip skips a test that needs cgroups, or fails it, by the rules of
+// harness.Skip.
 func skip(t *testing.T, cause error) {
 	t.Helper()
 	harness.Skip(t, "process_tracking", cause.Error())
@@ -52,7 +53,8 @@ func newCgroup(t *testing.T, tree *cgroupTree, name string) *cgroupGroup {
 	return group
 }
 
-// bothWays runs a test with children that are born in their cgroup, where the kernel can, and with children that are moved there.
+// bothWays runs a test with children that are born in their cgroup, where the
+// kernel can, and with children that are moved there.
 func bothWays(t *testing.T, run func(*testing.T, *cgroupTree)) {
 	t.Helper()
 	for _, born := range []bool{true, false} {
@@ -68,7 +70,8 @@ func bothWays(t *testing.T, run func(*testing.T, *cgroupTree)) {
 	}
 }
 
-// mustKill kills a group that holds at least these processes and closes it twice.
+// mustKill kills a group that holds at least these processes and closes it
+// twice.
 func mustKill(t *testing.T, group *cgroupGroup, pids []int) {
 	t.Helper()
 	members, err := cgroupMembers(group.dir)
@@ -180,7 +183,8 @@ func TestCgroup_KillsWithoutTheFileForIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
-	// The second time there is somebody in it who has come after the first: nothing may have been left frozen.
+	// The second time there is somebody in it who has come after the first:
+	// nothing may have been left frozen.
 	for range 2 {
 		if err := freezeAndKill(soon(t), group.dir, events); err != nil {
 			t.Error(err)
@@ -258,7 +262,8 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 	mustCloseTwice(t, second)
 }
 
-// A sidecar may be killed between any two system calls: what it makes must be in the journal already, and only that.
+// A sidecar may be killed between any two system calls: what it makes must be
+// in the journal already, and only that.
 func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 	t.Parallel()
 	var noted []string

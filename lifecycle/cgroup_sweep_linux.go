@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// mostCgroupNames bounds how many names one sweep looks at, and mostCgroupRemovals how many subtrees it removes. The next one goes on.
+	// mostCgroupNames bounds how many names one sweep looks at, and
+	// mostCgroupRemovals how many subtrees it removes. The next one goes on.
 	mostCgroupNames    = 10_000
 	mostCgroupRemovals = 1000
 )
@@ -52,9 +53,11 @@ func (o owner) lives() bool {
 	return err != nil || entry.birth == o.start && !entry.dead
 }
 
-// sweepCgroups removes the empty subtrees beside this sidecar's of which the sidecar is gone, whether a journal names them or not. Nothing is
-// killed: without a journal nobody says whose the processes are. A sidecar in another process id namespace is known by its lock; should that
-// not be seen either, it makes its subtree anew.
+// sweepCgroups removes the empty subtrees beside this sidecar's of which the
+// sidecar is gone, whether a journal names them or not. Nothing is killed:
+// without a journal nobody says whose the processes are. A sidecar in another
+// process id namespace is known by its lock; should that not be seen either, it
+// makes its subtree anew.
 func sweepCgroups(ctx context.Context, parent string) {
 	dir, err := os.Open(parent)
 	if err != nil {
@@ -79,10 +82,12 @@ func sweepCgroups(ctx context.Context, parent string) {
 	}
 }
 
-// mostCgroupsInTree bounds how many cgroups a subtree may have to be removed by the way.
+// mostCgroupsInTree bounds how many cgroups a subtree may have to be removed by
+// the way.
 const mostCgroupsInTree = 10_000
 
-// removeEmptyTree removes a subtree without processes that nobody has locked, and reports whether it did.
+// removeEmptyTree removes a subtree without processes that nobody has locked,
+// and reports whether it did.
 func removeEmptyTree(dir string) bool {
 	held, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -105,7 +110,8 @@ func removeEmptyTree(dir string) bool {
 	return rmdirTree(dir, &left)
 }
 
-// rmdirTree removes a cgroup and those below it. A cgroup with a process cannot be removed.
+// rmdirTree removes a cgroup and those below it. A cgroup with a process cannot
+// be removed.
 func rmdirTree(dir string, left *int) bool {
 	if *left--; *left < 0 {
 		return false

@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// own are the children that this process has started itself, and waits for. There is one set of children in a process, whatever trackers it
-// has.
+// own are the children that this process has started itself, and waits for.
+// There is one set of children in a process, whatever trackers it has.
 var own children
 
-// children are remembered on every system, although only Linux gives this process others beside them.
+// children are remembered on every system, although only Linux gives this
+// process others beside them.
 type children struct {
 	starting sync.RWMutex // held for reading while one is started
 	pids     sync.Map     // of those that were not waited for

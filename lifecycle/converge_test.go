@@ -83,7 +83,8 @@ func (c *crowd) kill(victim processID) error {
 	return nil
 }
 
-// bothHunts runs a test with and without proof of emptiness, in a time of its own.
+// bothHunts runs a test with and without proof of emptiness, in a time of its
+// own.
 func bothHunts(t *testing.T, run func(t *testing.T, hunting func(*crowd) hunt)) {
 	t.Helper()
 	for name, hunting := range map[string]func(*crowd) hunt{"looks only": (*crowd).hunt, "with proof": (*crowd).proved} {
@@ -137,7 +138,8 @@ func TestConverge_Forkers(t *testing.T) {
 	})
 }
 
-// Whoever is seen has forked and is gone by the time that it is killed, until the hunter is faster once.
+// Whoever is seen has forked and is gone by the time that it is killed, until
+// the hunter is faster once.
 func TestConverge_Hoppers(t *testing.T) {
 	t.Parallel()
 	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
@@ -198,7 +200,8 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 	})
 }
 
-// Zombies are not in the list, or end between seeing and killing: nobody has killed them.
+// Zombies are not in the list, or end between seeing and killing: nobody has
+// killed them.
 func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
 	t.Parallel()
 	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {

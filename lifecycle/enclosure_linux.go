@@ -11,14 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An enclosure is a Landlock domain of which all that is said is that nobody in it can signal anybody outside (LANDLOCK_SCOPE_SIGNAL,
-// Linux 6.12). Who is in it may kill "everybody", which is everybody in it. The kernel does so under a lock that each fork takes too
-// (kill_something_info in kernel/signal.c, copy_process in kernel/fork.c): either the child is there to be killed, or its parent is killed
-// before there is one. So no process can outrun it, as it can outrun one that looks for it in /proc.
+// An enclosure is a Landlock domain of which all that is said is that nobody in
+// it can signal anybody outside (LANDLOCK_SCOPE_SIGNAL, Linux 6.12). Who is in
+// it may kill "everybody", which is everybody in it. The kernel does so under a
+// lock that each fork takes too (kill_something_info in kernel/signal.c,
+// copy_process in kernel/fork.c): either the child is there to be killed, or
+// its parent is killed before there is one. So no process can outrun it, as it
+// can outrun one that looks for it in /proc.
 //
-// Every domain denies renaming and linking between directories (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says
-// anything about files denies mounting. The leader therefore encloses itself when it has mounted what it wants, and the one who kills is
-// started there:
+// Every domain denies renaming and linking between directories
+// (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says
+// anything about files denies mounting. The leader therefore encloses itself
+// when it has mounted what it wants, and the one who kills is started there:
 //
 //	subreaper                leader                              killer
 //	socket, start ──────► mount; enter the enclosure
@@ -28,18 +32,22 @@ import (
 //	                      prove that the killer cannot be signalled; execute the session's program
 //	end of stream ──────────────────────────────────────────► kill everybody in the enclosure, and end
 
-// enclosureFD is the leader's end of the socket, in the leader and in the killer.
+// enclosureFD is the leader's end of the socket, in the leader and in the
+// killer.
 const enclosureFD = 4
 
-// Enclosing is a leader that has put itself into an enclosure, and not executed its program yet.
+// Enclosing is a leader that has put itself into an enclosure, and not executed
+// its program yet.
 type Enclosing struct {
 	killer int
 	ready  *os.File
 }
 
-// EncloseSelf encloses the calling thread, and with it what the thread starts and executes from then on. It is for the leader of a group whose
-// Enclose was called, once: before it is confined and after it has mounted. Privileges cannot be gained from then on
-// (no_new_privs). The goroutine must keep its thread.
+// EncloseSelf encloses the calling thread, and with it what the thread starts
+// and executes from then on. It is for the leader of a group whose Enclose was
+// called, once: before it is confined and after it has mounted. Privileges
+// cannot be gained from then on (no_new_privs). The goroutine must keep its
+// thread.
 func EncloseSelf() (*Enclosing, error) {
 	unix.CloseOnExec(enclosureFD)
 	defer unix.Close(enclosureFD)
@@ -68,7 +76,8 @@ func EncloseSelf() (*Enclosing, error) {
 	return &Enclosing{killer: pid, ready: ready}, nil
 }
 
-// Confirm waits until the killer stands, and proves that the calling thread, which must have been confined, can do nothing to it.
+// Confirm waits until the killer stands, and proves that the calling thread,
+// which must have been confined, can do nothing to it.
 func (e *Enclosing) Confirm() error {
 	defer e.ready.Close()
 	said, err := io.ReadAll(e.ready)

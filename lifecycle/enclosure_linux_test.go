@@ -19,7 +19,8 @@ import (
 
 func init() {
 	helpers["enclose"] = func(args []string) { panic(encloseAndExecute(enterEnclosure, args)) }
-	// A leader that nothing else confines can signal its killer, which must not go unnoticed.
+	// A leader that nothing else confines can signal its killer, which must not
+	// go unnoticed.
 	helpers["enclose only"] = func(args []string) { panic(encloseAndExecute(func() error { return nil }, args)) }
 }
 
@@ -64,7 +65,8 @@ func newEnclosedGroup(t *testing.T, k *subreapers) *subreaperGroup {
 	return group
 }
 
-// One call kills the enclosed, however fast they fork, and nobody else of the same user.
+// One call kills the enclosed, however fast they fork, and nobody else of the
+// same user.
 func TestSubreaper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
@@ -110,7 +112,8 @@ func killerOf(t *testing.T, group *subreaperGroup) int {
 	return 0
 }
 
-// The blow alone is enough: when the subreaper is killed, nobody looks for what is left. Without it, a chain goes on.
+// The blow alone is enough: when the subreaper is killed, nobody looks for what
+// is left. Without it, a chain goes on.
 func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, enclosed := range []bool{true, false} {
@@ -147,7 +150,8 @@ func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	}
 }
 
-// startChain starts a chain whose links hold a pipe, which is at its end when no link is left.
+// startChain starts a chain whose links hold a pipe, which is at its end when
+// no link is left.
 func startChain(group Group, command *exec.Cmd) (alive *os.File, err error) {
 	alive, end, err := os.Pipe()
 	if err != nil {
@@ -190,7 +194,8 @@ func awaitEnd(alive *os.File, within time.Duration) error {
 	}
 }
 
-// A session whose killer is killed, which only somebody outside can do, does not go on without.
+// A session whose killer is killed, which only somebody outside can do, does
+// not go on without.
 func TestSubreaper_EndsASessionWithoutItsKiller(t *testing.T) {
 	t.Parallel()
 	group := newEnclosedGroup(t, testSubreapers(t))
@@ -244,7 +249,8 @@ func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
 	}
 }
 
-// Every Landlock domain denies links and renames between directories that does not say otherwise.
+// Every Landlock domain denies links and renames between directories that does
+// not say otherwise.
 func TestSubreaper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
 	t.Parallel()
 	group := newEnclosedGroup(t, testSubreapers(t))

@@ -13,12 +13,15 @@ import (
 	"strings"
 )
 
-// origin says where the process ids in a journal mean something. The zero value is an unknown place, and is like no other.
+// origin says where the process ids in a journal mean something. The zero value
+// is an unknown place, and is like no other.
 type origin struct {
 	// Boot identifies this start of the machine.
 	Boot string `json:"boot,omitempty"`
-	// PIDNamespace names the process id namespace. The kernel gives the number of one that has ended to the next, so
-	// that Init, the start time of the process 1 in it, stands beside it. Both are empty on systems without such namespaces.
+	// PIDNamespace names the process id namespace. The kernel gives the number
+	// of one that has ended to the next, so that Init, the start time of the
+	// process 1 in it, stands beside it. Both are empty on systems without such
+	// namespaces.
 	PIDNamespace string `json:"pidNamespace,omitempty"`
 	Init         string `json:"init,omitempty"`
 }
@@ -28,9 +31,11 @@ func (o origin) is(other origin) bool { return o.Boot != "" && o == other }
 
 // entries are what a journal says that still counts. The zero value is empty.
 type entries struct {
-	// origin is that of the journal's writer; nil where the journal does not say, as those of older versions do not.
+	// origin is that of the journal's writer; nil where the journal does not
+	// say, as those of older versions do not.
 	origin *origin
-	// disputed is true where a journal names two origins, so that none can be believed.
+	// disputed is true where a journal names two origins, so that none can be
+	// believed.
 	disputed bool
 
 	written int // how many records were applied

@@ -14,8 +14,10 @@ import (
 	"time"
 )
 
-// estate is what a tracker leaves to others when it dies: its journal, and the watchdog that reads it. Without a state directory the journal is
-// in memory, for the watchdog alone; without a watchdog there is none then, and every method does nothing.
+// estate is what a tracker leaves to others when it dies: its journal, and the
+// watchdog that reads it. Without a state directory the journal is in memory,
+// for the watchdog alone; without a watchdog there is none then, and every
+// method does nothing.
 type estate struct {
 	options Options
 
@@ -30,19 +32,24 @@ type estate struct {
 }
 
 const (
-	// stateRetry is the pause between two attempts to use a state directory that could not be used.
+	// stateRetry is the pause between two attempts to use a state directory
+	// that could not be used.
 	stateRetry = 2 * time.Second
-	// unnamedJournal stands for the name of a journal in memory: no file has it.
+	// unnamedJournal stands for the name of a journal in memory: no file has
+	// it.
 	unnamedJournal = "unnamed" + journalSuffix
-	// removeAtOnce is how long a group's end waits for its directories to be removed; most are empty.
+	// removeAtOnce is how long a group's end waits for its directories to be
+	// removed; most are empty.
 	removeAtOnce = 50 * time.Millisecond
 	// removeAtEnd is how long the tracker's end waits for the rest.
 	removeAtEnd = time.Second
-	// fileEnd bounds, at the tracker's end, what touches a file system that may hang.
+	// fileEnd bounds, at the tracker's end, what touches a file system that may
+	// hang.
 	fileEnd = 2 * time.Second
 )
 
-// open makes the watchdog on first use, and the journal that it is to carry out.
+// open makes the watchdog on first use, and the journal that it is to carry
+// out.
 func (e *estate) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +73,8 @@ func (e *estate) open() error {
 	return nil
 }
 
-// pathFor is what the watchdog takes for the journal's path: what it names lies beside.
+// pathFor is what the watchdog takes for the journal's path: what it names lies
+// beside.
 func (e *estate) pathFor(path string) string {
 	if path == "" {
 		return filepath.Join(e.options.StateDir, unnamedJournal)
@@ -98,7 +106,8 @@ func (e *estate) openJournal() (err error) {
 	return err
 }
 
-// restore brings the journal back to the state directory, if somebody has removed that or it could not be used. The lock is held.
+// restore brings the journal back to the state directory, if somebody has
+// removed that or it could not be used. The lock is held.
 func (e *estate) restore() {
 	dir := e.options.StateDir
 	if dir == "" || e.journal == nil || e.journal.inPlace() || time.Since(e.tried) < stateRetry {
@@ -110,7 +119,8 @@ func (e *estate) restore() {
 	}
 	if err != nil {
 		e.lament(err)
-		// What was written has no name any more; a file that nobody can find is as good as one in memory, and a full file system takes no more.
+		// What was written has no name any more; a file that nobody can find is
+		// as good as one in memory, and a full file system takes no more.
 		_ = e.journal.rewrite(func() error {
 			if e.journal.path == "" {
 				return nil
@@ -123,7 +133,8 @@ func (e *estate) restore() {
 	e.warning = ""
 }
 
-// lament notes that the journal cannot be where the next sidecar would find it. The lock is held.
+// lament notes that the journal cannot be where the next sidecar would find it.
+// The lock is held.
 func (e *estate) lament(err error) {
 	e.tried = time.Now()
 	if e.warning == "" {
@@ -133,7 +144,8 @@ func (e *estate) lament(err error) {
 	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes on; free space or make it writable"
 }
 
-// warn says what the state of the journal takes from a session, and mends it if it can: a group may be older than the state directory's end.
+// warn says what the state of the journal takes from a session, and mends it if
+// it can: a group may be older than the state directory's end.
 func (e *estate) warn() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +162,8 @@ func (e *estate) release() {
 	}
 }
 
-// write notes something before it comes to be. Where the file system takes no more, the journal goes on in memory.
+// write notes something before it comes to be. Where the file system takes no
+// more, the journal goes on in memory.
 func (e *estate) write(r record) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -173,8 +186,9 @@ func (e *estate) write(r record) error {
 	return e.journal.write(r)
 }
 
-// close ends the watchdog and removes the journal. Nothing may be left that they are for, but directories, which a watchdog removes that is
-// left alone, or else the next sidecar.
+// close ends the watchdog and removes the journal. Nothing may be left that
+// they are for, but directories, which a watchdog removes that is left alone,
+// or else the next sidecar.
 func (e *estate) close() error {
 	e.mu.Lock()
 	ended := e.removed
@@ -255,7 +269,8 @@ func finishes(within time.Duration, do func() error) error {
 	}
 }
 
-// belongings are one group's share of the estate. A nil one is that of a group outside any tracker, which has none.
+// belongings are one group's share of the estate. A nil one is that of a group
+// outside any tracker, which has none.
 type belongings struct {
 	estate *estate
 
@@ -306,7 +321,8 @@ func (b *belongings) warned(t Tracking) Tracking {
 	return t
 }
 
-// giveBack removes the directories, once. What takes long goes on in the background.
+// giveBack removes the directories, once. What takes long goes on in the
+// background.
 func (b *belongings) giveBack() error {
 	if b == nil {
 		return nil

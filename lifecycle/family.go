@@ -7,15 +7,20 @@ import (
 	"syscall"
 )
 
-// kinsman is a process as the kernel tells it from every other since the machine was started, and whose child it is.
+// kinsman is a process as the kernel tells it from every other since the
+// machine was started, and whose child it is.
 type kinsman struct{ self, parent uint64 }
 
-// family is whoever descends from a process, as far as it was looked in time. The kernel remembers of each process who forked it, also after
-// that one has ended and the process was given to another; a line is lost only where a process was born and had gone between two looks.
+// family is whoever descends from a process, as far as it was looked in time.
+// The kernel remembers of each process who forked it, also after that one has
+// ended and the process was given to another; a line is lost only where a
+// process was born and had gone between two looks.
 type family struct {
-	// identify tells who a process is; the error wraps ESRCH where it has ended.
+	// identify tells who a process is; the error wraps ESRCH where it has
+	// ended.
 	identify func(pid int) (kinsman, error)
-	// note is called with members who were not known before, before anybody relies on their being remembered. May be nil.
+	// note is called with members who were not known before, before anybody
+	// relies on their being remembered. May be nil.
 	note func([]uint64) error
 	// lost is called with members that are no more. May be nil.
 	lost func([]uint64) error
@@ -27,8 +32,9 @@ type family struct {
 	known map[uint64]int
 }
 
-// forgetAfter is how many looks in a row a member must be missed in: it is dead then, and has no children that were not seen. A child is in
-// no table while its fork is under way, which takes far less than so many looks.
+// forgetAfter is how many looks in a row a member must be missed in: it is dead
+// then, and has no children that were not seen. A child is in no table while
+// its fork is under way, which takes far less than so many looks.
 const forgetAfter = 20
 
 // newFamily makes one of known members.

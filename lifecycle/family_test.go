@@ -98,7 +98,8 @@ func TestFamily_IsNotFooledByNumbers(t *testing.T) {
 	v.mustBe(t, f)
 }
 
-// Known is never more than the last looks have seen: a session may start millions of processes.
+// Known is never more than the last looks have seen: a session may start
+// millions of processes.
 func TestFamily_ForgetsTheDead(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
@@ -115,7 +116,8 @@ func TestFamily_ForgetsTheDead(t *testing.T) {
 	if len(f.known) > forgetAfter+2 {
 		t.Errorf("%d are remembered", len(f.known))
 	}
-	// A child that is in no table during one look, being in the middle of its fork, is found at the next, although its parent has ended.
+	// A child that is in no table during one look, being in the middle of its
+	// fork, is found at the next, although its parent has ended.
 	parent := v.fork(leader)
 	v.mustBe(t, f, leader, parent)
 	late := v.fork(parent)

@@ -82,7 +82,8 @@ func TestMark_CarriedBy(t *testing.T) {
 	}
 }
 
-// A process that ends between the questions must not be taken for one of ours: its number may be a stranger's by the time of the kill.
+// A process that ends between the questions must not be taken for one of ours:
+// its number may be a stranger's by the time of the kill.
 func TestMark_OfADyingProcessNeverMatches(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []Answer{No, Unknown} { // both have been seen of a process that is gone

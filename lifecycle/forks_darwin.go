@@ -10,11 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookInterval bounds how old what a family knows can be where the kernel tells of no fork.
+// lookInterval bounds how old what a family knows can be where the kernel tells
+// of no fork.
 const lookInterval = time.Second
 
-// watchForks looks for new members whenever the kernel tells that one has forked, so that few are born and gone in between. It makes the
-// family's close end that. NOTE_TRACK, with which the kernel itself followed forks, is gone since Mac OS X 10.5.
+// watchForks looks for new members whenever the kernel tells that one has
+// forked, so that few are born and gone in between. It makes the family's close
+// end that. NOTE_TRACK, with which the kernel itself followed forks, is gone
+// since Mac OS X 10.5.
 func watchForks(f *family, log *slog.Logger) error {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -46,7 +49,8 @@ func watchForks(f *family, log *slog.Logger) error {
 			if err := watchMembers(queue, f, watched); err != nil {
 				log.Warn("a process that leaves its session may not be found again", "error", err)
 			}
-			// No more than half of the time: each look asks about every process, and a build forks thousands of times a second.
+			// No more than half of the time: each look asks about every
+			// process, and a build forks thousands of times a second.
 			rest := time.NewTimer(time.Since(begun))
 			select {
 			case <-stop:
@@ -69,8 +73,8 @@ func watchForks(f *family, log *slog.Logger) error {
 	return nil
 }
 
-// watchMembers takes one look, and has the kernel tell of every member's forks. What it is told of a member's end is only that a look is
-// due.
+// watchMembers takes one look, and has the kernel tell of every member's forks.
+// What it is told of a member's end is only that a look is due.
 func watchMembers(queue int, f *family, watched map[int]bool) error {
 	for {
 		table, err := ownProcesses()

@@ -22,54 +22,68 @@ type Tracking struct {
 	Guarantee bool
 	// Detail says in words what holds and what does not.
 	Detail string
-	// Fix says what the user can do for a better mechanism; empty where there is nothing to mend.
+	// Fix says what the user can do for a better mechanism; empty where there
+	// is nothing to mend.
 	Fix string
-	// Warning says in words what the user must know of this session beside that; empty where there is nothing.
+	// Warning says in words what the user must know of this session beside
+	// that; empty where there is nothing.
 	Warning string
 	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
 	Enclosable bool
 }
 
-// WithEnclosure is the tracking of a session that is enclosed, and that cannot signal its subreaper. It must be enclosable.
+// WithEnclosure is the tracking of a session that is enclosed, and that cannot
+// signal its subreaper. It must be enclosable.
 func (t Tracking) WithEnclosure() Tracking {
 	t.Guarantee, t.Fix = true, ""
 	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by one call, which none can outrun"
 	return t
 }
 
-// Group is a set of processes that die together. Its methods may be called from several goroutines.
+// Group is a set of processes that die together. Its methods may be called from
+// several goroutines.
 type Group interface {
-	// Start starts the group's leader, as os.StartProcess does, so that it and whatever it starts are of the group. It may be called
-	// once. The leader must start nothing before Start has returned, and lead a session of its own unless it is to run on the caller's
-	// terminal. attr is changed.
+	// Start starts the group's leader, as os.StartProcess does, so that it and
+	// whatever it starts are of the group. It may be called once. The leader
+	// must start nothing before Start has returned, and lead a session of its
+	// own unless it is to run on the caller's terminal. attr is changed.
 	Start(path string, argv []string, attr *os.ProcAttr) (Process, error)
-	// Kill ends every process of the group and returns how many it had to kill, once the group is empty. When ctx ends first, the
-	// error wraps a *Survivors.
+	// Kill ends every process of the group and returns how many it had to kill,
+	// once the group is empty. When ctx ends first, the error wraps a
+	// *Survivors.
 	Kill(ctx context.Context) (killed int, err error)
-	// MakeDir makes a private directory that goes with the group, also where this process dies first. Its path is real, and short,
-	// because a socket's path is limited to 107 bytes (unix(7)).
+	// MakeDir makes a private directory that goes with the group, also where
+	// this process dies first. Its path is real, and short, because a socket's
+	// path is limited to 107 bytes (unix(7)).
 	MakeDir() (string, error)
-	// Close gives back what the group holds: its directories, and what it has in the kernel. The group must be empty.
+	// Close gives back what the group holds: its directories, and what it has
+	// in the kernel. The group must be empty.
 	Close() error
 	// Tracking describes the mechanism.
 	Tracking() Tracking
 }
 
-// Enclosed is a group whose processes can be told from all others by the kernel, and killed at one blow.
+// Enclosed is a group whose processes can be told from all others by the
+// kernel, and killed at one blow.
 type Enclosed interface {
 	Group
-	// Enclose gives the leader that is to be started what it needs to enclose itself (EncloseSelf), and reports whether the leader has it. After
-	// Start it only reports. The enclosed gain no privileges, and cannot mount or signal anybody outside, so it is for sessions that may
-	// not do that anyway.
+	// Enclose gives the leader that is to be started what it needs to enclose
+	// itself (EncloseSelf), and reports whether the leader has it. After Start
+	// it only reports. The enclosed gain no privileges, and cannot mount or
+	// signal anybody outside, so it is for sessions that may not do that
+	// anyway.
 	Enclose() bool
 }
 
-// Marked is a group whose processes can be recognised by the sandbox that they are in.
+// Marked is a group whose processes can be recognised by the sandbox that they
+// are in.
 type Marked interface {
 	Group
 	// Fingerprint is what the sandbox of the leader is to hold.
 	Fingerprint() SessionFingerprint
-	// Recognise proves that the fingerprint can be read. The leader must have been confined, and not have executed anything. Where it
-	// returns nil, Tracking has its guarantee from then on; otherwise the error stands in its detail.
+	// Recognise proves that the fingerprint can be read. The leader must have
+	// been confined, and not have executed anything. Where it returns nil,
+	// Tracking has its guarantee from then on; otherwise the error stands in
+	// its detail.
 	Recognise() error
 }

@@ -14,12 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journal lists what must not outlive this process. Each thing is written down before it comes to be, so that whoever reads the journal
-// after our death misses nothing. The lock on the file is held as long as we live: a journal whose lock is free belongs to a dead
-// sidecar, which no process id could tell for sure.
+// journal lists what must not outlive this process. Each thing is written down
+// before it comes to be, so that whoever reads the journal after our death
+// misses nothing. The lock on the file is held as long as we live: a journal
+// whose lock is free belongs to a dead sidecar, which no process id could tell
+// for sure.
 //
-// What has ended is dropped now and then: a new file with what still counts takes the name of the old one. Until it has the name, the old
-// file is complete; from then on, the new one is. Both are locked meanwhile.
+// What has ended is dropped now and then: a new file with what still counts
+// takes the name of the old one. Until it has the name, the old file is
+// complete; from then on, the new one is. Both are locked meanwhile.
 type journal struct {
 	path string // empty where the journal has no name, and only who holds it open can read it
 
@@ -35,32 +38,40 @@ type journal struct {
 	moved func(path string, reader *os.File)
 }
 
-// record is one line of a journal; one field is set, or one with those that belong to it.
+// record is one line of a journal; one field is set, or one with those that
+// belong to it.
 type record struct {
 	// Origin is in the first line.
 	Origin *origin `json:"origin,omitempty"`
-	// Cgroup is a directory below which everything is to be killed and removed. Inode is its number, which no other cgroup gets while the
-	// machine runs; it is written once the directory was made.
+	// Cgroup is a directory below which everything is to be killed and removed.
+	// Inode is its number, which no other cgroup gets while the machine runs;
+	// it is written once the directory was made.
 	Cgroup string `json:"cgroup,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
-	// Session is a leader's process id: processes of that session are to be killed. Start is the leader's start time, and Lineage what
-	// tells the session's processes from those of a stranger who got the number; see lineageID.
+	// Session is a leader's process id: processes of that session are to be
+	// killed. Start is the leader's start time, and Lineage what tells the
+	// session's processes from those of a stranger who got the number; see
+	// lineageID.
 	Session int    `json:"session,omitempty"`
 	Start   string `json:"start,omitempty"`
 	Lineage string `json:"lineage,omitempty"`
-	// Subreaper is the process id of a subreaper, with its Start. It ends its session by itself when we die; when both are killed, Session is what
+	// Subreaper is the process id of a subreaper, with its Start. It ends its
+	// session by itself when we die; when both are killed, Session is what
 	// remains to look for.
 	Subreaper int `json:"subreaper,omitempty"`
 	// Ended is a session or a subreaper that needs no care any more.
 	Ended int `json:"ended,omitempty"`
-	// Remove is a directory below the state directory, and Removed one that is gone.
+	// Remove is a directory below the state directory, and Removed one that is
+	// gone.
 	Remove  string `json:"remove,omitempty"`
 	Removed string `json:"removed,omitempty"`
-	// Mark is the id of a session's fingerprint, MarkDir its directory: processes that carry it are to be killed.
+	// Mark is the id of a session's fingerprint, MarkDir its directory:
+	// processes that carry it are to be killed.
 	Mark    string `json:"mark,omitempty"`
 	MarkDir string `json:"markDir,omitempty"`
-	// Relative is a process of the session of Mark, since the start of the machine that Boot names: what descends from it is to be killed.
-	// Lost is one that has ended.
+	// Relative is a process of the session of Mark, since the start of the
+	// machine that Boot names: what descends from it is to be killed. Lost is
+	// one that has ended.
 	Relative uint64 `json:"relative,omitempty"`
 	Lost     uint64 `json:"lost,omitempty"`
 	Boot     string `json:"boot,omitempty"`
@@ -69,12 +80,14 @@ type record struct {
 }
 
 const (
-	// newJournalPrefix begins the name of a journal that has not got its own yet. It may belong to a sidecar that has died meanwhile.
+	// newJournalPrefix begins the name of a journal that has not got its own
+	// yet. It may belong to a sidecar that has died meanwhile.
 	newJournalPrefix = "new-journal-"
 	journalSuffix    = ".journal"
 	// leastCompaction is the size below which a journal is not compacted.
 	leastCompaction = 32 << 10
-	// mostAttempts bounds how often a journal is made anew because a sweep has taken it for a dead sidecar's.
+	// mostAttempts bounds how often a journal is made anew because a sweep has
+	// taken it for a dead sidecar's.
 	mostAttempts = 100
 )
 
@@ -86,8 +99,8 @@ func newJournal(stateDir string) (*journal, error) {
 	return j, j.begin(stateDir, "")
 }
 
-// begin lets the journal go on in a new file in a directory, which gets the given name, or one of its own. Where it fails, the journal is as
-// before.
+// begin lets the journal go on in a new file in a directory, which gets the
+// given name, or one of its own. Where it fails, the journal is as before.
 func (j *journal) begin(dir, path string) error {
 	text, err := j.entries.text()
 	if err != nil {
@@ -98,7 +111,8 @@ func (j *journal) begin(dir, path string) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// A sweep was there between its birth and its lock, and took it for a dead sidecar's; or else the directory is gone.
+		// A sweep was there between its birth and its lock, and took it for a
+		// dead sidecar's; or else the directory is gone.
 		if _, there := os.Lstat(dir); there != nil {
 			break
 		}
@@ -130,8 +144,9 @@ func (j *journal) beginOnce(dir, path string, text []byte) error {
 // goOn changes over to a file that says the same as the one before.
 func (j *journal) goOn(made *journalFile, path string, size int) {
 	unread, unlocked := j.reader, j.previous
-	// It stays locked until the next time. A sweep that has opened it under its name, and gets its lock after that is another file's, might
-	// take it for a dead sidecar's; clean looks again, but older versions do not.
+	// It stays locked until the next time. A sweep that has opened it under its
+	// name, and gets its lock after that is another file's, might take it for a
+	// dead sidecar's; clean looks again, but older versions do not.
 	j.previous = j.file
 	j.file, j.reader, j.path = made.file, made.reader, path
 	j.size, j.limit, j.torn = int64(size), max(leastCompaction, 4*int64(size)), false
@@ -155,7 +170,8 @@ func (f *journalFile) close() {
 	}
 }
 
-// makeJournal makes an empty file in a directory, which has no name of its own yet.
+// makeJournal makes an empty file in a directory, which has no name of its own
+// yet.
 func makeJournal(dir string) (*journalFile, error) {
 	file, err := os.CreateTemp(dir, newJournalPrefix)
 	if err != nil {
@@ -193,7 +209,8 @@ func openAgain(file *os.File) (*os.File, error) {
 	return again, nil
 }
 
-// newMemoryJournal makes a journal that is in no directory: who holds it open can read it, the next sidecar cannot.
+// newMemoryJournal makes a journal that is in no directory: who holds it open
+// can read it, the next sidecar cannot.
 func newMemoryJournal() (*journal, error) {
 	j := &journal{}
 	origin := here()
@@ -201,7 +218,8 @@ func newMemoryJournal() (*journal, error) {
 	return j, j.toMemory()
 }
 
-// toMemory lets the journal go on without a name. What it had on the file system is removed, if that can be done.
+// toMemory lets the journal go on without a name. What it had on the file
+// system is removed, if that can be done.
 func (j *journal) toMemory() error {
 	text, err := j.entries.text()
 	if err != nil {
@@ -223,8 +241,9 @@ func (j *journal) toMemory() error {
 	return nil
 }
 
-// write adds a record. It reaches the file system before it returns; whether it reaches the disk does not matter, because nothing that
-// is listed survives a power cut.
+// write adds a record. It reaches the file system before it returns; whether it
+// reaches the disk does not matter, because nothing that is listed survives a
+// power cut.
 func (j *journal) write(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -253,7 +272,8 @@ func (j *journal) write(r record) error {
 	return nil
 }
 
-// compact drops what has ended. Where that cannot be done now, the journal goes on as it is. The lock is held.
+// compact drops what has ended. Where that cannot be done now, the journal goes
+// on as it is. The lock is held.
 func (j *journal) compact() {
 	var err error
 	if j.path == "" {
@@ -276,7 +296,8 @@ func (j *journal) rewrite(do func() error) error {
 	return do()
 }
 
-// inPlace reports whether the journal is what its name leads to. One without a name is not.
+// inPlace reports whether the journal is what its name leads to. One without a
+// name is not.
 func (j *journal) inPlace() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -296,7 +317,8 @@ func names(path string, file *os.File) bool {
 // close removes the journal. Nothing that it lists may be left.
 func (j *journal) close() error { return j.end(true) }
 
-// leave gives the lock up: whoever reads the journal then has to see to what is left.
+// leave gives the lock up: whoever reads the journal then has to see to what is
+// left.
 func (j *journal) leave() error { return j.end(false) }
 
 func (j *journal) end(remove bool) error {
@@ -318,7 +340,8 @@ func (j *journal) end(remove bool) error {
 	return err
 }
 
-// lock takes the lock of a journal: with unix.LOCK_NB as flag at once or not at all, with 0 when its owner has ended.
+// lock takes the lock of a journal: with unix.LOCK_NB as flag at once or not at
+// all, with 0 when its owner has ended.
 func lock(file *os.File, flag int) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|flag)

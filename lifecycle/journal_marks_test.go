@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What a journal says of fingerprints is gathered by their ids: each member of a session is a line of its own.
+// What a journal says of fingerprints is gathered by their ids: each member of
+// a session is a line of its own.
 func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 	t.Parallel()
 	j, err := newJournal(t.TempDir())
@@ -52,7 +53,8 @@ func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 	}
 }
 
-// A journal whose sessions have all ended is done, also on a system that could not end them.
+// A journal whose sessions have all ended is done, also on a system that could
+// not end them.
 func TestSweep_LeavesEndedMarksAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,16 +17,20 @@ import (
 )
 
 const (
-	// longestLine is more than any line of ours has: a path of 4096 bytes, of which JSON writes each as six.
+	// longestLine is more than any line of ours has: a path of 4096 bytes, of
+	// which JSON writes each as six.
 	longestLine = 64 << 10
-	// mostRead bounds what is read of a journal, which is compacted well below. Of a longer one the two ends are read.
+	// mostRead bounds what is read of a journal, which is compacted well below.
+	// Of a longer one the two ends are read.
 	mostRead = 16 << 20
 )
 
-// errNoJournal means that something has the name of a journal and cannot be one.
+// errNoJournal means that something has the name of a journal and cannot be
+// one.
 var errNoJournal = errors.New("not a regular file that only this user can write; remove it")
 
-// openJournalFile opens a journal for reading. Nothing else is ever waited for, followed or read.
+// openJournalFile opens a journal for reading. Nothing else is ever waited for,
+// followed or read.
 func openJournalFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, 0)
 	switch {
@@ -62,7 +66,8 @@ type reading struct {
 	cut       bool // it is so long that its middle was left out
 }
 
-// readJournal reads a journal from its beginning, whatever else was read by the same descriptor.
+// readJournal reads a journal from its beginning, whatever else was read by the
+// same descriptor.
 func readJournal(ctx context.Context, file *os.File) (*reading, error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -27,7 +27,8 @@ func stateDir(t *testing.T) string {
 	return dir
 }
 
-// abandon leaves a journal behind as a sidecar does that is killed: unlocked, and still there.
+// abandon leaves a journal behind as a sidecar does that is killed: unlocked,
+// and still there.
 func abandon(t *testing.T, dir string, records ...record) *journal {
 	t.Helper()
 	j, err := newJournal(dir)
@@ -82,7 +83,8 @@ func TestSweep_RemovesWhatADeadSidecarListed(t *testing.T) {
 	}
 }
 
-// A sidecar can die before it has locked its journal, or be so slow that a sweep takes it for dead.
+// A sidecar can die before it has locked its journal, or be so slow that a
+// sweep takes it for dead.
 func TestSweep_RemovesAJournalThatWasNeverLocked(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
@@ -215,7 +217,8 @@ func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
 	abandon(t, dir,
 		record{Session: running1[0], Start: start(running1[0])},
 		record{Session: ended[0], Start: start(ended[0])}, record{Ended: ended[0]},
-		// The number was given away again: the leader that has it now started at another time.
+		// The number was given away again: the leader that has it now started
+		// at another time.
 		record{Session: stranger[0], Start: "1"},
 	)
 	if err := Sweep(soon(t), dir); err != nil {
@@ -291,8 +294,8 @@ func TestMakeDir_NeedsAStateDirectory(t *testing.T) {
 	}
 }
 
-// The watchdog outlasts the signals that end a process group, goes when it is told to, and carries the journal out when nobody tells it
-// anything.
+// The watchdog outlasts the signals that end a process group, goes when it is
+// told to, and carries the journal out when nobody tells it anything.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

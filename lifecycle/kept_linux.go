@@ -44,7 +44,8 @@ func (p *kept) Wait(stops bool) (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal lets the subreaper send it: it alone knows whether the number is still the leader's.
+// Signal lets the subreaper send it: it alone knows whether the number is still
+// the leader's.
 func (p *kept) Signal(signal syscall.Signal) error {
 	p.mu.Lock()
 	ended := p.ended != nil
@@ -79,10 +80,12 @@ func (p *kept) wake() {
 	}
 }
 
-// killedStatus is how a leader ended of which nobody can say more than that it is no more.
+// killedStatus is how a leader ended of which nobody can say more than that it
+// is no more.
 const killedStatus = syscall.WaitStatus(unix.SIGKILL)
 
-// subreaperConn is this process's end of the socket. Sending may be done from several goroutines, receiving from one.
+// subreaperConn is this process's end of the socket. Sending may be done from
+// several goroutines, receiving from one.
 type subreaperConn struct {
 	file    *os.File
 	decoder *json.Decoder

@@ -10,14 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enclosed is what a killer says that has proved to be in an enclosure; anything else is why it is not.
+// enclosed is what a killer says that has proved to be in an enclosure;
+// anything else is why it is not.
 const enclosed = "enclosed"
 
 // killerReadyFD is the pipe in the killer on which it says that.
 const killerReadyFD = 3
 
-// RunKiller is a killer's whole life: it waits for the end of its socket's stream and kills everybody in its enclosure, which nobody
-// outruns. So it does when its subreaper is killed. It returns the exit status.
+// RunKiller is a killer's whole life: it waits for the end of its socket's
+// stream and kills everybody in its enclosure, which nobody outruns. So it does
+// when its subreaper is killed. It returns the exit status.
 func RunKiller() int {
 	unix.CloseOnExec(killerReadyFD)
 	err := proveEnclosure(enclosureFD)
@@ -43,10 +45,13 @@ func RunKiller() int {
 	return 0
 }
 
-// proveEnclosure returns nil where this process is in an enclosure, and its parent, who has made the socket, is not. Outside of one, a killer
-// would end everybody there is. It goes by a signal that nothing else would refuse: who has the same user may send it; see kill(2). What user
-// the parent is, the socket tells. /proc does not where it hides processes (hidepid): nobody sees one that is outside of his own domain there,
-// nor one that is outside of his own user namespace.
+// proveEnclosure returns nil where this process is in an enclosure, and its
+// parent, who has made the socket, is not. Outside of one, a killer would end
+// everybody there is. It goes by a signal that nothing else would refuse: who
+// has the same user may send it; see kill(2). What user the parent is, the
+// socket tells. /proc does not where it hides processes (hidepid): nobody sees
+// one that is outside of his own domain there, nor one that is outside of his
+// own user namespace.
 func proveEnclosure(socket int) error {
 	parent, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -64,7 +69,8 @@ func proveEnclosure(socket int) error {
 	return nil
 }
 
-// oneUser makes sure that this process is of the user that its sockets tell of: they know the effective one, and signals go by the real one too.
+// oneUser makes sure that this process is of the user that its sockets tell of:
+// they know the effective one, and signals go by the real one too.
 func oneUser() error {
 	if real, effective := os.Getuid(), os.Geteuid(); real != effective {
 		return fmt.Errorf("the process acts as user %d for user %d", effective, real)
@@ -72,7 +78,8 @@ func oneUser() error {
 	return nil
 }
 
-// killer is what a subreaper has of the killer of its session. The zero value has none.
+// killer is what a subreaper has of the killer of its session. The zero value
+// has none.
 type killer struct {
 	conn *os.File // its end closed, the killer strikes; nil where there is none, or it was told to
 	pid  int      // 0 until it was met
@@ -91,7 +98,8 @@ func (k *killer) open() (*os.File, error) {
 	return os.NewFile(uintptr(fds[1]), "leader"), nil
 }
 
-// meet learns which process the killer is. It has said so before anything of its session ran.
+// meet learns which process the killer is. It has said so before anything of
+// its session ran.
 func (k *killer) meet() {
 	if k.conn == nil || k.pid != 0 {
 		return
@@ -102,7 +110,8 @@ func (k *killer) meet() {
 	}
 }
 
-// strike has everybody in the enclosure killed, and the killer end. It returns at once.
+// strike has everybody in the enclosure killed, and the killer end. It returns
+// at once.
 func (k *killer) strike() {
 	if k.conn != nil {
 		k.meet()
@@ -117,7 +126,8 @@ func (k *killer) is(pid int) bool {
 	return k.pid == pid
 }
 
-// tryEnclosure proves that sessions can be enclosed here: a process encloses itself and cannot signal its parent any more.
+// tryEnclosure proves that sessions can be enclosed here: a process encloses
+// itself and cannot signal its parent any more.
 func tryEnclosure() error {
 	if err := oneUser(); err != nil {
 		return err

@@ -15,7 +15,8 @@ func endSubreaper(_ context.Context, pid int, _ string) error {
 	return fmt.Errorf("end subreaper %d: this system has none", pid)
 }
 
-// endMarked kills whoever carries a dead sidecar's fingerprint, and whoever descends from those that it knew.
+// endMarked kills whoever carries a dead sidecar's fingerprint, and whoever
+// descends from those that it knew.
 func endMarked(ctx context.Context, m marked) error {
 	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: ownProcesses}
 	boot, err := bootID()

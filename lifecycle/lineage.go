@@ -11,8 +11,9 @@ type processEntry struct {
 	stopped bool
 }
 
-// lineage picks the roots out of a table, and everything that descends from them. The table was not read at one moment, so it may hold a
-// child whose parent it has missed, and that child is missed too.
+// lineage picks the roots out of a table, and everything that descends from
+// them. The table was not read at one moment, so it may hold a child whose
+// parent it has missed, and that child is missed too.
 func lineage(table []processEntry, root func(processEntry) bool) []processEntry {
 	children := map[int][]processEntry{}
 	var found []processEntry

@@ -17,12 +17,15 @@ type lingerers struct {
 	running sync.WaitGroup
 }
 
-// lingerInterval is the pause between two attempts at the same survivors: each holds the signal that ends it already, and only what it
-// may have started meanwhile is news.
+// lingerInterval is the pause between two attempts at the same survivors: each
+// holds the signal that ends it already, and only what it may have started
+// meanwhile is news.
 const lingerInterval = time.Second
 
-// Linger goes on killing a group that Kill has reported survivors of, and closes it once it is empty. It returns at once; nobody waits for
-// an uninterruptible system call. Closing the tracker ends it, and what is left then stays in the journal, for the next sweep.
+// Linger goes on killing a group that Kill has reported survivors of, and
+// closes it once it is empty. It returns at once; nobody waits for an
+// uninterruptible system call. Closing the tracker ends it, and what is left
+// then stays in the journal, for the next sweep.
 func (t *Tracker) Linger(group Group) {
 	l := &t.lingerers
 	l.mu.Lock()

@@ -23,8 +23,8 @@ import (
 // timeout bounds every wait. It only matters where a test fails.
 const timeout = 30 * time.Second
 
-// helpers are what the test binary can be started for beside the tests. Each prints a line "ready" with what is worth knowing once
-// its processes stand.
+// helpers are what the test binary can be started for beside the tests. Each
+// prints a line "ready" with what is worth knowing once its processes stand.
 var helpers = map[string]func(args []string){
 	"wait":    func([]string) { ready(); waitForEver() },
 	"tree":    tree,
@@ -63,7 +63,8 @@ func helper(name string, args ...string) *exec.Cmd {
 
 func ready(pids ...int) { fmt.Println("ready", strings.Trim(fmt.Sprint(pids), "[]")) }
 
-// waitForEver ignores what can be ignored. The timer ends it where a test failed to.
+// waitForEver ignores what can be ignored. The timer ends it where a test
+// failed to.
 func waitForEver() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1)
 	<-time.After(2 * timeout)
@@ -80,7 +81,8 @@ func tree(args []string) {
 	waitForEver()
 }
 
-// daemon leaves a process behind, forked twice and in a session of its own, and ends.
+// daemon leaves a process behind, forked twice and in a session of its own, and
+// ends.
 func daemon(args []string) {
 	next := helper("wait")
 	if len(args) == 0 {
@@ -91,8 +93,10 @@ func daemon(args []string) {
 	ready(pids[len(pids)-1])
 }
 
-// respawn is a process that is never there when one looks: it starts its like and ends. The chain has as many links as the first
-// argument says, of which the second is the first one's; a third makes each link a session of its own, and a fourth is a file without which it ends.
+// respawn is a process that is never there when one looks: it starts its like
+// and ends. The chain has as many links as the first argument says, of which
+// the second is the first one's; a third makes each link a session of its own,
+// and a fourth is a file without which it ends.
 func respawn(args []string) {
 	left, _ := strconv.Atoi(args[0])
 	if args[0] == args[1] {
@@ -111,7 +115,8 @@ func respawn(args []string) {
 	_ = next.Start() // fails where the group is being killed
 }
 
-// startReady starts a helper and waits for its line. It returns its pid and those that the line names.
+// startReady starts a helper and waits for its line. It returns its pid and
+// those that the line names.
 func startReady(command *exec.Cmd) []int {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -126,7 +131,8 @@ func startReady(command *exec.Cmd) []int {
 	return append([]int{command.Process.Pid}, readReady(read)...)
 }
 
-// readReady waits for the line, and returns what it names; nil where the process ended without one.
+// readReady waits for the line, and returns what it names; nil where the
+// process ended without one.
 func readReady(r io.Reader) []int {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -142,8 +148,8 @@ func readReady(r io.Reader) []int {
 	return nil
 }
 
-// startIn starts a helper as the leader of a group, and returns its pid and those it names, once they stand. The helper is reaped
-// when it ends.
+// startIn starts a helper as the leader of a group, and returns its pid and
+// those it names, once they stand. The helper is reaped when it ends.
 func startIn(t *testing.T, group Group, command *exec.Cmd) []int {
 	t.Helper()
 	process, gate, output, err := start(group, command)
@@ -164,7 +170,8 @@ func startIn(t *testing.T, group Group, command *exec.Cmd) []int {
 	return append([]int{process.PID()}, readReady(output)...)
 }
 
-// start starts a helper as the leader of a group. It starts nothing until its gate is closed.
+// start starts a helper as the leader of a group. It starts nothing until its
+// gate is closed.
 func start(group Group, command *exec.Cmd) (process Process, gate, output *os.File, err error) {
 	gateEnd, gate, err := os.Pipe()
 	if err != nil {
@@ -185,8 +192,9 @@ func start(group Group, command *exec.Cmd) (process Process, gate, output *os.Fi
 	return process, gate, output, nil
 }
 
-// mustBeGone waits for processes that are about to end: one leaves its cgroup in the middle of do_exit(), a moment before it becomes a
-// zombie (Linux, kernel/exit.c).
+// mustBeGone waits for processes that are about to end: one leaves its cgroup
+// in the middle of do_exit(), a moment before it becomes a zombie (Linux,
+// kernel/exit.c).
 func mustBeGone(t *testing.T, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)

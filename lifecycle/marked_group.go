@@ -13,7 +13,8 @@ import (
 	"sync"
 )
 
-// markedGroup is held together by a fingerprint, where the leader's sandbox has one, and beside it by whatever else is known of descent.
+// markedGroup is held together by a fingerprint, where the leader's sandbox has
+// one, and beside it by whatever else is known of descent.
 type markedGroup struct {
 	sessionGroup
 	fingerprint SessionFingerprint
@@ -30,8 +31,10 @@ type markedGroup struct {
 
 func (g *markedGroup) Fingerprint() SessionFingerprint { return g.fingerprint }
 
-// Recognise reads the leader's fingerprint and its own, which must be as different as they are. A call that read its arguments from the wrong
-// place, say, would answer alike about both, and a sweep would find nobody and call that the end.
+// Recognise reads the leader's fingerprint and its own, which must be as
+// different as they are. A call that read its arguments from the wrong place,
+// say, would answer alike about both, and a sweep would find nobody and call
+// that the end.
 func (g *markedGroup) Recognise() error {
 	g.mu.Lock()
 	leader := g.sid
@@ -65,8 +68,8 @@ func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (Proc
 	return process, nil
 }
 
-// Kill does not begin with the leader's process group: by then its number may be a stranger's, and whoever is in it carries the
-// fingerprint.
+// Kill does not begin with the leader's process group: by then its number may
+// be a stranger's, and whoever is in it carries the fingerprint.
 func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	sid := g.sid
@@ -92,11 +95,14 @@ func (g *markedGroup) hunt(sid int) hunt {
 }
 
 const (
-	// readings is how often one look reads the table. The kernel does not list a process in the middle of its fork, nor one that ends while
-	// the list is made: a chain of processes that fork and exit at full speed is in many readings, but not in each.
+	// readings is how often one look reads the table. The kernel does not list
+	// a process in the middle of its fork, nor one that ends while the list is
+	// made: a chain of processes that fork and exit at full speed is in many
+	// readings, but not in each.
 	readings = 5
-	// mostChases bounds how many looks may be taken for the next link of such a chain alone, because somebody vanished before he could be
-	// asked about. On a busy machine it is mostly strangers who come and go.
+	// mostChases bounds how many looks may be taken for the next link of such a
+	// chain alone, because somebody vanished before he could be asked about. On
+	// a busy machine it is mostly strangers who come and go.
 	mostChases = 64
 )
 
@@ -121,7 +127,8 @@ func (s *search) look(yield func(processID, error) bool) {
 			s.unknown = append(s.unknown, err)
 			break
 		}
-		// The youngest first: they are the ones that may be gone before they are asked about.
+		// The youngest first: they are the ones that may be gone before they
+		// are asked about.
 		slices.SortStableFunc(table, func(a, b processEntry) int { return cmp.Compare(b.birth, a.birth) })
 		if !s.byMark(table, yield) || !s.byDescent(table, yield) {
 			return

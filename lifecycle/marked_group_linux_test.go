@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Real processes, which leave their session and are given to init, are found and killed by what they carry alone: a cgroup stands for the
-// fingerprint, which like it is inherited, cannot be taken off, and can be read from outside.
+// Real processes, which leave their session and are given to init, are found
+// and killed by what they carry alone: a cgroup stands for the fingerprint,
+// which like it is inherited, cannot be taken off, and can be read from
+// outside.
 func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, tree *cgroupTree) {
@@ -36,8 +38,9 @@ func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			// A chain that forks and exits at full speed may outrun the looks, which take far longer here than where this is for. Each further hunt
-			// must find what is left.
+			// A chain that forks and exits at full speed may outrun the looks,
+			// which take far longer here than where this is for. Each further
+			// hunt must find what is left.
 			left, err := cgroupMembers(cgroup.dir)
 			for hunts := 1; name == "respawn" && len(left) > 0 && err == nil && hunts < 5; hunts++ {
 				t.Logf("hunt %d has left %v", hunts, left)

@@ -98,7 +98,8 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 	}
 }
 
-// Nobody may say that a session has ended while there are processes that the system does not answer about.
+// Nobody may say that a session has ended while there are processes that the
+// system does not answer about.
 func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +110,8 @@ func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 		if _, err := w.group().hunt(0).converge(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrSurvivors) {
 			t.Errorf("error is %v", err)
 		}
-		// Of a process that has ended there is no answer either, and that is an end; but not at once, because another may have taken its place.
+		// Of a process that has ended there is no answer either, and that is an
+		// end; but not at once, because another may have taken its place.
 		gone := 1 << 28
 		w = &towns{table: []processEntry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
 		if killed, err := w.group().hunt(0).converge(t.Context()); err != nil || len(killed) > 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 )
 
-// carriesFingerprint asks the kernel by each mark. One that is read is enough; where none is and some cannot be, the error wraps ErrUnknown.
+// carriesFingerprint asks the kernel by each mark. One that is read is enough;
+// where none is and some cannot be, the error wraps ErrUnknown.
 func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
 	var unknown error
 	for _, mark := range f.Marks() {
@@ -47,7 +48,8 @@ func identify(pid int) (kinsman, error) {
 	return kinsman{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
 }
 
-// ownProcesses lists the processes of this user. Others are not ours to kill, and the kernel may not answer about them.
+// ownProcesses lists the processes of this user. Others are not ours to kill,
+// and the kernel may not answer about them.
 func ownProcesses() ([]processEntry, error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.uid", os.Geteuid())
 	if err != nil {
@@ -68,7 +70,8 @@ func bootID() (string, error) {
 	return id, nil
 }
 
-// makeMark makes the allowed side of the mark by path; the denied side is never made. Whoever removes the directory removes it too.
+// makeMark makes the allowed side of the mark by path; the denied side is never
+// made. Whoever removes the directory removes it too.
 func makeMark(f SessionFingerprint) error {
 	if f.Dir == "" {
 		return nil

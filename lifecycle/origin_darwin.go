@@ -2,7 +2,8 @@ package lifecycle
 
 import "sync"
 
-// here is where this process's own numbers mean something. What cannot be found out stays empty: then nothing is ever taken for the same.
+// here is where this process's own numbers mean something. What cannot be found
+// out stays empty: then nothing is ever taken for the same.
 var here = sync.OnceValue(func() origin {
 	boot, err := bootID()
 	if err != nil {
@@ -11,5 +12,6 @@ var here = sync.OnceValue(func() origin {
 	return origin{Boot: boot}
 })
 
-// lineageID is empty: this system does not tell from which setsid(2) a process descends.
+// lineageID is empty: this system does not tell from which setsid(2) a process
+// descends.
 func lineageID(int) string { return "" }

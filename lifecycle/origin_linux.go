@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// here is where this process's own numbers mean something. What cannot be found out stays empty: then nothing is ever taken for the same.
+// here is where this process's own numbers mean something. What cannot be found
+// out stays empty: then nothing is ever taken for the same.
 var here = sync.OnceValue(func() origin {
 	boot, err := bootID()
 	if err != nil {
@@ -30,9 +31,10 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)), nil
 }
 
-// lineageID identifies the setsid(2) call whose session a process is in; empty where the kernel does not tell. It is the number of the
-// process's autogroup (sched(7)): each such call makes one, fork(2) inherits it, nobody can enter another's, and no number is given away twice
-// while the machine runs.
+// lineageID identifies the setsid(2) call whose session a process is in; empty
+// where the kernel does not tell. It is the number of the process's autogroup
+// (sched(7)): each such call makes one, fork(2) inherits it, nobody can enter
+// another's, and no number is given away twice while the machine runs.
 func lineageID(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// Process is a process that a group has started. Its methods may be called from several goroutines, but Wait from one at a time.
+// Process is a process that a group has started. Its methods may be called from
+// several goroutines, but Wait from one at a time.
 type Process interface {
 	// PID is its process id.
 	PID() int
-	// Wait waits until the process has ended, or, where stops is true, has stopped, and says which. It must not be called again after
-	// an end.
+	// Wait waits until the process has ended, or, where stops is true, has
+	// stopped, and says which. It must not be called again after an end.
 	Wait(stops bool) (syscall.WaitStatus, error)
 	// Signal sends a signal; os.ErrProcessDone where the process has ended.
 	Signal(signal syscall.Signal) error
@@ -61,8 +62,10 @@ func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 	return child{process, process.Pid}, nil
 }
 
-// SmallRuntime is an environment for processes of this program that do one thing after another. Go's runtime would start threads for every
-// processor, and look for the limits of its cgroup in a list of mounts that the kernel writes out for it: a fifth of such a process's start.
+// SmallRuntime is an environment for processes of this program that do one
+// thing after another. Go's runtime would start threads for every processor,
+// and look for the limits of its cgroup in a list of mounts that the kernel
+// writes out for it: a fifth of such a process's start.
 var SmallRuntime = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 
 // giveUp ends a process that was started and could not be taken in.

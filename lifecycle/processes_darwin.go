@@ -14,7 +14,8 @@ const (
 	szomb = 5
 )
 
-// processTable lists every process, as it was at one moment but for the session ids.
+// processTable lists every process, as it was at one moment but for the session
+// ids.
 func processTable() ([]processEntry, error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
@@ -46,7 +47,8 @@ func entryOf(proc *unix.KinfoProc) processEntry {
 	}
 }
 
-// startTime tells a process from others that have its number at other times: its start, in microseconds since the epoch.
+// startTime tells a process from others that have its number at other times:
+// its start, in microseconds since the epoch.
 func startTime(pid int) (string, error) {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

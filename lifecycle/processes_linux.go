@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTable lists every process that can be seen. It is not read at one moment.
+// processTable lists every process that can be seen. It is not read at one
+// moment.
 func processTable() ([]processEntry, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -51,8 +52,9 @@ func findProcess(pid int) (processEntry, error) {
 	return readProcess(strconv.Itoa(pid), buffer[:])
 }
 
-// readProcess reads /proc/PID/stat, which is shorter than the buffer. Plain system calls cost a third of what os.ReadFile does, and a
-// scan reads hundreds of these.
+// readProcess reads /proc/PID/stat, which is shorter than the buffer. Plain
+// system calls cost a third of what os.ReadFile does, and a scan reads hundreds
+// of these.
 func readProcess(name string, buffer []byte) (processEntry, error) {
 	path := "/proc/" + name + "/stat"
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -77,8 +79,9 @@ func readProcess(name string, buffer []byte) (processEntry, error) {
 	return entry, nil
 }
 
-// parseStat reads /proc/PID/stat, see proc_pid_stat(5). The command name in field 2 may itself hold blanks and parentheses, so the fields
-// are counted from its last ")".
+// parseStat reads /proc/PID/stat, see proc_pid_stat(5). The command name in
+// field 2 may itself hold blanks and parentheses, so the fields are counted
+// from its last ")".
 func parseStat(stat []byte) (processEntry, bool) {
 	name, _, _ := bytes.Cut(stat, []byte(" "))
 	end := bytes.LastIndexByte(stat, ')')
@@ -96,7 +99,8 @@ func parseStat(stat []byte) (processEntry, bool) {
 		return n
 	}
 	entry := processEntry{parent: number(fields[1]), session: number(fields[3])}
-	// A process whose first thread has ended shows as a zombie while its other threads run (pthread_exit(3) in main), and is alive.
+	// A process whose first thread has ended shows as a zombie while its other
+	// threads run (pthread_exit(3) in main), and is alive.
 	threads := number(fields[17])
 	entry.stopped = fields[0][0] == 'T'
 	entry.dead = fields[0][0] == 'X' || fields[0][0] == 'Z' && threads < 2
@@ -104,7 +108,8 @@ func parseStat(stat []byte) (processEntry, bool) {
 	return entry, ok
 }
 
-// startTime tells a process from others that have its number at other times: field 22 of /proc/PID/stat, in clock ticks since boot.
+// startTime tells a process from others that have its number at other times:
+// field 22 of /proc/PID/stat, in clock ticks since boot.
 func startTime(pid int) (string, error) {
 	entry, err := findProcess(pid)
 	if err != nil {
@@ -116,7 +121,8 @@ func startTime(pid int) (string, error) {
 // killExactly kills a process that is what it was when it was looked at.
 func killExactly(target processID) error { return signalExactly(target, unix.SIGKILL) }
 
-// signalExactly signals a process that is what it was when it was looked at. A pidfd (Linux 5.3) holds it while that is checked again.
+// signalExactly signals a process that is what it was when it was looked at. A
+// pidfd (Linux 5.3) holds it while that is checked again.
 func signalExactly(target processID, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(target.pid, 0)
 	if errors.Is(err, unix.ESRCH) {

@@ -14,11 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostJournals bounds how many journals one sweep looks at. The next sweep goes on.
+// mostJournals bounds how many journals one sweep looks at. The next sweep goes
+// on.
 const mostJournals = 1000
 
-// Sweep ends and removes whatever dead sidecars of this user have left. It touches nothing of a living one's, and nothing that a journal
-// names by a number which may be a stranger's by now. The error says what could not be done, and what was found that is wrong.
+// Sweep ends and removes whatever dead sidecars of this user have left. It
+// touches nothing of a living one's, and nothing that a journal names by a
+// number which may be a stranger's by now. The error says what could not be
+// done, and what was found that is wrong.
 func Sweep(ctx context.Context, stateDir string) error {
 	dir, err := os.Open(stateDir)
 	if err != nil {
@@ -45,7 +48,8 @@ func Sweep(ctx context.Context, stateDir string) error {
 	return errors.Join(failures...)
 }
 
-// clean carries out a journal if it is a dead sidecar's, and removes it. One that is in use is left alone.
+// clean carries out a journal if it is a dead sidecar's, and removes it. One
+// that is in use is left alone.
 func clean(ctx context.Context, path string) error {
 	file, err := openJournalFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,8 +70,10 @@ func clean(ctx context.Context, path string) error {
 	return settle(ctx, file, path)
 }
 
-// settle carries out a locked journal and removes it. Where another has done so before, there is nothing left to find: everything that
-// is listed has a name that is used once. What cannot be ended now keeps the journal, for the next sweep.
+// settle carries out a locked journal and removes it. Where another has done so
+// before, there is nothing left to find: everything that is listed has a name
+// that is used once. What cannot be ended now keeps the journal, for the next
+// sweep.
 func settle(ctx context.Context, file *os.File, path string) error {
 	read, err := readJournal(ctx, file)
 	if err != nil {
@@ -88,7 +94,8 @@ func settle(ctx context.Context, file *os.File, path string) error {
 	return doubts // it has no name, or the state directory is no more
 }
 
-// doubts says what is wrong with a journal that is carried out as far as it can be read.
+// doubts says what is wrong with a journal that is carried out as far as it can
+// be read.
 func (r *reading) doubts(path string) error {
 	var found []error
 	if r.cut {
@@ -100,8 +107,10 @@ func (r *reading) doubts(path string) error {
 	return errors.Join(found...)
 }
 
-// carryOut ends what a journal lists, and returns how many of its process ids it has left alone. What is named by a number counts only if
-// the number means the same as when it was written: the same start of the machine, the same process id namespace, the same process.
+// carryOut ends what a journal lists, and returns how many of its process ids
+// it has left alone. What is named by a number counts only if the number means
+// the same as when it was written: the same start of the machine, the same
+// process id namespace, the same process.
 func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int, err error) {
 	now := here()
 	same := listed.origin != nil && !listed.disputed && listed.origin.is(now)
@@ -153,7 +162,8 @@ func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int,
 	}
 	for _, r := range dirs {
 		if filepath.IsAbs(stateDir) && filepath.Dir(r.Remove) == stateDir && filepath.Clean(r.Remove) == r.Remove {
-			// nothing else is ever written here; better a directory too many than one of the user's too few
+			// nothing else is ever written here; better a directory too many
+			// than one of the user's too few
 			failures = append(failures, removeTree(ctx, r.Remove))
 		}
 	}

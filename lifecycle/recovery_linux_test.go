@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A subreaper that a journal names is ended only if the number is proved to be its own.
+// A subreaper that a journal names is ended only if the number is proved to be
+// its own.
 func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 	t.Parallel()
 	right := here()
@@ -108,7 +109,8 @@ func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
 	}
 }
 
-// Empty cgroups of ours whose sidecar is dead go without any journal. What has a process, a living sidecar, or somebody who holds its lock, stays.
+// Empty cgroups of ours whose sidecar is dead go without any journal. What has
+// a process, a living sidecar, or somebody who holds its lock, stays.
 func TestSweepCgroups(t *testing.T) {
 	t.Parallel()
 	home := newTree(t) // a cgroup of ours that stands for the one that sidecars are in
@@ -175,7 +177,8 @@ func TestSweepCgroups(t *testing.T) {
 	}
 }
 
-// A subtree that somebody has removed while it was empty is made anew for the next session, and is in the journal.
+// A subtree that somebody has removed while it was empty is made anew for the
+// next session, and is in the journal.
 func TestCgroup_MakesItsTreeAnew(t *testing.T) {
 	t.Parallel()
 	var noted []record

@@ -27,7 +27,8 @@ func init() {
 // leave is a leader that ends and leaves a process in its session.
 func leave([]string) { ready(startReady(helper("wait"))...) }
 
-// forge writes a journal as somebody else might have: these lines, and nothing else.
+// forge writes a journal as somebody else might have: these lines, and nothing
+// else.
 func forge(t *testing.T, dir string, records ...record) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -45,8 +46,9 @@ func forge(t *testing.T, dir string, records ...record) string {
 	return path
 }
 
-// What a journal names by a number is ended only if the number is proved to mean the same as when it was written. Each case has a stranger of its
-// own; the first of each kind is the control, in which everything is right.
+// What a journal names by a number is ended only if the number is proved to
+// mean the same as when it was written. Each case has a stranger of its own;
+// the first of each kind is the control, in which everything is right.
 func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	t.Parallel()
 	right := here()
@@ -133,8 +135,9 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	}
 }
 
-// Whatever stands where a journal would: the sweep is not held up, follows nothing, carries out what can be read of a file that is ours, and the
-// next journal is made beside it.
+// Whatever stands where a journal would: the sweep is not held up, follows
+// nothing, carries out what can be read of a file that is ours, and the next
+// journal is made beside it.
 func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 	t.Parallel()
 	good := func(dir string) []byte { return fmt.Appendf(nil, "{\"remove\":%q}\n", filepath.Join(dir, "s1")) }
@@ -347,8 +350,9 @@ func TestJournal_IsCompacted(t *testing.T) {
 	}
 }
 
-// rewrite is a sidecar that does nothing but write its journal anew, while directories come and go. Its argument is the state directory, and a
-// second one gives it a watchdog.
+// rewrite is a sidecar that does nothing but write its journal anew, while
+// directories come and go. Its argument is the state directory, and a second
+// one gives it a watchdog.
 func rewrite(args []string) {
 	options := Options{StateDir: args[0]}
 	if len(args) > 1 {
@@ -381,7 +385,8 @@ func rewrite(args []string) {
 	}
 }
 
-// Whenever a sidecar is killed while it compacts its journal: what lived is found, by the next sidecar and by the watchdog.
+// Whenever a sidecar is killed while it compacts its journal: what lived is
+// found, by the next sidecar and by the watchdog.
 func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the next sidecar", "the watchdog"} {
@@ -413,8 +418,9 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 	}
 }
 
-// mustBeEmpty waits until a state directory holds nothing but what a sweep removes at once: a watchdog knows nothing of a file that
-// had no name of its own yet.
+// mustBeEmpty waits until a state directory holds nothing but what a sweep
+// removes at once: a watchdog knows nothing of a file that had no name of its
+// own yet.
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
@@ -433,7 +439,8 @@ func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Fatalf("left: %q", left)
 }
 
-// At each state that the files are in while a journal is compacted, each length of the new one included, a sweep finds everything.
+// At each state that the files are in while a journal is compacted, each length
+// of the new one included, a sweep finds everything.
 func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 	t.Parallel()
 	for state := 0; ; state++ {
@@ -479,7 +486,8 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 	}
 }
 
-// sweepAll sweeps until nothing is left. A process that another test has just forked holds a lock of ours for a moment.
+// sweepAll sweeps until nothing is left. A process that another test has just
+// forked holds a lock of ours for a moment.
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	var left []os.DirEntry
@@ -494,7 +502,8 @@ func sweepAll(t *testing.T, dir string) {
 	t.Fatalf("left: %v", left)
 }
 
-// A sweep that has opened a journal just before its owner goes on in another file gets its lock, and must not take the owner for dead.
+// A sweep that has opened a journal just before its owner goes on in another
+// file gets its lock, and must not take the owner for dead.
 func TestSweep_OfAFileThatItsOwnerHasLeft(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)

@@ -13,12 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes a session's directory, also where the session has locked directories against their owner, and however deep it has nested
-// them: it holds three descriptors at most. Nothing in it is followed out of it, and no mount is entered. What it has removed when ctx
-// ends stays so, and another call goes on.
+// removeTree removes a session's directory, also where the session has locked
+// directories against their owner, and however deep it has nested them: it
+// holds three descriptors at most. Nothing in it is followed out of it, and no
+// mount is entered. What it has removed when ctx ends stays so, and another
+// call goes on.
 //
-// Each directory below the first is emptied of files, its own directories are moved up to the first, and then it is empty. So none is ever
-// more than two levels down.
+// Each directory below the first is emptied of files, its own directories are
+// moved up to the first, and then it is empty. So none is ever more than two
+// levels down.
 func removeTree(ctx context.Context, dir string) error {
 	var top unix.Stat_t
 	switch err := unix.Lstat(dir, &top); {
@@ -29,7 +32,8 @@ func removeTree(ctx context.Context, dir string) error {
 	case top.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return os.Remove(dir)
 	}
-	// The directory's own name lies in the state directory, where no session can put a symlink in its place.
+	// The directory's own name lies in the state directory, where no session
+	// can put a symlink in its place.
 	if top.Mode&0o700 != 0o700 {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
@@ -62,7 +66,8 @@ type removal struct {
 	failure error // the first
 }
 
-// pass goes over the first directory once. It reports whether that has changed anything, so that the next may find more.
+// pass goes over the first directory once. It reports whether that has changed
+// anything, so that the next may find more.
 func (r *removal) pass() (again bool, err error) {
 	if _, err := r.top.Seek(0, io.SeekStart); err != nil {
 		return false, err
@@ -76,7 +81,8 @@ func (r *removal) pass() (again bool, err error) {
 	return removed > 0 || r.moved > moved, errors.Join(err, r.ctx.Err())
 }
 
-// each calls do with the names in a directory. Those that come or go meanwhile may be among them or not.
+// each calls do with the names in a directory. Those that come or go meanwhile
+// may be among them or not.
 func (r *removal) each(dir *os.File, do func(name string)) error {
 	for r.ctx.Err() == nil {
 		names, err := dir.Readdirnames(256)
@@ -96,7 +102,8 @@ func (r *removal) each(dir *os.File, do func(name string)) error {
 	return nil
 }
 
-// remove removes what has a name in the first directory, whatever it is, and reports whether it is gone.
+// remove removes what has a name in the first directory, whatever it is, and
+// reports whether it is gone.
 func (r *removal) remove(name string) bool {
 	gone, isDir := r.unlink(r.top, name)
 	if gone || !isDir {
@@ -122,7 +129,8 @@ func (r *removal) remove(name string) bool {
 	return gone
 }
 
-// unlink removes a file or an empty directory. It reports whether it is gone, or else whether it is a directory with something in it.
+// unlink removes a file or an empty directory. It reports whether it is gone,
+// or else whether it is a directory with something in it.
 func (r *removal) unlink(dir *os.File, name string) (gone, full bool) {
 	err := unix.Unlinkat(int(dir.Fd()), name, 0)
 	switch {
@@ -142,7 +150,8 @@ func (r *removal) unlink(dir *os.File, name string) (gone, full bool) {
 	}
 }
 
-// moveUp removes what is in a directory below the first, or moves it into the first.
+// moveUp removes what is in a directory below the first, or moves it into the
+// first.
 func (r *removal) moveUp(dir *os.File, child string) {
 	_, full := r.unlink(dir, child)
 	if !full {
@@ -166,7 +175,8 @@ func (r *removal) moveUp(dir *os.File, child string) {
 	r.moved++
 }
 
-// unlock opens a directory to its owner, against whom the session may have locked it. It follows no symlink.
+// unlock opens a directory to its owner, against whom the session may have
+// locked it. It follows no symlink.
 func unlock(dir *os.File, child string) error {
 	err := unix.Fchmodat(int(dir.Fd()), child, 0o700, unix.AT_SYMLINK_NOFOLLOW)
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {

@@ -14,15 +14,19 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// scopeTimeout bounds the whole attempt to get a scope, over all sockets: an editor waits for us. An answer takes milliseconds.
+// scopeTimeout bounds the whole attempt to get a scope, over all sockets: an
+// editor waits for us. An answer takes milliseconds.
 const scopeTimeout = 2 * time.Second
 
-// scoper makes the subtree, where need be in a scope of the user's systemd. In a login session (ssh, console, su) the own cgroup belongs
-// to root, and nothing can be made in it; a scope's belongs to the user. The functions are fields so that tests can take systemd's place.
+// scoper makes the subtree, where need be in a scope of the user's systemd. In
+// a login session (ssh, console, su) the own cgroup belongs to root, and
+// nothing can be made in it; a scope's belongs to the user. The functions are
+// fields so that tests can take systemd's place.
 type scoper struct {
 	env  []string
 	tree func() (*cgroupTree, error)
-	// start moves this process into a new scope, and returns when systemd says that it is done.
+	// start moves this process into a new scope, and returns when systemd says
+	// that it is done.
 	start func(ctx context.Context, bus userBus, unit string) error
 	own   func() (string, error)
 }
@@ -32,10 +36,12 @@ func newScoper(env []string, note func(record) error) *scoper {
 	return &scoper{env: env, tree: tree, start: startScope, own: ownCgroup}
 }
 
-// open makes the subtree in the own cgroup, or moves this process once into a scope and makes it there. The error holds every reason.
+// open makes the subtree in the own cgroup, or moves this process once into a
+// scope and makes it there. The error holds every reason.
 func (s *scoper) open() (*cgroupTree, error) {
 	tree, refused := s.tree()
-	// A read-only mount, or none, is what a container has; a scope outside it could not be seen from here either.
+	// A read-only mount, or none, is what a container has; a scope outside it
+	// could not be seen from here either.
 	if !errors.Is(refused, fs.ErrPermission) || s.env == nil {
 		return tree, refused
 	}
@@ -56,13 +62,15 @@ func (s *scoper) open() (*cgroupTree, error) {
 	return tree, nil
 }
 
-// move tries one socket after another. It returns nil once this process is in the scope, else what every socket said.
+// move tries one socket after another. It returns nil once this process is in
+// the scope, else what every socket said.
 func (s *scoper) move(ctx context.Context, unit string) []error {
 	var failures []error
 	for _, bus := range userBuses(s.env) {
 		err := s.start(ctx, bus, unit)
-		// Where we are counts, not what was answered: a proxy may have withheld the signal that the job is done, or it was the proxy
-		// that has been moved.
+		// Where we are counts, not what was answered: a proxy may have withheld
+		// the signal that the job is done, or it was the proxy that has been
+		// moved.
 		own, ownErr := s.own()
 		switch {
 		case ownErr != nil:
@@ -100,7 +108,8 @@ func (e *scopeError) Error() string {
 
 func (e *scopeError) Unwrap() []error { return append([]error{e.refused}, e.failures...) }
 
-// scopeName is used once while the machine runs, like the subtree's name, so "fail" never meets a unit of that name.
+// scopeName is used once while the machine runs, like the subtree's name, so
+// "fail" never meets a unit of that name.
 func scopeName() (string, error) {
 	start, err := startTime(os.Getpid())
 	if err != nil {
@@ -109,7 +118,8 @@ func scopeName() (string, error) {
 	return fmt.Sprintf(treePrefix+"%d-%s.scope", os.Getpid(), start), nil
 }
 
-// startScope asks the systemd behind a socket for a scope with this process in it.
+// startScope asks the systemd behind a socket for a scope with this process in
+// it.
 func startScope(ctx context.Context, bus userBus, unit string) error {
 	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return bus.dial(ctx) })
 	if err != nil {
@@ -119,7 +129,8 @@ func startScope(ctx context.Context, bus userBus, unit string) error {
 	result := make(chan string, 1) // the library blocks on it otherwise
 	_, err = conn.StartTransientUnitContext(ctx, unit, "fail", []systemd.Property{
 		systemd.PropDescription("Terminal sessions of sandbox-sidecar"),
-		// 0 is the sender, as the kernel knows it. Our own number could be somebody else's where we run in a pid namespace.
+		// 0 is the sender, as the kernel knows it. Our own number could be
+		// somebody else's where we run in a pid namespace.
 		systemd.PropPids(0),
 		{Name: "Delegate", Value: dbus.MakeVariant(true)},
 		// A scope whose last process was killed would stay behind as failed.

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is a machine on which a scoper is tried: where this process is, what systemd does on each socket, and what the kernel says to
-// a new cgroup before and after the move.
+// stage is a machine on which a scoper is tried: where this process is, what
+// systemd does on each socket, and what the kernel says to a new cgroup before
+// and after the move.
 type stage struct {
 	cgroup string
 	before error
@@ -133,7 +134,8 @@ func TestScoper(t *testing.T) {
 	}
 }
 
-// However many sockets hang, the sidecar starts within the time that is set for all of them.
+// However many sockets hang, the sidecar starts within the time that is set for
+// all of them.
 func TestScoper_HangingSystemd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +152,8 @@ func TestScoper_HangingSystemd(t *testing.T) {
 	})
 }
 
-// What the reply says to do must be able to help: systemd-run needs the very systemd that did not answer.
+// What the reply says to do must be able to help: systemd-run needs the very
+// systemd that did not answer.
 func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

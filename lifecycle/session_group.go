@@ -10,8 +10,10 @@ import (
 	"sync"
 )
 
-// sessionGroup is the group of last resort: every process whose session id is the leader's. Job control puts each job into a process
-// group of its own, so the leader's process group alone would miss them; the session id holds them all until one calls setsid(2).
+// sessionGroup is the group of last resort: every process whose session id is
+// the leader's. Job control puts each job into a process group of its own, so
+// the leader's process group alone would miss them; the session id holds them
+// all until one calls setsid(2).
 type sessionGroup struct {
 	*belongings
 	tracking Tracking
@@ -67,7 +69,8 @@ func (g *sessionGroup) Kill(ctx context.Context) (int, error) {
 	return killed, err
 }
 
-// session is what tells the processes of one session from those of a stranger who got its number later.
+// session is what tells the processes of one session from those of a stranger
+// who got its number later.
 type session struct {
 	id      int
 	start   string // the leader's start time
@@ -81,7 +84,8 @@ func sessionLedBy(pid int) (session, error) {
 		return session{}, err
 	}
 	led := session{id: pid, start: start}
-	// Only what the leader has from its own setsid(2) tells its processes from those of its parent.
+	// Only what the leader has from its own setsid(2) tells its processes from
+	// those of its parent.
 	if lineage := lineageID(pid); lineage != lineageID(os.Getpid()) {
 		led.lineage = lineage
 	}
@@ -106,8 +110,9 @@ func (s session) end(ctx context.Context) (int, error) {
 	return len(killed), err
 }
 
-// endProved does so for a session of which only what was written down is known, if it can be proved that the number is still the session's. It
-// returns false where somebody has the number of whom that cannot be said.
+// endProved does so for a session of which only what was written down is known,
+// if it can be proved that the number is still the session's. It returns false
+// where somebody has the number of whom that cannot be said.
 func (s session) endProved(ctx context.Context) (proved bool, err error) {
 	if s.id <= 1 || s.id == os.Getpid() {
 		return false, nil // never a leader of ours
@@ -115,7 +120,8 @@ func (s session) endProved(ctx context.Context) (proved bool, err error) {
 	if now, err := startTime(s.id); err == nil && now != s.start {
 		return true, nil // a session id is not given away while a process of the session lives: all of them were gone
 	} else if err != nil && s.lineage == "" {
-		// The leader is gone, and nothing tells its processes from those of a stranger whose leader is gone too.
+		// The leader is gone, and nothing tells its processes from those of a
+		// stranger whose leader is gone too.
 		inhabited, err := s.inhabited()
 		return !inhabited, err
 	}

@@ -56,7 +56,8 @@ func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
 	if _, err := group.Kill(soon(t)); err != nil {
 		t.Error(err)
 	}
-	// The chain may outrun a look, as the absence of a guarantee says; each further kill must end what it finds.
+	// The chain may outrun a look, as the absence of a guarantee says; each
+	// further kill must end what it finds.
 	for {
 		left, err := sessionMembers(pids[0])
 		if err != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// StateDir makes and returns the directory where this user's sidecars keep what belongs to their sessions: journals, private runtime
-// directories. It must not lie in a place that sessions may write, or one session could reach another's sockets: /tmp is out. The first
-// that can be made counts. Its path is real.
+// StateDir makes and returns the directory where this user's sidecars keep what
+// belongs to their sessions: journals, private runtime directories. It must not
+// lie in a place that sessions may write, or one session could reach another's
+// sockets: /tmp is out. The first that can be made counts. Its path is real.
 func StateDir(env []string) (string, error) {
 	value := func(name string) string {
 		for _, entry := range env {
@@ -50,7 +51,8 @@ func StateDir(env []string) (string, error) {
 	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
 }
 
-// makeStateDir makes a state directory, or finds that it is there and can be used.
+// makeStateDir makes a state directory, or finds that it is there and can be
+// used.
 func makeStateDir(dir string) error {
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -64,7 +66,8 @@ func makeStateDir(dir string) error {
 	return nil
 }
 
-// private reports whether a directory is the user's own and closed to everybody else.
+// private reports whether a directory is the user's own and closed to everybody
+// else.
 func private(dir string) bool {
 	info, err := fsguard.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {

@@ -5,12 +5,15 @@ import (
 	"time"
 )
 
-// stuckTimeout is how long nobody may move before it is said that they have survived. Most waits for a disk are shorter. A process that waits for
-// a file system which does not answer may wait for ever.
+// stuckTimeout is how long nobody may move before it is said that they have
+// survived. Most waits for a disk are shorter. A process that waits for a file
+// system which does not answer may wait for ever.
 const stuckTimeout = 700 * time.Millisecond
 
-// stuck remembers since when processes have waited in an uninterruptible system call, with the signal that ends them pending: they will never
-// execute another instruction of their programs. It is one for all groups, so that nobody waits for the same process twice.
+// stuck remembers since when processes have waited in an uninterruptible system
+// call, with the signal that ends them pending: they will never execute another
+// instruction of their programs. It is one for all groups, so that nobody waits
+// for the same process twice.
 var stuck stuckProcesses
 
 type stuckProcesses struct {
@@ -18,10 +21,12 @@ type stuckProcesses struct {
 	since map[int]time.Time
 }
 
-// mostStuck bounds what is remembered of processes that nobody has looked at again.
+// mostStuck bounds what is remembered of processes that nobody has looked at
+// again.
 const mostStuck = 4096
 
-// all reports whether there are processes in the list, and each has been stuck for long.
+// all reports whether there are processes in the list, and each has been stuck
+// for long.
 func (s *stuckProcesses) all(pids []int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

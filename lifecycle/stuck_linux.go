@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isStuck reports whether every thread of a process waits in an uninterruptible system call with SIGKILL pending, or has ended.
+// isStuck reports whether every thread of a process waits in an uninterruptible
+// system call with SIGKILL pending, or has ended.
 func isStuck(pid int) bool {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(tasks)

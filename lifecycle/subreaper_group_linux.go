@@ -48,7 +48,8 @@ type subreaperGroup struct {
 }
 
 const (
-	// subreaperStartTimeout bounds the wait for the subreaper to start a leader; it takes milliseconds.
+	// subreaperStartTimeout bounds the wait for the subreaper to start a
+	// leader; it takes milliseconds.
 	subreaperStartTimeout = 30 * time.Second
 	// subreaperGrace is how much later than asked for an answer may come.
 	subreaperGrace = time.Second
@@ -98,7 +99,8 @@ func (g *subreaperGroup) Enclose() bool {
 	return g.encloses
 }
 
-// startSubreaper starts the subreaper, which waits for its order. The lock is held.
+// startSubreaper starts the subreaper, which waits for its order. The lock is
+// held.
 func (g *subreaperGroup) startSubreaper(ownSession bool, files []*os.File) error {
 	conn, theirs, err := newSubreaperConn()
 	if err != nil {
@@ -115,8 +117,9 @@ func (g *subreaperGroup) startSubreaper(ownSession bool, files []*os.File) error
 	process, err := Start(path, argv, &os.ProcAttr{
 		Files: append([]*os.File{null, null, os.Stderr, theirs}, files...),
 		Env:   []string{},
-		// A leader that is to stay in the caller's session needs its parent there: without one of its session in another process group a
-		// shell that suspends itself would be orphaned, and not be stopped.
+		// A leader that is to stay in the caller's session needs its parent
+		// there: without one of its session in another process group a shell
+		// that suspends itself would be orphaned, and not be stopped.
 		Sys: &syscall.SysProcAttr{Setsid: ownSession},
 	})
 	if err != nil {
@@ -141,7 +144,8 @@ func (g *subreaperGroup) startSubreaper(ownSession bool, files []*os.File) error
 	return g.note(record{Subreaper: g.subreaper.pid, Start: strconv.FormatUint(g.subreaper.birth, 10)})
 }
 
-// startLeader gives the order and waits until it was carried out. The lock is held.
+// startLeader gives the order and waits until it was carried out. The lock is
+// held.
 func (g *subreaperGroup) startLeader(order *subreaperStart) (*subreaperStarted, error) {
 	if err := g.conn.file.SetReadDeadline(time.Now().Add(subreaperStartTimeout)); err != nil {
 		return nil, fmt.Errorf("talk to subreaper: %w", err)
@@ -191,7 +195,8 @@ func (g *subreaperGroup) listen() {
 		return
 	}
 	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted", g.adopts)
-	// The kernel has killed the leader with its parent, unless a setuid program has made it somebody else's.
+	// The kernel has killed the leader with its parent, unless a setuid program
+	// has made it somebody else's.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_, _ = hunt{look: g.lookForLeader, kill: killExactly, pause: sleep}.converge(ctx)
@@ -249,7 +254,8 @@ func (g *subreaperGroup) ask(ctx context.Context, conn *subreaperConn, gone <-ch
 	if ctx.Err() != nil {
 		budget = 0
 	}
-	// An error means that the subreaper is gone, or about to be: it kills everything when it loses the connection.
+	// An error means that the subreaper is gone, or about to be: it kills
+	// everything when it loses the connection.
 	_ = conn.send(subreaperOrder{Kill: &subreaperKill{ID: g.asked, Milliseconds: budget.Milliseconds()}})
 	silence := time.NewTimer(budget + subreaperGrace)
 	defer silence.Stop()
@@ -267,7 +273,8 @@ func (g *subreaperGroup) ask(ctx context.Context, conn *subreaperConn, gone <-ch
 	}
 }
 
-// killOrphans does what can be done without a subreaper: by the session id, by descent, and by adoption.
+// killOrphans does what can be done without a subreaper: by the session id, by
+// descent, and by adoption.
 func (g *subreaperGroup) killOrphans(ctx context.Context) (int, error) {
 	if g.leader.pid == 0 {
 		return 0, nil
@@ -280,8 +287,10 @@ func (g *subreaperGroup) killOrphans(ctx context.Context) (int, error) {
 	return killed + adopted, err
 }
 
-// killAdopted kills what the subreaper has left, whatever its session id: it has become this process's child. All children that are not our own come
-// from subreapers that have died, because every process that we start for a session has one.
+// killAdopted kills what the subreaper has left, whatever its session id: it
+// has become this process's child. All children that are not our own come from
+// subreapers that have died, because every process that we start for a session
+// has one.
 func (g *subreaperGroup) killAdopted(ctx context.Context) (int, error) {
 	if !g.adopts {
 		return 0, nil

@@ -24,7 +24,8 @@ func init() {
 	helpers["headless"] = func([]string) {
 		go waitForEver()
 		ready()
-		// The main goroutine of a program is on the first thread at its start only; locked there, this ends that thread and nothing else.
+		// The main goroutine of a program is on the first thread at its start
+		// only; locked there, this ends that thread and nothing else.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
 	helpers["many"] = func(args []string) {
@@ -74,8 +75,9 @@ func describe([]string) {
 	ready()
 }
 
-// hop starts chains of processes that fork and exit at full speed, each link in a session of its own, by nothing but system calls: a link
-// lives for some ten microseconds. They end by themselves where a test failed to end them.
+// hop starts chains of processes that fork and exit at full speed, each link in
+// a session of its own, by nothing but system calls: a link lives for some ten
+// microseconds. They end by themselves where a test failed to end them.
 func hop(args []string) {
 	chains, _ := strconv.Atoi(args[0])
 	for range chains {
@@ -87,7 +89,8 @@ func hop(args []string) {
 	waitForEver()
 }
 
-// hopOn runs in a child that has none of the Go runtime's threads, so it may do nothing but system calls.
+// hopOn runs in a child that has none of the Go runtime's threads, so it may do
+// nothing but system calls.
 //
 //go:norace
 func hopOn(hops int) {

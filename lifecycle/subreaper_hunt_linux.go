@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kill ends everything below this process, and returns how many lived and do so no more. Not all of them have to be killed one by one: the
-// death of a terminal's session leader hangs up on its foreground processes.
+// kill ends everything below this process, and returns how many lived and do so
+// no more. Not all of them have to be killed one by one: the death of a
+// terminal's session leader hangs up on its foreground processes.
 func (k *subreaper) kill(ctx context.Context) (int, error) {
 	if k.reap() {
 		return 0, nil
@@ -33,8 +34,10 @@ func (k *subreaper) kill(ctx context.Context) (int, error) {
 	return len(withoutSurvivors(killed, err)), err
 }
 
-// below lists what descends from this process, children first. It asks each for its children, which costs as much as the session is large,
-// and reads the whole table only where the kernel was built without an answer to that (CONFIG_PROC_CHILDREN).
+// below lists what descends from this process, children first. It asks each for
+// its children, which costs as much as the session is large, and reads the
+// whole table only where the kernel was built without an answer to that
+// (CONFIG_PROC_CHILDREN).
 func (k *subreaper) below() ([]processEntry, error) {
 	children, err := childrenOf("self")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,9 +75,11 @@ func (k *subreaper) belowByTable() ([]processEntry, error) {
 	return lineage(table, func(entry processEntry) bool { return entry.parent == self && !k.killer.is(entry.pid) }), nil
 }
 
-// look finds the children, and where all of them have been killed already and are still there, what is below them. The children are
-// enough as a rule: each that dies leaves us its own. Listing them takes microseconds; against processes that fork and exit at full speed
-// anything slower would always be too late.
+// look finds the children, and where all of them have been killed already and
+// are still there, what is below them. The children are enough as a rule: each
+// that dies leaves us its own. Listing them takes microseconds; against
+// processes that fork and exit at full speed anything slower would always be
+// too late.
 func (k *subreaper) look() iter.Seq2[processID, error] {
 	return func(yield func(processID, error) bool) {
 		k.killer.strike()
@@ -132,8 +137,9 @@ func (k *subreaper) killOne(victim processID) error {
 	if k.marked[victim.pid] != victim {
 		return killExactly(victim)
 	}
-	// A child's number is its own until it was waited for, and only this goroutine does that. Whether it has ended is asked first because
-	// the dead can be killed without an error.
+	// A child's number is its own until it was waited for, and only this
+	// goroutine does that. Whether it has ended is asked first because the dead
+	// can be killed without an error.
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, victim.pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 	if err != nil || info.Signo != 0 {
@@ -153,7 +159,8 @@ func (k *subreaper) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// childrenOf lists the children of a process: of each of its threads, because the kernel gives an orphan to any of them.
+// childrenOf lists the children of a process: of each of its threads, because
+// the kernel gives an orphan to any of them.
 func childrenOf(pid string) ([]int, error) {
 	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {

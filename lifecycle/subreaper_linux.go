@@ -17,9 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// subreaper is the process above a session where no cgroup can be made. It is a child subreaper (prctl(2), Linux 3.4): whatever of the
-// session loses its parent becomes its child, so that neither setsid nor a second fork leads out, and when it has no child any more,
-// nobody of the session is left.
+// subreaper is the process above a session where no cgroup can be made. It is a
+// child subreaper (prctl(2), Linux 3.4): whatever of the session loses its
+// parent becomes its child, so that neither setsid nor a second fork leads out,
+// and when it has no child any more, nobody of the session is left.
 type subreaper struct {
 	conn     *os.File
 	reports  *json.Encoder
@@ -37,14 +38,15 @@ type subreaper struct {
 // subreaperTimeout bounds the kill after the sidecar's death.
 const subreaperTimeout = time.Minute
 
-// RunSubreaper is a subreaper's whole life; it returns the exit status. It must be called on the main goroutine before anything else was
-// started.
+// RunSubreaper is a subreaper's whole life; it returns the exit status. It must
+// be called on the main goroutine before anything else was started.
 func RunSubreaper() int {
 	complain := func(err error) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: subreaper: %v\n", err)
 		return 1
 	}
-	// The leader gets a signal when the thread that has forked it ends, see start. This one ends with the process only.
+	// The leader gets a signal when the thread that has forked it ends, see
+	// start. This one ends with the process only.
 	runtime.LockOSThread()
 	if err := outliveSignals(); err != nil {
 		return complain(err)
@@ -90,8 +92,10 @@ func RunSubreaper() int {
 	return 0
 }
 
-// outliveSignals keeps what a terminal sends, or an unconfined session, from ending or stopping this process. Signals are handled, not
-// ignored: what is ignored would be ignored by the leader too. Those that are ignored already stay so, for the leader.
+// outliveSignals keeps what a terminal sends, or an unconfined session, from
+// ending or stopping this process. Signals are handled, not ignored: what is
+// ignored would be ignored by the leader too. Those that are ignored already
+// stay so, for the leader.
 func outliveSignals() error {
 	ignored, err := ignoredSignals()
 	if err != nil {
@@ -109,7 +113,8 @@ func outliveSignals() error {
 	return nil
 }
 
-// ignoredSignals is the set of signals that this process ignores, the first in the lowest bit; see proc_pid_status(5).
+// ignoredSignals is the set of signals that this process ignores, the first in
+// the lowest bit; see proc_pid_status(5).
 func ignoredSignals() (uint64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -123,8 +128,9 @@ func ignoredSignals() (uint64, error) {
 	return 0, errors.New("find ignored signals: the kernel does not tell")
 }
 
-// ownInheritance lists the descriptors that this process was started with, and keeps all of them from the leader, who is given its own by
-// number. What the Go runtime opens meanwhile is close-on-exec already, and is left out.
+// ownInheritance lists the descriptors that this process was started with, and
+// keeps all of them from the leader, who is given its own by number. What the
+// Go runtime opens meanwhile is close-on-exec already, and is left out.
 func ownInheritance() ([]int, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -177,9 +183,11 @@ func (k *subreaper) start(s *subreaperStart) bool {
 			return false
 		}
 	}
-	// If somebody kills this process and the sidecar, nobody is left to end a leader that ignores the hang-up; the kernel does it then. It
-	// is a second line: descendants of the leader's do not inherit it, and a setuid program loses it. In a new process id namespace the
-	// runtime's check for a parent that died too early takes every parent for another, and kills the child.
+	// If somebody kills this process and the sidecar, nobody is left to end a
+	// leader that ignores the hang-up; the kernel does it then. It is a second
+	// line: descendants of the leader's do not inherit it, and a setuid program
+	// loses it. In a new process id namespace the runtime's check for a parent
+	// that died too early takes every parent for another, and kills the child.
 	if s.Sys.Pdeathsig == 0 && s.Sys.Cloneflags&unix.CLONE_NEWPID == 0 {
 		s.Sys.Pdeathsig = unix.SIGKILL
 	}
@@ -199,7 +207,8 @@ func (k *subreaper) start(s *subreaperStart) bool {
 	return true
 }
 
-// serve carries orders out until the sidecar is gone, or the session's killer, without whom the session may not live.
+// serve carries orders out until the sidecar is gone, or the session's killer,
+// without whom the session may not live.
 func (k *subreaper) serve(decoder *json.Decoder) {
 	orders := make(chan subreaperOrder)
 	go func() {
@@ -247,12 +256,14 @@ func (k *subreaper) answer(order *subreaperKill) {
 	_ = k.reports.Encode(subreaperReport{Killed: &result})
 }
 
-// reap waits for every child that has ended, and tells of the leader. It returns true when there is no child any more: then there is no
-// descendant either, because each would have become a child by the death of those between.
+// reap waits for every child that has ended, and tells of the leader. It
+// returns true when there is no child any more: then there is no descendant
+// either, because each would have become a child by the death of those between.
 func (k *subreaper) reap() (none bool) {
 	for {
 		var status unix.WaitStatus
-		// WALL also finds threads that have made this process their tracer (PTRACE_TRACEME), without which their process would never end.
+		// WALL also finds threads that have made this process their tracer
+		// (PTRACE_TRACEME), without which their process would never end.
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED|unix.WALL, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):

@@ -42,7 +42,8 @@ func newKeptGroup(t *testing.T) *subreaperGroup {
 	return group
 }
 
-// output starts a helper by a function like os.StartProcess and returns what it prints, without what differs from one process to the next.
+// output starts a helper by a function like os.StartProcess and returns what it
+// prints, without what differs from one process to the next.
 func output(t *testing.T, start func(string, []string, *os.ProcAttr) (Process, error), attr *os.ProcAttr) string {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -97,7 +98,8 @@ func TestSubreaper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 	}
 }
 
-// An editor that was started by nohup(1) ignores the hang-up, and so do its children: with a subreaper, too.
+// An editor that was started by nohup(1) ignores the hang-up, and so do its
+// children: with a subreaper, too.
 func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
 	path, argv := subreaperCommand()
@@ -168,7 +170,8 @@ func TestSubreaper_TellsOfStopsAndEnds(t *testing.T) {
 	}
 }
 
-// Each kind of process that is known to survive elsewhere is found, and those that have ended by themselves are not counted.
+// Each kind of process that is known to survive elsewhere is found, and those
+// that have ended by themselves are not counted.
 func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -230,7 +233,8 @@ func below(t *testing.T, pid int) []processID {
 	return living(lineage(table, func(entry processEntry) bool { return entry.parent == pid }))
 }
 
-// The end of the socket is all that a subreaper needs to know of its sidecar's death.
+// The end of the socket is all that a subreaper needs to know of its sidecar's
+// death.
 func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	t.Parallel()
 	group := newKeptGroup(t)
@@ -292,7 +296,8 @@ func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	mustBeGone(t, pids)
 }
 
-// Without its subreaper a session is ended: its leader dies with it, and what has kept the session id is found.
+// Without its subreaper a session is ended: its leader dies with it, and what
+// has kept the session id is found.
 func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
@@ -329,7 +334,8 @@ func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	}
 }
 
-// A dead sidecar's subreaper that was stopped is continued by the sweep, and one that was killed with its sidecar leaves the session id.
+// A dead sidecar's subreaper that was stopped is continued by the sweep, and
+// one that was killed with its sidecar leaves the session id.
 func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(*subreaperGroup) error{
@@ -354,7 +360,8 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 			group.closing.Store(true)
 			group.conn.file.Close()
 			tracker.estate.journal.file.Close()
-			// A child that another test forks just now shares the journal's lock until it execs.
+			// A child that another test forks just now shares the journal's
+			// lock until it execs.
 			harness.Eventually(t, "the journal is carried out", func() bool {
 				if err := Sweep(soon(t), dir); err != nil {
 					t.Fatal(err)
@@ -368,7 +375,8 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 	}
 }
 
-// Who has left the session id is known as long as the subreaper lives, and found again when somebody kills that in the middle of its work.
+// Who has left the session id is known as long as the subreaper lives, and
+// found again when somebody kills that in the middle of its work.
 func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)

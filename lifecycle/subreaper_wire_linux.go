@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// A subreaper and its sidecar share one stream socket, descriptor subreaperFD in the subreaper, on which each sends JSON values:
+// A subreaper and its sidecar share one stream socket, descriptor subreaperFD
+// in the subreaper, on which each sends JSON values:
 //
 //	sidecar                         subreaper
 //	subreaperOrder{Start} ───────────► start the leader
@@ -19,9 +20,11 @@ import (
 //	         ◄──────────────────── subreaperReport{Held}
 //	end of stream ────────────────► kill everything, and end
 //
-// What the leader is to be travels here and by inheritance of descriptors, not in argv or the environment, which others can read.
+// What the leader is to be travels here and by inheritance of descriptors, not
+// in argv or the environment, which others can read.
 
-// subreaperFD is the socket's descriptor in the subreaper. Those of the leader follow it.
+// subreaperFD is the socket's descriptor in the subreaper. Those of the leader
+// follow it.
 const subreaperFD = 3
 
 // subreaperOrder is one message to the subreaper: one field is set.
@@ -32,7 +35,8 @@ type subreaperOrder struct {
 	Hold   *subreaperHold  `json:"hold,omitempty"`
 }
 
-// subreaperStart is what os.StartProcess takes. The strings are bytes to the kernel, and need not be the UTF-8 that JSON would make of them.
+// subreaperStart is what os.StartProcess takes. The strings are bytes to the
+// kernel, and need not be the UTF-8 that JSON would make of them.
 type subreaperStart struct {
 	Path []byte   `json:"path"`
 	Argv [][]byte `json:"argv"`
@@ -55,7 +59,8 @@ type subreaperKill struct {
 	Milliseconds int64 `json:"milliseconds"`
 }
 
-// subreaperReport is one message from the subreaper: one field is set, or Errno with Attempt.
+// subreaperReport is one message from the subreaper: one field is set, or Errno
+// with Attempt.
 type subreaperReport struct {
 	Started *subreaperStarted `json:"started,omitempty"`
 	// Errno is why there will be no leader; Attempt is what failed.
@@ -95,7 +100,8 @@ type subreaperKilled struct {
 	Left []int `json:"left"`
 }
 
-// newSubreaperStart describes a leader, and lists the descriptors that the subreaper must inherit for it, from subreaperFD+1 on.
+// newSubreaperStart describes a leader, and lists the descriptors that the
+// subreaper must inherit for it, from subreaperFD+1 on.
 func newSubreaperStart(path string, argv []string, attr *os.ProcAttr) (start *subreaperStart, inherited []*os.File, err error) {
 	start = &subreaperStart{Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir), Sys: attr.Sys}
 	if attr.Env == nil {

@@ -30,7 +30,8 @@ type subreapers struct {
 	groups map[*subreaperGroup]bool
 }
 
-// openSubreapers finds out whether subreapers work here, by letting one try to start a program that does not exist.
+// openSubreapers finds out whether subreapers work here, by letting one try to
+// start a program that does not exist.
 func openSubreapers(command func() (path string, argv []string), log *slog.Logger) (*subreapers, error) {
 	if command == nil {
 		return nil, errors.New("no subreaper is known")
@@ -90,7 +91,8 @@ func (k *subreapers) close() error {
 	return errors.Join(failures...)
 }
 
-// endSubreaper waits for a dead sidecar's subreaper to end its session, which it does by itself, and helps where it does not.
+// endSubreaper waits for a dead sidecar's subreaper to end its session, which
+// it does by itself, and helps where it does not.
 func endSubreaper(ctx context.Context, pid int, start string) error {
 	birth, err := strconv.ParseUint(start, 10, 64)
 	if err != nil {

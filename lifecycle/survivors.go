@@ -5,13 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrSurvivors means that processes were still alive when the time to kill them had run out.
+// ErrSurvivors means that processes were still alive when the time to kill them
+// had run out.
 var ErrSurvivors = errors.New("processes survived being killed")
 
-// Survivors is the error that names them. It wraps ErrSurvivors. A process outlives SIGKILL in an uninterruptible system call, and one
-// that has another user's rights, such as root's by sudo, is not ours to kill.
+// Survivors is the error that names them. It wraps ErrSurvivors. A process
+// outlives SIGKILL in an uninterruptible system call, and one that has another
+// user's rights, such as root's by sudo, is not ours to kill.
 type Survivors struct {
-	// PIDs are those that were seen at the last look; none where they are only known to exist.
+	// PIDs are those that were seen at the last look; none where they are only
+	// known to exist.
 	PIDs []int
 }
 

@@ -14,7 +14,8 @@ type Tracker struct {
 	lingerers
 }
 
-// Open sweeps up what dead sidecars of this user have left. It never fails: the mechanism of last resort needs nothing.
+// Open sweeps up what dead sidecars of this user have left. It never fails: the
+// mechanism of last resort needs nothing.
 func Open(options Options) *Tracker {
 	if options.StateDir != "" {
 		if err := Sweep(context.Background(), options.StateDir); err != nil {
@@ -24,7 +25,8 @@ func Open(options Options) *Tracker {
 	return &Tracker{estate: estate{options: options}}
 }
 
-// Tracking describes the mechanism that groups get before anything is known of their sandbox.
+// Tracking describes the mechanism that groups get before anything is known of
+// their sandbox.
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
 		Mechanism: MechanismDescent,
@@ -34,7 +36,8 @@ func (t *Tracker) Tracking() Tracking {
 	}
 }
 
-// NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
+// NewGroup makes an empty group. The name must be unique among the tracker's
+// groups and fit for a file name.
 func (t *Tracker) NewGroup(string) (Group, error) {
 	if err := t.estate.open(); err != nil {
 		return nil, err

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Without any sandbox a daemon is found by whom the kernel remembers as its parents.
+// Without any sandbox a daemon is found by whom the kernel remembers as its
+// parents.
 func TestTracker_FindsDaemonsByDescent(t *testing.T) {
 	t.Parallel()
 	state, err := filepath.EvalSymlinks(t.TempDir())

@@ -24,9 +24,10 @@ type Tracker struct {
 	stop       context.CancelFunc
 }
 
-// Open finds the best mechanism by trying it, and starts to sweep up what dead sidecars of this user have left. It never fails: the
-// mechanism of last resort needs nothing. With Options.Env it may move this process into a scope of the user's systemd, for good; it waits
-// at most two seconds for that.
+// Open finds the best mechanism by trying it, and starts to sweep up what dead
+// sidecars of this user have left. It never fails: the mechanism of last resort
+// needs nothing. With Options.Env it may move this process into a scope of the
+// user's systemd, for good; it waits at most two seconds for that.
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{estate: estate{options: options}, stop: cancel}
@@ -58,8 +59,9 @@ func Open(options Options) *Tracker {
 	return t
 }
 
-// isAlone reports whether this process has no living child that came with its program: whoever has executed it may have left some. Nothing would
-// tell what such a child leaves from what a session does.
+// isAlone reports whether this process has no living child that came with its
+// program: whoever has executed it may have left some. Nothing would tell what
+// such a child leaves from what a session does.
 func isAlone() bool {
 	if os.Getpid() == 1 {
 		return false // of a container: every process that lost its parent is a child of this one
@@ -71,8 +73,10 @@ func isAlone() bool {
 // secondLook is the pause before the second sweep.
 const secondLook = 2 * time.Second
 
-// sweepTwice sweeps at once, and again when whoever still had a dead sidecar's journal must be done: a child that it was about to start shares
-// its descriptors, and with them the lock, until it execs; a watchdog that is cleaning up may be killed, too.
+// sweepTwice sweeps at once, and again when whoever still had a dead sidecar's
+// journal must be done: a child that it was about to start shares its
+// descriptors, and with them the lock, until it execs; a watchdog that is
+// cleaning up may be killed, too.
 func sweepTwice(ctx context.Context, options Options) {
 	for again := range 2 {
 		if again == 1 {
@@ -114,7 +118,8 @@ func (t *Tracker) Tracking() Tracking {
 	}
 }
 
-// NewGroup makes an empty group. The name must be unique among the tracker's groups and fit for a file name.
+// NewGroup makes an empty group. The name must be unique among the tracker's
+// groups and fit for a file name.
 func (t *Tracker) NewGroup(name string) (Group, error) {
 	if err := t.estate.open(); err != nil {
 		return nil, err
@@ -135,7 +140,8 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	return group, nil
 }
 
-// Close kills whatever is left in any group and gives back what the tracker holds in the kernel and the file system.
+// Close kills whatever is left in any group and gives back what the tracker
+// holds in the kernel and the file system.
 func (t *Tracker) Close() error {
 	if t.stop != nil { // a tracker that Open did not make has nothing in the background
 		t.stop()

@@ -50,7 +50,8 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 	}
 }
 
-// The lock of a dead sidecar may be held for a moment by a child that it was starting.
+// The lock of a dead sidecar may be held for a moment by a child that it was
+// starting.
 func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
@@ -68,7 +69,8 @@ func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 		if !exist(j.path) {
 			t.Error("a locked journal was swept")
 		}
-		// A child that another test has just forked shares the lock, too, until it execs; to close the file would not be enough.
+		// A child that another test has just forked shares the lock, too, until
+		// it execs; to close the file would not be enough.
 		if err := unix.Flock(int(j.file.Fd()), unix.LOCK_UN); err != nil {
 			t.Error(err)
 		}

@@ -16,12 +16,14 @@ import (
 // userBus is a socket on which the user's systemd may answer.
 type userBus struct {
 	socket string // a path, or @ and a name for an abstract socket
-	// direct is true for the manager's own socket. It speaks without the greeting that a bus daemon wants.
+	// direct is true for the manager's own socket. It speaks without the
+	// greeting that a bus daemon wants.
 	direct bool
 }
 
-// userBuses lists where the user's systemd may be found, best first. The manager's own socket comes first, as for systemctl --user: it
-// needs no bus daemon, and nobody stands between who could be taken for us.
+// userBuses lists where the user's systemd may be found, best first. The
+// manager's own socket comes first, as for systemctl --user: it needs no bus
+// daemon, and nobody stands between who could be taken for us.
 func userBuses(env []string) []userBus {
 	value := func(name string) string {
 		for _, entry := range env {
@@ -33,7 +35,8 @@ func userBuses(env []string) []userBus {
 	}
 	runtime := value("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(runtime) {
-		// Editors started by cron, by a container's exec or by ssh without PAM lack the variable; pam_systemd always makes this directory.
+		// Editors started by cron, by a container's exec or by ssh without PAM
+		// lack the variable; pam_systemd always makes this directory.
 		runtime = "/run/user/" + strconv.Itoa(os.Geteuid())
 	}
 	buses := []userBus{{socket: filepath.Join(runtime, "systemd", "private"), direct: true}}
@@ -47,8 +50,10 @@ func userBuses(env []string) []userBus {
 	return buses
 }
 
-// busSockets reads the Unix sockets out of a D-Bus address list, "unix:path=/run/user/1000/bus,guid=…;…". The other transports are left
-// out on purpose: one of them starts programs, another leaves the machine, where our process id means nothing.
+// busSockets reads the Unix sockets out of a D-Bus address list,
+// "unix:path=/run/user/1000/bus,guid=…;…". The other transports are left out on
+// purpose: one of them starts programs, another leaves the machine, where our
+// process id means nothing.
 func busSockets(addresses string) []string {
 	var sockets []string
 	for address := range strings.SplitSeq(addresses, ";") {
@@ -73,8 +78,10 @@ func busSockets(addresses string) []string {
 	return sockets
 }
 
-// dial connects and authenticates; the end of ctx closes the connection at any time. The library's own dialling is not used: it starts
-// dbus-launch where it finds no address, and waits without bound for a socket that accepts and then says nothing.
+// dial connects and authenticates; the end of ctx closes the connection at any
+// time. The library's own dialling is not used: it starts dbus-launch where it
+// finds no address, and waits without bound for a socket that accepts and then
+// says nothing.
 func (b userBus) dial(ctx context.Context) (*dbus.Conn, error) {
 	socket, err := (&net.Dialer{}).DialContext(ctx, "unix", b.socket)
 	if err != nil {
@@ -96,7 +103,8 @@ func (b userBus) dial(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// failure says what went wrong. Once ctx has ended the library only reports that its connection is closed.
+// failure says what went wrong. Once ctx has ended the library only reports
+// that its connection is closed.
 func (b userBus) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()

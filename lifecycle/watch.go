@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchProcess returns a channel that is closed when the process has ended, also one that is not a child. The watch itself ends with
-// ctx, and then leaves the channel open. A pid that names no process is an error.
+// WatchProcess returns a channel that is closed when the process has ended,
+// also one that is not a child. The watch itself ends with ctx, and then leaves
+// the channel open. A pid that names no process is an error.
 func WatchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
 	if pid <= 0 {
 		return nil, fmt.Errorf("watch process %d: not a process id", pid)
@@ -16,7 +17,8 @@ func WatchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
 	return watchProcess(ctx, pid)
 }
 
-// exists reports whether a process has this pid. EPERM means that it exists and is somebody else's.
+// exists reports whether a process has this pid. EPERM means that it exists and
+// is somebody else's.
 func exists(pid int) bool {
 	err := unix.Kill(pid, 0)
 	return err == nil || err == unix.EPERM

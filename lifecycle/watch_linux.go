@@ -33,7 +33,8 @@ func watchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
 	context.AfterFunc(ctx, func() { file.Close() }) // ends the wait below
 	go func() {
 		defer file.Close()
-		// The runtime's poller calls back when the pidfd turns readable, which it does when the process ends.
+		// The runtime's poller calls back when the pidfd turns readable, which
+		// it does when the process ends.
 		err := conn.Read(func(fd uintptr) bool {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, 0)

@@ -33,7 +33,8 @@ func mustBeOpen(t *testing.T, gone <-chan struct{}) {
 	}
 }
 
-// TestWatchProcess_EndsWithItsContext is not parallel, so that the goroutines it looks for are its own.
+// TestWatchProcess_EndsWithItsContext is not parallel, so that the goroutines
+// it looks for are its own.
 func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	command := helper("wait")
 	pid := startReady(command)[0]

@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchdog is a second process that ends every session when this one dies without having done so: by SIGKILL, by a crash, for want
-// of memory. It holds one end of a socket of which only we hold the other; the kernel closes that one whatever happens. It runs only
-// while there are sessions.
+// watchdog is a second process that ends every session when this one dies
+// without having done so: by SIGKILL, by a crash, for want of memory. It holds
+// one end of a socket of which only we hold the other; the kernel closes that
+// one whatever happens. It runs only while there are sessions.
 type watchdog struct {
 	command func() (path string, argv []string)
 	log     *slog.Logger
@@ -38,9 +39,11 @@ const (
 	watchdogFD = 3
 	// watchdogJournalFD is the journal's.
 	watchdogJournalFD = 4
-	// lingering is how long a watchdog without sessions waits for the next: an agent runs one tool after another.
+	// lingering is how long a watchdog without sessions waits for the next: an
+	// agent runs one tool after another.
 	lingering = 5 * time.Second
-	// restartPause keeps a watchdog that cannot live from being started over and over.
+	// restartPause keeps a watchdog that cannot live from being started over
+	// and over.
 	restartPause = time.Second
 	// farewell tells the watchdog to go without doing anything.
 	farewell = "q"
@@ -48,7 +51,8 @@ const (
 	endTimeout = 2 * time.Second
 )
 
-// follow lets the watchdog carry out another file from now on. The journal must say in the old one what it says in the new one.
+// follow lets the watchdog carry out another file from now on. The journal must
+// say in the old one what it says in the new one.
 func (w *watchdog) follow(journal string, reader *os.File) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +65,8 @@ func (w *watchdog) follow(journal string, reader *os.File) {
 	}
 }
 
-// use makes sure that a watchdog runs until release is called as often. It is there before use returns.
+// use makes sure that a watchdog runs until release is called as often. It is
+// there before use returns.
 func (w *watchdog) use() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +97,9 @@ func (w *watchdog) release() {
 	}
 }
 
-// close ends the watchdog and waits for its end. There is nothing left for it to do. After a short command it may not even have come up
-// yet, so it is not asked to go.
+// close ends the watchdog and waits for its end. There is nothing left for it
+// to do. After a short command it may not even have come up yet, so it is not
+// asked to go.
 func (w *watchdog) close() {
 	w.mu.Lock()
 	if w.idle != nil {
@@ -152,7 +158,8 @@ func (w *watchdog) start() error {
 	process, err := own.start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs, w.reader},
 		Env:   SmallRuntime,
-		// A session of its own keeps signals to our process group, and the hang-up of a terminal, away.
+		// A session of its own keeps signals to our process group, and the
+		// hang-up of a terminal, away.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	null.Close()
@@ -194,25 +201,30 @@ func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
 	}
 }
 
-// watchdogTimeout bounds the clean-up. What an uninterruptible system call keeps alive is left to the next sidecar's sweep.
+// watchdogTimeout bounds the clean-up. What an uninterruptible system call
+// keeps alive is left to the next sidecar's sweep.
 const watchdogTimeout = time.Minute
 
-// inheritsJournal reports whether a sidecar has handed its journal over. What the Go runtime opens is close-on-exec.
+// inheritsJournal reports whether a sidecar has handed its journal over. What
+// the Go runtime opens is close-on-exec.
 func inheritsJournal() bool {
 	var stat unix.Stat_t
 	flags, err := unix.FcntlInt(watchdogJournalFD, unix.F_GETFD, 0)
 	return err == nil && flags&unix.FD_CLOEXEC == 0 && unix.Fstat(watchdogJournalFD, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// RunWatchdog is the watchdog's whole life; it returns the exit status. The journal's path is its argument.
+// RunWatchdog is the watchdog's whole life; it returns the exit status. The
+// journal's path is its argument.
 func RunWatchdog(journal string) int {
-	// It is to outlast everything but SIGKILL. Sessions cannot reach it where they are confined (Landlock ABI 6).
+	// It is to outlast everything but SIGKILL. Sessions cannot reach it where
+	// they are confined (Landlock ABI 6).
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	complain := func(err error) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
 		return 1
 	}
-	// It holds the journal open: somebody may remove the state directory while the sidecar lives, and what is in it still has to be ended.
+	// It holds the journal open: somebody may remove the state directory while
+	// the sidecar lives, and what is in it still has to be ended.
 	held := heldJournal{path: journal}
 	if inheritsJournal() {
 		held.file = os.NewFile(watchdogJournalFD, "journal")

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watchdog and its sidecar share one stream socket, on which only the sidecar writes:
+// A watchdog and its sidecar share one stream socket, on which only the sidecar
+// writes:
 //
 //	{"journal":PATH} and a line end, with a descriptor ─► the journal is this file now
 //	farewell, end of stream ────────────────────────────► go without doing anything
@@ -25,9 +26,11 @@ type watchdogOrder struct {
 	Journal string `json:"journal"`
 }
 
-// watchdogSocket makes the socket. Neither end is passed on to a process that is not given it.
+// watchdogSocket makes the socket. Neither end is passed on to a process that
+// is not given it.
 func watchdogSocket() (theirs, ours *os.File, err error) {
-	// Other goroutines start processes too; the lock keeps the descriptors out of them until they are close-on-exec.
+	// Other goroutines start processes too; the lock keeps the descriptors out
+	// of them until they are close-on-exec.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -50,7 +53,8 @@ func sendJournal(socket *os.File, path string, file *os.File) error {
 	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
 }
 
-// sendTimeout bounds the wait for a watchdog that does not read: somebody may have stopped it.
+// sendTimeout bounds the wait for a watchdog that does not read: somebody may
+// have stopped it.
 const sendTimeout = time.Second
 
 // sendNow sends all, or fails.
@@ -78,8 +82,9 @@ type heldJournal struct {
 	file *os.File
 }
 
-// listen takes what the sidecar says until its end, and reports whether the last word was farewell. A socket that cannot be read is as good as
-// one that has ended: the journal's lock tells whether the sidecar lives.
+// listen takes what the sidecar says until its end, and reports whether the
+// last word was farewell. A socket that cannot be read is as good as one that
+// has ended: the journal's lock tells whether the sidecar lives.
 func (h *heldJournal) listen(socket int) (told bool) {
 	var said []byte
 	var files []*os.File
@@ -130,7 +135,8 @@ func handedOver(control []byte) []*os.File {
 	return files
 }
 
-// checkHeld refuses what is no file: it came from the sidecar, and may have no name any more.
+// checkHeld refuses what is no file: it came from the sidecar, and may have no
+// name any more.
 func checkHeld(file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {

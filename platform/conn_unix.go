@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is the sidecar's end of the handshake. It keeps the descriptors that come with what is read; see unix(7), SCM_RIGHTS.
+// conn is the sidecar's end of the handshake. It keeps the descriptors that
+// come with what is read; see unix(7), SCM_RIGHTS.
 type conn struct {
 	*os.File
 	handed []*os.File
@@ -71,7 +72,8 @@ func (c *conn) take(control []byte) error {
 	return nil
 }
 
-// refuse lets whatever the stage writes from now on fail, so that it executes nothing, and reports whether it has written nothing before.
+// refuse lets whatever the stage writes from now on fail, so that it executes
+// nothing, and reports whether it has written nothing before.
 func (c *conn) refuse() bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -98,9 +100,11 @@ func (c *conn) drop() {
 	}
 }
 
-// socketpair returns both ends of a stream socket; the runtime's poller serves the first, so that deadlines work on it.
+// socketpair returns both ends of a stream socket; the runtime's poller serves
+// the first, so that deadlines work on it.
 func socketpair() (ours *conn, theirs *os.File, err error) {
-	// Other goroutines start processes too; the lock keeps the descriptors out of them until they are close-on-exec.
+	// Other goroutines start processes too; the lock keeps the descriptors out
+	// of them until they are close-on-exec.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {

@@ -30,13 +30,15 @@ const (
 	Absent Status = "absent"
 )
 
-// Protection says how far one protection holds, by what, and what would make it better.
+// Protection says how far one protection holds, by what, and what would make it
+// better.
 type Protection struct {
 	Status    Status `json:"status"`
 	Mechanism string `json:"mechanism"`
 	Detail    string `json:"detail"`
 	Fix       string `json:"fix,omitempty"`
-	// NotAsked is true where the policy does not want the protection; it then does not count against the whole.
+	// NotAsked is true where the policy does not want the protection; it then
+	// does not count against the whole.
 	NotAsked bool `json:"notAsked,omitempty"`
 }
 
@@ -44,7 +46,8 @@ type Protection struct {
 type Enforcement struct {
 	// Protections has an entry for each of Protections except ProcessTracking.
 	Protections map[string]Protection `json:"protections"`
-	// Missing lists the granted paths that could not be granted because they do not exist or cannot be reached.
+	// Missing lists the granted paths that could not be granted because they do
+	// not exist or cannot be reached.
 	Missing []Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.
 	Warnings []string `json:"warnings,omitempty"`
@@ -56,8 +59,9 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Full reports whether every protection that the policy asks for is enforced. Denials do not count: what is refused stays refused whether
-// anybody is told or not.
+// Full reports whether every protection that the policy asks for is enforced.
+// Denials do not count: what is refused stays refused whether anybody is told
+// or not.
 func (e Enforcement) Full() bool {
 	for name, p := range e.Protections {
 		if name != Denials && !p.NotAsked && p.Status != Enforced {

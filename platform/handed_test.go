@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// handing is a backend whose stage hands over the descriptors of Handed, each a file that says what it is.
+// handing is a backend whose stage hands over the descriptors of Handed, each a
+// file that says what it is.
 func handing(t *testing.T, kinds ...platform.Handed) (*platformtest.Fake, platformtest.Job) {
 	t.Helper()
 	fake := &platformtest.Fake{Handed: kinds}

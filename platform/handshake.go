@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// The sidecar and the stage share one stream socket, which is descriptor StageFD in the stage and close-on-exec there:
+// The sidecar and the stage share one stream socket, which is descriptor
+// StageFD in the stage and close-on-exec there:
 //
 //	sidecar                          stage
 //	start, in its group ───────────► mark every descriptor above 2 close-on-exec
@@ -17,8 +18,9 @@ import (
 //	(take back of the enforcement what was not noticed)
 //	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
 //
-// Orders travel here, not in argv or the environment, because those are readable by others and limited in size. A stage whose sidecar
-// dies before the order reads the end of the stream and exits.
+// Orders travel here, not in argv or the environment, because those are
+// readable by others and limited in size. A stage whose sidecar dies before the
+// order reads the end of the stream and exits.
 
 // goAhead is the byte that lets a stage go on that has handed something over.
 const goAhead = 'g'
@@ -28,7 +30,8 @@ const StageFD = 3
 
 // Order is what the sidecar wants executed.
 type Order struct {
-	// Program is a path, or a name to be looked up in the PATH of Env. Empty: confine, report and exit (a probe).
+	// Program is a path, or a name to be looked up in the PATH of Env. Empty:
+	// confine, report and exit (a probe).
 	Program string
 	// Argv holds the arguments, the program's own name first.
 	Argv []string
@@ -36,15 +39,18 @@ type Order struct {
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
-	// Enclosed has the stage enclose the session; see lifecycle.Enclosed. It needs Orders, and a leader that was started for it.
+	// Enclosed has the stage enclose the session; see lifecycle.Enclosed. It
+	// needs Orders, and a leader that was started for it.
 	Enclosed bool
-	// Terminal is the terminal that the stage is to open; nil where the sidecar has done so, or there is none.
+	// Terminal is the terminal that the stage is to open; nil where the sidecar
+	// has done so, or there is none.
 	Terminal *Terminal
 	// Orders are the backend's; null leaves the process unconfined.
 	Orders Orders
 }
 
-// Terminal is a terminal to be opened, which becomes the session's controlling terminal and its standard output and error.
+// Terminal is a terminal to be opened, which becomes the session's controlling
+// terminal and its standard output and error.
 type Terminal struct {
 	// Cols and Rows are its size.
 	Cols uint16 `json:"cols"`
@@ -56,7 +62,8 @@ type Terminal struct {
 // Report is one message of the stage: either field is set.
 type Report struct {
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
-	// Handed names the descriptors that come with an enforcement, in their order.
+	// Handed names the descriptors that come with an enforcement, in their
+	// order.
 	Handed  []Handed `json:"handed,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
@@ -67,7 +74,8 @@ type Handed string
 const (
 	// HandedTerminal is the master of the terminal that the stage has opened.
 	HandedTerminal Handed = "terminal"
-	// HandedKept is what the sidecar only holds open as long as the session lives.
+	// HandedKept is what the sidecar only holds open as long as the session
+	// lives.
 	HandedKept Handed = "kept"
 	// HandedListener is Handover.Listener.
 	HandedListener Handed = "listener"
@@ -98,7 +106,8 @@ type Failure struct {
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Error renders the failure in the form of every error here: what was attempted, on what, cause.
+// Error renders the failure in the form of every error here: what was
+// attempted, on what, cause.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Step, f.Cause)

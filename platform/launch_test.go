@@ -21,7 +21,8 @@ import (
 // timeout is far above what any stage needs.
 const timeout = 30 * time.Second
 
-// takeOrder reads the whole order, which ends with no newline: it is written at once and so arrives by one read.
+// takeOrder reads the whole order, which ends with no newline: it is written at
+// once and so arrives by one read.
 const takeOrder = `dd bs=64k count=1 <&3 >/dev/null 2>&1; `
 
 func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
@@ -120,7 +121,8 @@ func TestLaunch_MissingStage(t *testing.T) {
 
 func TestLaunch_OrdersOfAMegabyteArriveWhole(t *testing.T) {
 	t.Parallel()
-	// One string may have up to 128 KiB, all together a quarter of the stack's limit (execve(2)).
+	// One string may have up to 128 KiB, all together a quarter of the stack's
+	// limit (execve(2)).
 	order := platformtest.Order(t, platformtest.Act{Verb: platformtest.Environ})
 	for i := range 10 {
 		order.Env = append(order.Env, string(rune('A'+i))+"="+strings.Repeat("x", 100<<10))
@@ -133,8 +135,8 @@ func TestLaunch_OrdersOfAMegabyteArriveWhole(t *testing.T) {
 
 func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
 	t.Parallel()
-	// What the stage leaves unread turns the end of the stream into a reset. The lengths are around those at which the decoder's
-	// buffer is full.
+	// What the stage leaves unread turns the end of the stream into a reset.
+	// The lengths are around those at which the decoder's buffer is full.
 	for _, length := range []int{1535, 1536, 1537, 3583, 3584, 3585, 7679, 7680, 7681} {
 		order := orderOfLength(t, length)
 		if _, _, err := platformtest.Output(&platformtest.Fake{}, order); err != nil {
@@ -162,8 +164,9 @@ func orderOfLength(t *testing.T, length int) platformtest.Job {
 	}
 }
 
-// The stage's end of the handshake stays open until the target is executed, whatever the collector of garbage does meanwhile: were it closed, a
-// program that cannot be executed would pass for one that has run.
+// The stage's end of the handshake stays open until the target is executed,
+// whatever the collector of garbage does meanwhile: were it closed, a program
+// that cannot be executed would pass for one that has run.
 func TestLaunch_AStageThatCollectsGarbageGoesOnTalking(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Collect: true}

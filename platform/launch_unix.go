@@ -18,11 +18,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// stageTimeout bounds the time from an order to the target's execution. It is far above what any machine needs (milliseconds) and
-// ends the wait for a granted path on a file server that does not answer.
+// stageTimeout bounds the time from an order to the target's execution. It is
+// far above what any machine needs (milliseconds) and ends the wait for a
+// granted path on a file server that does not answer.
 const stageTimeout = 30 * time.Second
 
-// stageEnv is the whole environment of a stage, not of what it executes. It is gone before garbage matters.
+// stageEnv is the whole environment of a stage, not of what it executes. It is
+// gone before garbage matters.
 var stageEnv = append(slices.Clone(lifecycle.SmallRuntime), "GOGC=off")
 
 // Target is what is to be started.
@@ -33,11 +35,13 @@ type Target struct {
 	Confinement Confinement
 	// Streams become the standard streams.
 	Streams [3]*os.File
-	// Attr are the attributes of the stage's process; Confinement may add to them.
+	// Attr are the attributes of the stage's process; Confinement may add to
+	// them.
 	Attr *syscall.SysProcAttr
 	// Start starts the stage in its group.
 	Start Start
-	// Settled, where it is not nil, is called before a stage that has handed something over is let go on. One that asks for a terminal does.
+	// Settled, where it is not nil, is called before a stage that has handed
+	// something over is let go on. One that asks for a terminal does.
 	Settled func()
 }
 
@@ -49,17 +53,21 @@ type Launched struct {
 	Process lifecycle.Process
 	// Enforcement is what the stage reported.
 	Enforcement Enforcement
-	// Terminal is the master of the terminal that the stage has opened; nil where it was not to.
+	// Terminal is the master of the terminal that the stage has opened; nil
+	// where it was not to.
 	Terminal *os.File
 	// Kept is to be closed once the session's processes are gone.
 	Kept []*os.File
-	// Supervision is to be closed once the session's processes are gone; nil where there is none.
+	// Supervision is to be closed once the session's processes are gone; nil
+	// where there is none.
 	Supervision Supervision
 }
 
-// Launch starts the stage, gives it the order, and returns once the target was executed. On an error the process is dead: a *Failure where
-// the stage could not carry the order out, anything else where there was no stage to speak of. Where ctx ends just when the target was
-// executed, the target may have started others; they are in the group of Target.Start.
+// Launch starts the stage, gives it the order, and returns once the target was
+// executed. On an error the process is dead: a *Failure where the stage could
+// not carry the order out, anything else where there was no stage to speak of.
+// Where ctx ends just when the target was executed, the target may have started
+// others; they are in the group of Target.Start.
 func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
 	standby, err := startStage(backend, target)
 	if err != nil {
@@ -91,8 +99,9 @@ func describe(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in what it learns, also where it fails later. For the first answer it
-// waits no longer than it is told.
+// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in
+// what it learns, also where it fails later. For the first answer it waits no
+// longer than it is told.
 func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target, first time.Duration) error {
 	deadline := time.Now().Add(stageTimeout)
 	if given, ok := ctx.Deadline(); ok && given.Before(deadline) {
@@ -113,8 +122,9 @@ func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target, fi
 	if err != nil {
 		return fmt.Errorf("write order: %w", err)
 	}
-	// Nothing may follow the closing brace, not even the encoder's newline: a byte that the stage leaves unread would turn the end of
-	// its stream, which says that it executed the target, into a reset.
+	// Nothing may follow the closing brace, not even the encoder's newline: a
+	// byte that the stage leaves unread would turn the end of its stream, which
+	// says that it executed the target, into a reset.
 	if _, err := conn.Write(message); err != nil {
 		return handshakeError(err)
 	}
@@ -216,7 +226,8 @@ func handshakeError(err error) error {
 	return fmt.Errorf("talk to stage: %w", err)
 }
 
-// ProbeStage lets a stage confine itself, with a terminal where it opens one itself, report and exit.
+// ProbeStage lets a stage confine itself, with a terminal where it opens one
+// itself, report and exit.
 func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (Enforcement, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -2,8 +2,9 @@ package platform
 
 import "encoding/json"
 
-// wireOrder is an Order on its way. Names and arguments are bytes to the kernel, and need not be the UTF-8 that a JSON string would
-// turn them into: a working directory with a Latin-1 name must arrive as it is.
+// wireOrder is an Order on its way. Names and arguments are bytes to the
+// kernel, and need not be the UTF-8 that a JSON string would turn them into: a
+// working directory with a Latin-1 name must arrive as it is.
 type wireOrder struct {
 	Program  []byte    `json:"program"`
 	Argv     [][]byte  `json:"argv"`

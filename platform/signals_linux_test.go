@@ -18,7 +18,8 @@ const launcherMode = "launcher"
 
 func init() { modes[launcherMode] = launcher }
 
-// launcher runs a command by the stage, unconfined, from a thread that blocks a signal, and prints what the command prints.
+// launcher runs a command by the stage, unconfined, from a thread that blocks a
+// signal, and prints what the command prints.
 func launcher(argv []string) int {
 	runtime.LockOSThread()
 	var blocked unix.Sigset_t
@@ -37,7 +38,8 @@ func launcher(argv []string) int {
 	return 0
 }
 
-// odd runs a command by a launcher that was itself started with ignored signals and a low limit of open files, as under nohup.
+// odd runs a command by a launcher that was itself started with ignored signals
+// and a low limit of open files, as under nohup.
 func odd(t *testing.T, argv ...string) string {
 	t.Helper()
 	command := exec.Command("/bin/sh", append([]string{

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks every descriptor from first upward, so that exec leaves only the standard streams.
+// closeOnExec marks every descriptor from first upward, so that exec leaves
+// only the standard streams.
 func closeOnExec(first int) error {
 	err := unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
@@ -30,7 +31,8 @@ func closeOnExec(first int) error {
 	return nil
 }
 
-// kernelSigaction is struct sigaction as rt_sigaction(2) takes it on the Linux architectures that this program is built for.
+// kernelSigaction is struct sigaction as rt_sigaction(2) takes it on the Linux
+// architectures that this program is built for.
 type kernelSigaction struct {
 	handler  uintptr
 	flags    uint64
@@ -38,9 +40,11 @@ type kernelSigaction struct {
 	mask     uint64
 }
 
-// resetSignals gives every signal its default action and unblocks all of them. execve(2) resets handlers but keeps ignored and blocked
-// signals, and an editor started under nohup, or one that ignores SIGTSTP, would hand that down to every shell. signal.Notify would do
-// the same portably, but takes a switch of threads for each signal: 5 ms in all.
+// resetSignals gives every signal its default action and unblocks all of them.
+// execve(2) resets handlers but keeps ignored and blocked signals, and an
+// editor started under nohup, or one that ignores SIGTSTP, would hand that down
+// to every shell. signal.Notify would do the same portably, but takes a switch
+// of threads for each signal: 5 ms in all.
 func resetSignals() error {
 	var standard kernelSigaction
 	for number := 1; number <= 64; number++ {

@@ -16,16 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ConfineSelf confines the calling thread, proves it, and says what is enforced. On an error the stage executes nothing.
+// ConfineSelf confines the calling thread, proves it, and says what is
+// enforced. On an error the stage executes nothing.
 type ConfineSelf func(*Order) (Confined, error)
 
 // Confined is what came of confining the stage.
 type Confined struct {
 	Enforcement Enforcement
-	// Handed are the descriptors to be handed over. They are closed once they are on their way.
+	// Handed are the descriptors to be handed over. They are closed once they
+	// are on their way.
 	Handed []HandedFile
-	// Confirm, where it is not nil, proves what only holds once the sidecar has taken what was handed over. Where it fails nothing is
-	// executed, whatever was reported before.
+	// Confirm, where it is not nil, proves what only holds once the sidecar has
+	// taken what was handed over. Where it fails nothing is executed, whatever
+	// was reported before.
 	Confirm func() error
 }
 
@@ -35,17 +38,21 @@ type HandedFile struct {
 	FD   int
 }
 
-// RunStage is the stage's whole life: it takes its order from StageFD, confines itself and execs. It returns only where nothing
-// was executed, with the exit status. It must be called on the main goroutine before anything else was started. Where rehearsal is not nil,
-// it is called while there is no order yet, to prepare what confine needs time for; it must change nothing.
+// RunStage is the stage's whole life: it takes its order from StageFD, confines
+// itself and execs. It returns only where nothing was executed, with the exit
+// status. It must be called on the main goroutine before anything else was
+// started. Where rehearsal is not nil, it is called while there is no order
+// yet, to prepare what confine needs time for; it must change nothing.
 func RunStage(confine ConfineSelf, rehearsal func()) int {
-	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2) carries over those of the thread that calls it.
+	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2)
+	// carries over those of the thread that calls it.
 	runtime.LockOSThread()
 	if err := closeOnExec(StageFD); err != nil {
 		return 1 // without the handshake there is nobody to tell
 	}
 	handshake := os.NewFile(StageFD, "handshake")
-	// A file that is garbage is closed, and the end of the stream would tell the sidecar that the target was executed.
+	// A file that is garbage is closed, and the end of the stream would tell
+	// the sidecar that the target was executed.
 	defer runtime.KeepAlive(handshake)
 	if nothingYet(StageFD) {
 		rehearse()
@@ -64,13 +71,15 @@ func RunStage(confine ConfineSelf, rehearsal func()) int {
 	return 0
 }
 
-// nothingYet reports whether nobody has written anything, so that there is time.
+// nothingYet reports whether nobody has written anything, so that there is
+// time.
 func nothingYet(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n == 0 && err == nil
 }
 
-// rehearse reads and writes messages like those to come, which makes encoding/json's tables of their types, and brings the code into memory,
+// rehearse reads and writes messages like those to come, which makes
+// encoding/json's tables of their types, and brings the code into memory,
 // before there is an order that somebody waits for.
 func rehearse() {
 	var order Order
@@ -109,12 +118,14 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 	if failed := confirm(confined); failed != nil {
 		return failed
 	}
-	// After the hand-over: where openings of files are supervised, nobody would have answered before.
+	// After the hand-over: where openings of files are supervised, nobody would
+	// have answered before.
 	program, err := lookUp(order.Program, order.Env)
 	if err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
-	// syscall.Exec gives back the soft limit of open files that the Go runtime raised.
+	// syscall.Exec gives back the soft limit of open files that the Go runtime
+	// raised.
 	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))
 }
 
@@ -128,7 +139,8 @@ func confirm(confined Confined) *Failure {
 	return nil
 }
 
-// reportTo tells the sidecar what is enforced, hands over what it is to have, and waits until it has taken that.
+// reportTo tells the sidecar what is enforced, hands over what it is to have,
+// and waits until it has taken that.
 func reportTo(confined Confined) error {
 	report := Report{Enforcement: &confined.Enforcement}
 	var fds []int
@@ -139,7 +151,8 @@ func reportTo(confined Confined) error {
 	if err := send(report, fds); err != nil || fds == nil {
 		return err
 	}
-	// A listener that is open here too would let the session wait for a sidecar that has died.
+	// A listener that is open here too would let the session wait for a sidecar
+	// that has died.
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
@@ -194,8 +207,10 @@ func failure(step Step, path string, err error) *Failure {
 	return f
 }
 
-// lookUp finds a program as execvp(3) does, in the PATH that the program itself will see. Candidates are tried with real access
-// checks only where that costs nothing: whether a directory of PATH may be executed from is found out by execve(2).
+// lookUp finds a program as execvp(3) does, in the PATH that the program itself
+// will see. Candidates are tried with real access checks only where that costs
+// nothing: whether a directory of PATH may be executed from is found out by
+// execve(2).
 func lookUp(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
@@ -218,12 +233,14 @@ func lookUp(program string, env []string) (string, error) {
 	return "", &exec.Error{Name: program, Err: exec.ErrNotFound}
 }
 
-// openable tells a program that the sandbox lets us run from one that it hides: a shim in an ungranted directory early in PATH must
-// not shadow the system's own program. access(2) cannot tell, because Landlock does not mediate it.
+// openable tells a program that the sandbox lets us run from one that it hides:
+// a shim in an ungranted directory early in PATH must not shadow the system's
+// own program. access(2) cannot tell, because Landlock does not mediate it.
 func openable(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		// A program may be executable without being readable; then nothing but execve(2) can tell.
+		// A program may be executable without being readable; then nothing but
+		// execve(2) can tell.
 		return !errors.Is(err, fs.ErrPermission) || unix.Access(path, unix.R_OK) != nil
 	}
 	file.Close()

@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Standby is a stage that was started and waits for its order. Either Launch or Drop is to be called, from one goroutine.
+// Standby is a stage that was started and waits for its order. Either Launch or
+// Drop is to be called, from one goroutine.
 type Standby struct {
 	process lifecycle.Process
 	conn    *conn
@@ -24,15 +25,18 @@ type Standby struct {
 	waited  bool // it was started before there was an order
 }
 
-// standbyTimeout bounds the wait for the first answer of a stage that was started before its order came. Somebody may have stopped it
-// meanwhile; a stage that is started now answers in milliseconds.
+// standbyTimeout bounds the wait for the first answer of a stage that was
+// started before its order came. Somebody may have stopped it meanwhile; a
+// stage that is started now answers in milliseconds.
 const standbyTimeout = time.Second
 
-// ErrStageSilent means that a stage that was started before its order came has not answered in time, and will not execute anything.
+// ErrStageSilent means that a stage that was started before its order came has
+// not answered in time, and will not execute anything.
 var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
 
-// Prepare starts a stage before anybody knows for what: for a target whose confinement has the same StandbyKey, which is not empty. The stage
-// ends by itself when this process does.
+// Prepare starts a stage before anybody knows for what: for a target whose
+// confinement has the same StandbyKey, which is not empty. The stage ends by
+// itself when this process does.
 func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -71,7 +75,8 @@ func startStage(backend Backend, target Target) (*Standby, error) {
 	return &Standby{process: process, conn: ours}, nil
 }
 
-// Launch gives the stage its order; see the function of this name. Of target, what the stage was started with does not count any more.
+// Launch gives the stage its order; see the function of this name. Of target,
+// what the stage was started with does not count any more.
 func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	defer s.conn.Close()
 	defer s.conn.drop()
@@ -121,5 +126,6 @@ func (s *Standby) end() (status syscall.WaitStatus, err error) {
 	return status, err
 }
 
-// endTimeout bounds the wait for a stage that was killed. Only an uninterruptible system call takes so long.
+// endTimeout bounds the wait for a stage that was killed. Only an
+// uninterruptible system call takes so long.
 const endTimeout = time.Second

@@ -7,7 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Unsupported is the backend of a system without a sandbox of ours. It starts unconfined sessions and refuses to pretend any other.
+// Unsupported is the backend of a system without a sandbox of ours. It starts
+// unconfined sessions and refuses to pretend any other.
 type Unsupported struct {
 	// System is the operating system's name.
 	System string

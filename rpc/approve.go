@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// asker asks the editor's user on behalf of a session; nil where the editor has not announced that it can.
+// asker asks the editor's user on behalf of a session; nil where the editor has
+// not announced that it can.
 func (s *Server) asker(e *entry) func(context.Context, spawn.Denial) spawn.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +49,9 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	return answer
 }
 
-// Question is what a user is asked about a denial, but for the session; false where that is not to be asked: credentials, protected paths,
-// and what no setting allows are nobody's to allow by one click.
+// Question is what a user is asked about a denial, but for the session; false
+// where that is not to be asked: credentials, protected paths, and what no
+// setting allows are nobody's to allow by one click.
 func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (protocol.RequestAccessParams, settings.Suggestion, bool) {
 	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !isGrant(suggestion) {
@@ -69,8 +71,9 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 	return params, suggestion, true
 }
 
-// CarryOut does what a user has decided, and says what holds for the session. What cannot be written down is an error; the user has allowed
-// it all the same, and only later sessions do not know.
+// CarryOut does what a user has decided, and says what holds for the session.
+// What cannot be written down is an error; the user has allowed it all the
+// same, and only later sessions do not know.
 func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (spawn.Answer, error) {
 	switch decision {
 	case protocol.DecisionOnce:

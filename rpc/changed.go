@@ -44,7 +44,8 @@ func (s *Server) settingsChanged(change settings.Change) {
 	notify(s, protocol.SettingsChanged, params)
 }
 
-// projects are the directories that the editor has open or has sessions in, sorted, after "", which stands for none.
+// projects are the directories that the editor has open or has sessions in,
+// sorted, after "", which stands for none.
 func (s *Server) projects() []string {
 	s.mu.Lock()
 	dirs := []string{""}
@@ -59,8 +60,8 @@ func (s *Server) projects() []string {
 	return slices.Compact(dirs)
 }
 
-// currentPolicies returns a function that says which policy a session would get if it were started now. It compiles each project and
-// kind once.
+// currentPolicies returns a function that says which policy a session would get
+// if it were started now. It compiles each project and kind once.
 func (s *Server) currentPolicies() func(*entry) string {
 	ids := map[policyKey]string{}
 	return func(e *entry) string {
@@ -82,7 +83,8 @@ type policyKey struct {
 
 func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 
-// compileFor says which policy a session would get now; "" where it would get none, because its project does not answer.
+// compileFor says which policy a session would get now; "" where it would get
+// none, because its project does not answer.
 func (s *Server) compileFor(k policyKey) string {
 	compiled := s.store.Snapshot(k.project).Compile(settings.Kind(k.kind))
 	if compiled.NoAnswer != "" {
@@ -91,10 +93,12 @@ func (s *Server) compileFor(k policyKey) string {
 	return compiled.Policy.ID()
 }
 
-// listTimeout is how long terminal/list waits for policies to be compiled, which takes milliseconds unless a file system does not answer.
+// listTimeout is how long terminal/list waits for policies to be compiled,
+// which takes milliseconds unless a file system does not answer.
 const listTimeout = 500 * time.Millisecond
 
-// standings are the policies that sessions would get, as they were last found out.
+// standings are the policies that sessions would get, as they were last found
+// out.
 type standings struct {
 	mu sync.Mutex // guards by, and the ids
 	by map[policyKey]*standing
@@ -105,7 +109,8 @@ type standing struct {
 	done chan struct{} // closed once somebody who finds out is done; nil while nobody does
 }
 
-// knownPolicies are those that the sessions would get if they were started now, or would have got when that could last be said.
+// knownPolicies are those that the sessions would get if they were started now,
+// or would have got when that could last be said.
 func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
 	ctx, cancel := context.WithTimeout(s.ctx, listTimeout)
 	defer cancel()

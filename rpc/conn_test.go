@@ -66,7 +66,8 @@ func TestConn_AnswersWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// An answer carries the id as it came, byte for byte: also one that no number of Go's holds, and one that would be escaped otherwise.
+// An answer carries the id as it came, byte for byte: also one that no number
+// of Go's holds, and one that would be escaped otherwise.
 func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
@@ -93,7 +94,8 @@ func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// The goroutine that reads sees the end of an editor that does not read, whatever it had to say to it until then.
+// The goroutine that reads sees the end of an editor that does not read,
+// whatever it had to say to it until then.
 func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -128,7 +130,8 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	}
 }
 
-// Log lines that found no room are counted, and the next one that does says how many they were.
+// Log lines that found no room are counted, and the next one that does says how
+// many they were.
 func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	t.Parallel()
 	out := &gate{opened: make(chan struct{})}

@@ -12,7 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// decodeParams reads params into p. Unknown fields are ignored, so that newer editors can talk to us. An error is an invalidParams.
+// decodeParams reads params into p. Unknown fields are ignored, so that newer
+// editors can talk to us. An error is an invalidParams.
 func decodeParams(raw json.RawMessage, p any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil

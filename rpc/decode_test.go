@@ -76,7 +76,8 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 	}
 }
 
-// FuzzDecodeParams: whatever comes, decoding ends without a panic, and a refusal is one of invalid params that says so.
+// FuzzDecodeParams: whatever comes, decoding ends without a panic, and a
+// refusal is one of invalid params that says so.
 func FuzzDecodeParams(f *testing.F) {
 	for _, seed := range []string{"", "null", "[]", `{"env":[]}`, `{"shell":[],"env":{"a":[]}}`, `[[]]`, `{"args":[[]]}`, `{"cols":1e999}`} {
 		f.Add([]byte(seed))

@@ -7,7 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Denied tells the editor, with the setting that would allow it. How often it is called the session bounds.
+// Denied tells the editor, with the setting that would allow it. How often it
+// is called the session bounds.
 func (k *sink) Denied(denial spawn.Denial) {
 	params := protocol.DeniedParams{
 		SessionID: k.entry.id, Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Count: denial.Count,

@@ -29,17 +29,21 @@ func wireFileDiagnostics(list []settings.FileDiagnostic) []protocol.FileDiagnost
 	return out
 }
 
-// published remembers what there is to say and what the editor was last told about each file, so that it is told changes only, and told
-// when a list has become empty. A file may have remarks that hold for one project alone: they stay while another project is looked at.
+// published remembers what there is to say and what the editor was last told
+// about each file, so that it is told changes only, and told when a list has
+// become empty. A file may have remarks that hold for one project alone: they
+// stay while another project is looked at.
 type published struct {
 	mu sync.Mutex // guards the fields below, and held while sending, so that the last word sent is the newest
-	// known are the remarks by project directory; those that hold for every project are under "".
+	// known are the remarks by project directory; those that hold for every
+	// project are under "".
 	known map[string][]settings.FileDiagnostic
 	told  map[string][]settings.Diagnostic // by file
 }
 
-// publish tells the editor about all diagnostics of a snapshot, which include those that hold for every project, where they differ from
-// what it was told. What belongs to projects that are open no more is taken back.
+// publish tells the editor about all diagnostics of a snapshot, which include
+// those that hold for every project, where they differ from what it was told.
+// What belongs to projects that are open no more is taken back.
 func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	open := s.projects()
 	s.published.mu.Lock()
@@ -49,7 +53,8 @@ func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.Fil
 	}
 }
 
-// update takes a project's remarks in and yields the files whose lists have changed, sorted. The lock is held.
+// update takes a project's remarks in and yields the files whose lists have
+// changed, sorted. The lock is held.
 func (p *published) update(project string, diagnostics []settings.FileDiagnostic, open []string) func(yield func(string, []settings.Diagnostic) bool) {
 	if p.known == nil {
 		p.known, p.told = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
@@ -89,7 +94,8 @@ func (p *published) update(project string, diagnostics []settings.FileDiagnostic
 	}
 }
 
-// publishFolders tells what there is to say about workspace folders before anything is started in them.
+// publishFolders tells what there is to say about workspace folders before
+// anything is started in them.
 func (s *Server) publishFolders(folders []protocol.WorkspaceFolder) {
 	dirs := []string{""}
 	for _, folder := range folders {

@@ -12,23 +12,29 @@ import (
 )
 
 const (
-	// maxConcurrent bounds the requests that are being carried out. An honest editor has one for each waiting session and a few more.
+	// maxConcurrent bounds the requests that are being carried out. An honest
+	// editor has one for each waiting session and a few more.
 	maxConcurrent = 4096
-	// maxComputing bounds those that compute. With thousands at once, nothing else would get a thread to run on: no end, no key.
+	// maxComputing bounds those that compute. With thousands at once, nothing
+	// else would get a thread to run on: no end, no key.
 	maxComputing = 16
 )
 
-// dispatcher routes messages to typed handlers. Handlers are registered before the first message and not changed after.
+// dispatcher routes messages to typed handlers. Handlers are registered before
+// the first message and not changed after.
 type dispatcher struct {
 	requests      map[string]requestHandler
 	notifications map[string]func(raw json.RawMessage) error
-	// inline names requests that run on the reading goroutine, so that everything behind them waits.
+	// inline names requests that run on the reading goroutine, so that
+	// everything behind them waits.
 	inline map[string]bool
-	// patient names requests that wait for sessions and compute little; the others take turns.
+	// patient names requests that wait for sessions and compute little; the
+	// others take turns.
 	patient map[string]bool
 	// admit says whether a message may be handled now.
 	admit func(method string, isRequest bool) error
-	// ignored is told about every notification that had no effect. It must not block.
+	// ignored is told about every notification that had no effect. It must not
+	// block.
 	ignored func(method string, err error)
 	// heavy is told when a message of this many bytes has been dealt with.
 	heavy func(bytes int)
@@ -41,7 +47,8 @@ type dispatcher struct {
 	ended bool       // nothing may be added to ongoing
 }
 
-// requestHandler carries a request out. The function it returns, if any, is called once the answer was sent.
+// requestHandler carries a request out. The function it returns, if any, is
+// called once the answer was sent.
 type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, after func(), err error)
 
 func newDispatcher() *dispatcher {
@@ -60,7 +67,8 @@ func onRequest[P, R any](d *dispatcher, method protocol.Request[P, R], handle fu
 	})
 }
 
-// onRequestThen registers a handler with something left to do once its answer was sent.
+// onRequestThen registers a handler with something left to do once its answer
+// was sent.
 func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R], handle func(context.Context, P) (R, func(), error)) {
 	d.requests[method.Method] = func(ctx context.Context, raw json.RawMessage) (any, func(), error) {
 		var params P
@@ -71,7 +79,8 @@ func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R], handl
 	}
 }
 
-// onNotification registers a handler that runs on the reading goroutine, and so must not block.
+// onNotification registers a handler that runs on the reading goroutine, and so
+// must not block.
 func onNotification[P any](d *dispatcher, method protocol.Notification[P], handle func(P) error) {
 	d.notifications[method.Method] = func(raw json.RawMessage) error {
 		var params P
@@ -82,8 +91,9 @@ func onNotification[P any](d *dispatcher, method protocol.Notification[P], handl
 	}
 }
 
-// Handle takes a request or notification. It is called in the order of arrival by the goroutine that reads, and does not wait for the editor.
-// An error ends the connection.
+// Handle takes a request or notification. It is called in the order of arrival
+// by the goroutine that reads, and does not wait for the editor. An error ends
+// the connection.
 func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) error {
 	size := len(message.params)
 	if message.kind == isNotification {
@@ -92,7 +102,8 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		return nil
 	}
 	method, id := message.method, message.id
-	// What is refused is refused in order too: a request right behind an initialize is not before it.
+	// What is refused is refused in order too: a request right behind an
+	// initialize is not before it.
 	handle, known := d.requests[method]
 	err := d.admit(method, true)
 	if err == nil && !known {
@@ -160,7 +171,8 @@ func (d *dispatcher) begin(run func()) {
 	}
 }
 
-// end takes no more requests, and returns a channel that is closed when none is in progress.
+// end takes no more requests, and returns a channel that is closed when none is
+// in progress.
 func (d *dispatcher) end() <-chan struct{} {
 	d.mu.Lock()
 	d.ended = true

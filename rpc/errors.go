@@ -10,8 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// wireError is an error with its place in the protocol. The message is what the user reads: lower case, what was attempted, on what,
-// cause. The hint says what the user can do and travels beside it.
+// wireError is an error with its place in the protocol. The message is what the
+// user reads: lower case, what was attempted, on what, cause. The hint says
+// what the user can do and travels beside it.
 type wireError struct {
 	code    protocol.Code
 	message string
@@ -20,7 +21,8 @@ type wireError struct {
 
 func (e *wireError) Error() string { return e.message }
 
-// invalidParams names the field of params, such as "cwd", and what is wrong with it.
+// invalidParams names the field of params, such as "cwd", and what is wrong
+// with it.
 func invalidParams(field, format string, args ...any) *wireError {
 	return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
 }

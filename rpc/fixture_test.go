@@ -38,7 +38,8 @@ type fixture struct {
 	editor   chan struct{} // closing it is the end of the editor's process
 }
 
-// start serves without an editor: the test reads and writes frames itself, or lets connect do it.
+// start serves without an editor: the test reads and writes frames itself, or
+// lets connect do it.
 func start(t *testing.T, backend platform.Backend, block string) *fixture {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -161,7 +162,8 @@ func (e *editor) output(id, text string) {
 	e.until(text, func() bool { return e.outputs[id] != nil && strings.Contains(e.outputs[id].String(), text) })
 }
 
-// exit waits for a session's end and returns its exit code, -1 where a signal ended it.
+// exit waits for a session's end and returns its exit code, -1 where a signal
+// ended it.
 func (e *editor) exit(id string) int {
 	e.f.t.Helper()
 	code := -1

@@ -80,7 +80,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	return result, func() { s.publishFolders(params.WorkspaceFolders) }, nil
 }
 
-// editorLayer is the editor's settings as the bytes of a settings file; nil where there are none.
+// editorLayer is the editor's settings as the bytes of a settings file; nil
+// where there are none.
 func editorLayer(raw json.RawMessage) []byte {
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "[]" {
 		return nil
@@ -116,7 +117,8 @@ func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	})
 	s.folders = append(s.folders, change.Added...)
 	s.mu.Unlock()
-	// Also where none was added: the remarks on removed ones are taken back. Compiling touches the disk, and a notification must not block.
+	// Also where none was added: the remarks on removed ones are taken back.
+	// Compiling touches the disk, and a notification must not block.
 	s.background.Go(func() { s.publishFolders(change.Added) })
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// sandboxReport is what the editor learns of a session's sandbox: what the stage reported, never what was asked for.
+// sandboxReport is what the editor learns of a session's sandbox: what the
+// stage reported, never what was asked for.
 func sandboxReport(restricted bool, outcome spawn.Outcome, warnings []string) protocol.SandboxReport {
 	report := protocol.SandboxReport{
 		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(outcome.Protections()), Warnings: orEmpty(display.Lines(warnings)),
@@ -31,7 +32,8 @@ func wireTracking(outcome spawn.Outcome) protocol.Tracking {
 	return protocol.Tracking{Mechanism: outcome.Tracking.Mechanism, Guarantee: outcome.Tracking.Guarantee}
 }
 
-// sandboxWarnings are what a user must know of one session beside what the settings say.
+// sandboxWarnings are what a user must know of one session beside what the
+// settings say.
 func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome) []string {
 	var warnings []string
 	if outcome.Unconfinable != nil {
@@ -58,14 +60,16 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 	return warnings
 }
 
-// KeepsProtected reports whether the protected paths that exist stay as they are in a session, even if those that do not exist yet, which
-// lower the status, can be made.
+// KeepsProtected reports whether the protected paths that exist stay as they
+// are in a session, even if those that do not exist yet, which lower the
+// status, can be made.
 func KeepsProtected(outcome spawn.Outcome) bool {
 	p := wireProtections(outcome.Protections())["protected_paths"]
 	return p.Status == protocol.Enforced || p.Status == protocol.Degraded && strings.HasPrefix(p.Mechanism, "mount namespace")
 }
 
-// firstLine is what a terminal shows before anything else where its sandbox is missing; nil where it is not.
+// firstLine is what a terminal shows before anything else where its sandbox is
+// missing; nil where it is not.
 func firstLine(outcome spawn.Outcome) []byte {
 	if outcome.Unconfinable == nil {
 		return nil
@@ -73,7 +77,8 @@ func firstLine(outcome spawn.Outcome) []byte {
 	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", display.Line(outcome.Unconfinable.Error()))
 }
 
-// doubtLine is what a terminal shows first if nobody knows what sandbox was asked for; nil if it is known.
+// doubtLine is what a terminal shows first if nobody knows what sandbox was
+// asked for; nil if it is known.
 func doubtLine(confined bool, doubt *settings.Doubt) []byte {
 	if doubt == nil {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Options are what a server needs. All fields but UserSettingsPath and Guarded are required.
+// Options are what a server needs. All fields but UserSettingsPath and Guarded
+// are required.
 type Options struct {
 	// Version of the program.
 	Version string
@@ -24,13 +25,16 @@ type Options struct {
 	Spawner *spawn.Spawner
 	// Env is the sidecar's own environment, from which sessions get theirs.
 	Env []string
-	// UserSettingsPath replaces the user's settings files; an editor that names one too wins.
+	// UserSettingsPath replaces the user's settings files; an editor that names
+	// one too wins.
 	UserSettingsPath string
-	// Guarded are paths that no session may be able to write, beside the settings files: the program itself, its state.
+	// Guarded are paths that no session may be able to write, beside the
+	// settings files: the program itself, its state.
 	Guarded []string
 	// WatchProcess tells when the editor's process has ended.
 	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
-	// Logger takes what people may want to read later. It must not write to the connection.
+	// Logger takes what people may want to read later. It must not write to the
+	// connection.
 	Logger *slog.Logger
 }
 
@@ -82,7 +86,8 @@ func New(options Options) *Server {
 		if errors.As(err, &wire) && wire.code == protocol.CodeSessionNotFound {
 			return // keys typed while a session was ending; nobody is at fault
 		}
-		// A notification has no answer, so the editor's log is the one place where its author may find out.
+		// A notification has no answer, so the editor's log is the one place
+		// where its author may find out.
 		s.conn.remark(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
 	}
 	s.dispatcher.heavy = s.tidy.after
@@ -103,8 +108,9 @@ const (
 	shutdownTimeout = 15 * time.Second
 )
 
-// Serve talks to the editor until the conversation ends: by exit, by the end of in, by the editor's death, by a broken frame or by
-// ctx. No session is left alive then. It returns nil where the editor said shutdown before.
+// Serve talks to the editor until the conversation ends: by exit, by the end of
+// in, by the editor's death, by a broken frame or by ctx. No session is left
+// alive then. It returns nil where the editor said shutdown before.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,8 +143,9 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
 	fsguard.Hurry() // this process ends, whatever it has asked
-	// Sessions tell their ends, and requests that came before are answered, and wait until the editor takes that; one that has stopped reading
-	// must not keep the rest from ending.
+	// Sessions tell their ends, and requests that came before are answered, and
+	// wait until the editor takes that; one that has stopped reading must not
+	// keep the rest from ending.
 	deadline := time.Now().Add(writeTimeout)
 	defer frames.out.giveUp(stalledTimeout, writeTimeout)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -175,7 +182,8 @@ func orEOF(err error) error {
 	return err
 }
 
-// admit holds the order of a conversation: initialize first and once, nothing after shutdown but exit.
+// admit holds the order of a conversation: initialize first and once, nothing
+// after shutdown but exit.
 func (s *Server) admit(method string, isRequest bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,8 +49,9 @@ func TestServe_EndsWithTheEditor(t *testing.T) {
 	}
 }
 
-// TestServe_EndsAnEditorThatDoesNotRead: while sessions flood an editor that reads nothing, the end of its pipe or of the context
-// still ends everything, soon.
+// TestServe_EndsAnEditorThatDoesNotRead: while sessions flood an editor that
+// reads nothing, the end of its pipe or of the context still ends everything,
+// soon.
 func TestServe_EndsAnEditorThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*fixture){

@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// maxEnded bounds the ended sessions that are kept for an editor that has not closed them.
+// maxEnded bounds the ended sessions that are kept for an editor that has not
+// closed them.
 const maxEnded = 1000
 
 // sessions is the table of everything that was spawned and not closed.
@@ -61,7 +62,8 @@ func (t *sessions) add(e *entry) error {
 	return nil
 }
 
-// take removes an entry, so that only one caller gets to close it. It must call left then.
+// take removes an entry, so that only one caller gets to close it. It must call
+// left then.
 func (t *sessions) take(id string) (*entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +85,8 @@ func (t *sessions) left(closed ...*entry) {
 	}
 }
 
-// removeFailed forgets an entry whose start failed, unless the id is another's by now.
+// removeFailed forgets an entry whose start failed, unless the id is another's
+// by now.
 func (t *sessions) removeFailed(e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +115,8 @@ func (t *sessions) all() []*entry {
 	return all
 }
 
-// markEnded notes the end of a session and forgets the oldest ended ones when there are too many.
+// markEnded notes the end of a session and forgets the oldest ended ones when
+// there are too many.
 func (t *sessions) markEnded(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,8 +130,9 @@ func (t *sessions) markEnded(id string) {
 	}
 }
 
-// closeAll ends every session, also those that are still starting or are being closed, and refuses new ones. graceOf says how long each may
-// take; of several callers the least patient counts.
+// closeAll ends every session, also those that are still starting or are being
+// closed, and refuses new ones. graceOf says how long each may take; of several
+// callers the least patient counts.
 func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Duration) error {
 	t.mu.Lock()
 	t.closing = true
@@ -171,7 +176,8 @@ func (e *entry) running() bool {
 	}
 }
 
-// do applies an operation to the session, or keeps it in order until the session has started. The operation must not block.
+// do applies an operation to the session, or keeps it in order until the
+// session has started. The operation must not block.
 func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,8 +210,9 @@ func (e *entry) begin(session *spawn.Session) {
 	e.backlog = nil
 }
 
-// close ends the session. A start in progress is given up first. It returns nil for a session that never came to be. Where processes have
-// survived, it returns both.
+// close ends the session. A start in progress is given up first. It returns nil
+// for a session that never came to be. Where processes have survived, it
+// returns both.
 func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error) {
 	e.cancel()
 	<-e.started

@@ -18,7 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// spawn starts a session. What it returns last lets the session's output flow, once the answer was sent.
+// spawn starts a session. What it returns last lets the session's output flow,
+// once the answer was sent.
 func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protocol.SpawnResult, func(), error) {
 	fail := func(err error) (protocol.SpawnResult, func(), error) { return protocol.SpawnResult{}, nil, err }
 	request, err := s.request(&params)
@@ -80,7 +81,8 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	return session, compiled, err
 }
 
-// request checks params, fills in their defaults, and makes of them what spawn needs, but for the policy.
+// request checks params, fills in their defaults, and makes of them what spawn
+// needs, but for the policy.
 func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	if err := s.fillIn(params); err != nil {
 		return spawn.Request{}, err
@@ -112,7 +114,8 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	return request, nil
 }
 
-// fillIn checks the fields of params one by one and gives the absent ones their defaults.
+// fillIn checks the fields of params one by one and gives the absent ones their
+// defaults.
 func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	switch params.Kind {
 	case "":
@@ -135,7 +138,8 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	} else if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return err
 	}
-	// A project directory that is the working directory is checked as that: nobody has named a project.
+	// A project directory that is the working directory is checked as that:
+	// nobody has named a project.
 	if params.ProjectDir != params.Cwd {
 		if err := checkProject(params.ProjectDir); err != nil {
 			return err

@@ -82,7 +82,8 @@ func (s *stream) readHeader() (int, error) {
 	}
 }
 
-// readLine reads up to a newline, which it keeps, and not more than limit bytes.
+// readLine reads up to a newline, which it keeps, and not more than limit
+// bytes.
 func (s *stream) readLine(limit int) (string, error) {
 	var line strings.Builder
 	for line.Len() < limit {

@@ -56,7 +56,8 @@ func TestReadFrame(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			// A pipe delivers what it likes: the result must not depend on where reads are cut.
+			// A pipe delivers what it likes: the result must not depend on
+			// where reads are cut.
 			for _, reader := range []io.Reader{strings.NewReader(test.input), iotest.OneByteReader(strings.NewReader(test.input))} {
 				s := &stream{in: bufio.NewReader(reader)}
 				var got []string
@@ -110,7 +111,8 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
-// FuzzReadFrame: whatever comes, reading ends without a panic, with frames that were announced and are within the limit.
+// FuzzReadFrame: whatever comes, reading ends without a panic, with frames that
+// were announced and are within the limit.
 func FuzzReadFrame(f *testing.F) {
 	for _, seed := range []string{
 		"Content-Length: 2\r\n\r\n{}", "content-length:2\n\n{}Content-Length: 0\r\n\r\n", "Content-Length: 33554433\r\n\r\n",
@@ -132,7 +134,8 @@ func FuzzReadFrame(f *testing.F) {
 			if total += len(body); len(body) > protocol.MaxContentLength || total > len(input) {
 				t.Fatalf("a body of %d bytes out of %d", len(body), len(input))
 			}
-			// What was read and is written again is the same, also for the codec that clients use.
+			// What was read and is written again is the same, also for the
+			// codec that clients use.
 			var out bytes.Buffer
 			out.Write(append(appendHeader(nil, len(body)), body...))
 			again := &stream{in: bufio.NewReader(bytes.NewReader(out.Bytes()))}

@@ -138,7 +138,8 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 }
 
 const (
-	// terminalGrace is how long a shell may take to save its history when its terminal closes. One that ends at once costs none of it.
+	// terminalGrace is how long a shell may take to save its history when its
+	// terminal closes. One that ends at once costs none of it.
 	terminalGrace = 300 * time.Millisecond
 	maxGrace      = time.Minute
 )

@@ -16,10 +16,12 @@ var errClosed = errors.New("connection is closed")
 // errUnread means that the editor wants answers and does not read them.
 var errUnread = errors.New("the editor does not read its answers")
 
-// writer is the one goroutine that writes frames. Whoever sends waits until the frame is taken, so an editor that does not read
-// slows the sessions down, by way of their terminals, instead of filling memory.
+// writer is the one goroutine that writes frames. Whoever sends waits until the
+// frame is taken, so an editor that does not read slows the sessions down, by
+// way of their terminals, instead of filling memory.
 //
-// The one goroutine that reads must not wait so: it would not see that the editor ends. What it has to say itself goes to a place of its own.
+// The one goroutine that reads must not wait so: it would not see that the
+// editor ends. What it has to say itself goes to a place of its own.
 type writer struct {
 	frames chan *[]byte
 	own    chan *[]byte  // what the reading goroutine has to say
@@ -32,16 +34,20 @@ type writer struct {
 	ended  sync.Once
 }
 
-// queueLength is how many frames may wait. With 64 KiB each at most, it is a bound on memory; more of them would only add to the
-// distance between a keystroke's echo and the screen while another session floods.
+// queueLength is how many frames may wait. With 64 KiB each at most, it is a
+// bound on memory; more of them would only add to the distance between a
+// keystroke's echo and the screen while another session floods.
 const queueLength = 16
 
 const (
-	// ownLength is how many frames of the reading goroutine may wait. They are short: refusals and log lines.
+	// ownLength is how many frames of the reading goroutine may wait. They are
+	// short: refusals and log lines.
 	ownLength = 1024
-	// ownTimeout is how long the reading goroutine waits for room there, which an editor that reads makes all the time.
+	// ownTimeout is how long the reading goroutine waits for room there, which
+	// an editor that reads makes all the time.
 	ownTimeout = 500 * time.Millisecond
-	// maxPooled bounds the frames that are kept for later ones: a chunk of output, which most are, and some more.
+	// maxPooled bounds the frames that are kept for later ones: a chunk of
+	// output, which most are, and some more.
 	maxPooled = 128 << 10
 )
 
@@ -95,7 +101,8 @@ func (w *writer) write(out io.Writer, frame *[]byte) bool {
 	return err == nil
 }
 
-// close writes what is queued, for at most the given time: an editor that has died without closing its pipe must not hold us up.
+// close writes what is queued, for at most the given time: an editor that has
+// died without closing its pipe must not hold us up.
 func (w *writer) close(timeout time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
@@ -116,8 +123,9 @@ func framed(body []byte) *[]byte {
 	return frame
 }
 
-// answer is send for the reading goroutine. It is in order with what was sent before as long as the editor reads. Where it does not, and wants
-// more than ownLength such answers, the error is errUnread.
+// answer is send for the reading goroutine. It is in order with what was sent
+// before as long as the editor reads. Where it does not, and wants more than
+// ownLength such answers, the error is errUnread.
 func (w *writer) answer(body []byte) error {
 	frame := framed(body)
 	select {
@@ -144,7 +152,8 @@ func (w *writer) answer(body []byte) error {
 	}
 }
 
-// remark queues a log line, which make is told how many lines before it have found no room. It never waits. Half of the room is the answers'.
+// remark queues a log line, which make is told how many lines before it have
+// found no room. It never waits. Half of the room is the answers'.
 func (w *writer) remark(make func(missed int) []byte) {
 	missed := w.missed.Swap(0)
 	if len(w.own) < ownLength/2 {
@@ -201,15 +210,17 @@ func appendHeader(frame []byte, length int) []byte {
 	return append(frame, "\r\n\r\n"...)
 }
 
-// The frame of terminal/output is put together by hand. It is the one message whose number grows with the bytes a program prints;
-// encoding/json takes twice the time and leaves garbage of its size.
+// The frame of terminal/output is put together by hand. It is the one message
+// whose number grows with the bytes a program prints; encoding/json takes twice
+// the time and leaves garbage of its size.
 const (
 	outputHead = `{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`
 	outputData = `","data":"`
 	outputTail = `"}}`
 )
 
-// sendOutput queues a terminal/output. The id must need no escaping in JSON; a UUID does not.
+// sendOutput queues a terminal/output. The id must need no escaping in JSON; a
+// UUID does not.
 func (w *writer) sendOutput(sessionID string, data []byte) error {
 	encoded := base64.StdEncoding.EncodedLen(len(data))
 	frame := framePool.Get().(*[]byte)

@@ -44,7 +44,8 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 			t.Errorf("%d frames were taken, want %d", count, queueLength+1)
 		}
 
-		// Who waits is freed, and close does not wait for an editor that takes nothing.
+		// Who waits is freed, and close does not wait for an editor that takes
+		// nothing.
 		begun := time.Now()
 		defer w.giveUp(time.Second, time.Minute)()
 		if _, more := <-sent; more {

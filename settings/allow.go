@@ -25,17 +25,20 @@ const (
 	ScopeUser Scope = "user"
 )
 
-// ErrNotAllowable means that a setting cannot be written where it would have to be; the error says why.
+// ErrNotAllowable means that a setting cannot be written where it would have to
+// be; the error says why.
 var ErrNotAllowable = errors.New("allow by a setting")
 
-// Allowable says why a suggestion cannot be written into the settings of a scope, or nil. Only entries of lists are: what is more than that
-// the user is to write down.
+// Allowable says why a suggestion cannot be written into the settings of a
+// scope, or nil. Only entries of lists are: what is more than that the user is
+// to write down.
 func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	if suggestion.Key != toolchainsKey && !strings.HasPrefix(suggestion.Key, "additional_") {
 		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
-		// An entry would go into the file as it is, and make that count in place of what counts now.
+		// An entry would go into the file as it is, and make that count in
+		// place of what counts now.
 		for _, state := range s.user {
 			d := state.problem
 			if d == nil {
@@ -57,13 +60,15 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	case s.describe().exposure != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, quote(p.File), s.describe().exposure)
 	case !p.Trusted && len(p.Asks) > 0:
-		// To write into it means to trust it, and with it all that somebody else has written there.
+		// To write into it means to trust it, and with it all that somebody
+		// else has written there.
 		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, quote(p.File))
 	}
 	return nil
 }
 
-// fileOfUser is the file of the user's that decides about a list: where it stands, or else the one that counts most.
+// fileOfUser is the file of the user's that decides about a list: where it
+// stands, or else the one that counts most.
 func (s *Snapshot) fileOfUser(key string) (string, error) {
 	from := s.describe().user.from[key].file
 	if s.project != nil && from == s.project.file {
@@ -88,8 +93,9 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 	return files[len(files)-1], nil
 }
 
-// Allow writes a suggestion into the settings of a scope, with every comment and line of the file kept, and in one step, so that no reader
-// sees half of it. A project's file is trusted afterwards, which Allowable must agree to.
+// Allow writes a suggestion into the settings of a scope, with every comment
+// and line of the file kept, and in one step, so that no reader sees half of
+// it. A project's file is trusted afterwards, which Allowable must agree to.
 func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) error {
 	snapshot := s.Snapshot(projectDir)
 	if err := snapshot.Allowable(scope, suggestion); err != nil {
@@ -115,7 +121,8 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 }
 
 func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {
-	// Where the file is a symlink, as dotfile managers make it, the file itself is replaced.
+	// Where the file is a symlink, as dotfile managers make it, the file itself
+	// is replaced.
 	real, err := fsguard.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		real, err = file, fsguard.MkdirAll(filepath.Dir(file), 0o700)
@@ -135,8 +142,8 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	return nil
 }
 
-// allowProject changes the project's file, and returns the digest of what it has written. Sessions can write the project: no symlink leads
-// out of it.
+// allowProject changes the project's file, and returns the digest of what it
+// has written. Sessions can write the project: no symlink leads out of it.
 func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
 	if _, err := fsguard.Stat(projectDir); err != nil {
 		return "", fmt.Errorf("write the project's settings: %w", err)
@@ -162,7 +169,8 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// change replaces a file in a directory by one with an entry more, and returns what it has written.
+// change replaces a file in a directory by one with an entry more, and returns
+// what it has written.
 func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []string) ([]byte, error) {
 	mode := fs.FileMode(0o644)
 	info, err := dir.Lstat(name)

@@ -14,9 +14,11 @@ import (
 type Ask struct {
 	// Key is the settings key, such as "additional_read_write_paths".
 	Key string
-	// Value is what the file says: the entry of a list, or the key's value as JSON.
+	// Value is what the file says: the entry of a list, or the key's value as
+	// JSON.
 	Value string
-	// Opens is one sentence, without a full stop, about what trusting the project would open.
+	// Opens is one sentence, without a full stop, about what trusting the
+	// project would open.
 	Opens string
 	// Line and Column are where the value stands, 1-based.
 	Line, Column int
@@ -35,8 +37,9 @@ func (a Ask) Message() string {
 	return fmt.Sprintf("line %d: %s %s: %s", a.Line, a.Key, value, a.Opens)
 }
 
-// beyond lists what e opens that alone does not, with the project's values that ask for it. Whatever makes the policy wider is in the list:
-// an empty one means that trusting the project opens nothing.
+// beyond lists what e opens that alone does not, with the project's values that
+// ask for it. Whatever makes the policy wider is in the list: an empty one
+// means that trusting the project opens nothing.
 func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b := &asker{e: e, alone: alone}
 	b.kinds()
@@ -230,15 +233,17 @@ func (b *asker) protected() {
 	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on", strings.Join(lost, ", "))
 }
 
-// writes reports whether a rule grants writing at the path, above it or below it.
+// writes reports whether a rule grants writing at the path, above it or below
+// it.
 func (b *asker) writes(path string) bool {
 	return slices.ContainsFunc(b.e.policy.Rules, func(rule policy.Rule) bool {
 		return rule.Access.Has(policy.Write) && (policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path))
 	})
 }
 
-// reportAsks tells in the project's file what is without effect until the project is trusted, and what has only part of its effect. What
-// the session gets in another way is not worth a remark.
+// reportAsks tells in the project's file what is without effect until the
+// project is trusted, and what has only part of its effect. What the session
+// gets in another way is not worth a remark.
 func (e *evaluation) reportAsks(asks []Ask) {
 	told := map[position]bool{}
 	for _, a := range asks {

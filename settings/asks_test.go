@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// trusting is a snapshot in which the user has trusted the project's file as it is.
+// trusting is a snapshot in which the user has trusted the project's file as it
+// is.
 func trusting(t testing.TB, f files, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
@@ -100,7 +101,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 					t.Errorf("%s %s is not told: %v", a.Key, a.Value, s.DiagnosticsOf(projectFile))
 				}
 			}
-			// The same is what a trusted file has opened, and then there is nothing to warn of.
+			// The same is what a trusted file has opened, and then there is
+			// nothing to warn of.
 			trusted := trusting(t, f, test.user, test.project)
 			if p := trusted.Project(); !p.Trusted || describeAsks(p.Asks) != test.want {
 				t.Errorf("trusted %t, asks:\n%s", p.Trusted, describeAsks(p.Asks))
@@ -159,7 +161,8 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	if origins := s.Origins(); origins["allow_network"] != projectFile || origins["enabled"] != userFile {
 		t.Errorf("origins: %v", origins)
 	}
-	// A link that a session may move does not count, whoever trusts it; nor does one that only other projects' sessions may move.
+	// A link that a session may move does not count, whoever trusts it; nor
+	// does one that only other projects' sessions may move.
 	if got := said(c, projectFile); !strings.Contains(got, `"out" crosses the symlink`) {
 		t.Errorf("diagnostics of the project's file:\n%s", got)
 	}

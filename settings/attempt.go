@@ -14,11 +14,13 @@ type Attempt string
 const (
 	// AttemptRead opens a file for reading, or lists a directory.
 	AttemptRead Attempt = "read"
-	// AttemptWrite opens a file for writing, creates it where there is none, or changes what a directory holds.
+	// AttemptWrite opens a file for writing, creates it where there is none, or
+	// changes what a directory holds.
 	AttemptWrite Attempt = "write"
 	// AttemptExecute runs a program.
 	AttemptExecute Attempt = "execute"
-	// AttemptConnectUnix connects to a Unix socket that a process outside of the session has made.
+	// AttemptConnectUnix connects to a Unix socket that a process outside of
+	// the session has made.
 	AttemptConnectUnix Attempt = "connect_unix"
 	// AttemptConnect connects to an address in the network.
 	AttemptConnect Attempt = "connect"

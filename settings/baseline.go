@@ -6,7 +6,8 @@ import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 type baselinePath struct {
 	path   string
 	access policy.Access
-	// private: instead of the path, the session gets a runtime directory of its own.
+	// private: instead of the path, the session gets a runtime directory of its
+	// own.
 	private bool
 }
 
@@ -15,7 +16,8 @@ const (
 	device      = policy.Read | policy.Write | policy.Device
 )
 
-// baselines holds for each platform what a null category of system_paths stands for.
+// baselines holds for each platform what a null category of system_paths stands
+// for.
 var baselines = map[string]map[string][]baselinePath{
 	"linux": {
 		"system_paths.executable": grantsFor(readExecute,
@@ -26,10 +28,12 @@ var baselines = map[string]map[string][]baselinePath{
 			"/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
 		"system_paths.read_write": append(append(
 			grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
-			// Not /dev: it holds the disks and, in /dev/pts, the user's other terminals. What is here any process needs and none can harm
-			// with. With /dev/ptmx come terminals of the session's own.
+			// Not /dev: it holds the disks and, in /dev/pts, the user's other
+			// terminals. What is here any process needs and none can harm with.
+			// With /dev/ptmx come terminals of the session's own.
 			grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")...),
-			// Not /run/user itself: the session bus and systemd's user manager start processes outside of any sandbox.
+			// Not /run/user itself: the session bus and systemd's user manager
+			// start processes outside of any sandbox.
 			baselinePath{path: "/run/user", private: true}),
 	},
 	"darwin": {
@@ -42,19 +46,23 @@ var baselines = map[string]map[string][]baselinePath{
 			"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc", "/usr/local/share", "/usr/local/etc"),
 		"system_paths.read_write": append(
 			grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
-			// Not /dev: it holds the user's other terminals and the disks. The session's own terminal is granted with the session.
+			// Not /dev: it holds the user's other terminals and the disks. The
+			// session's own terminal is granted with the session.
 			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/dtracehelper", "/dev/fd")...),
 	},
 }
 
-// homeDotfiles are what shells and git read at start-up, relative to the home directory. Read-only, on every platform.
+// homeDotfiles are what shells and git read at start-up, relative to the home
+// directory. Read-only, on every platform.
 var homeDotfiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".inputrc",
 	".terminfo", ".gitconfig", ".config",
 }
 
-// protectedByDefault is what a null protected_paths stands for, relative to the project: files that programs outside of the sandbox
-// act upon without asking, and the settings themselves. What depends on the project's repository is added by findGit.
+// protectedByDefault is what a null protected_paths stands for, relative to the
+// project: files that programs outside of the sandbox act upon without asking,
+// and the settings themselves. What depends on the project's repository is
+// added by findGit.
 var protectedByDefault = []string{
 	".git/hooks", ".git/config", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules",
 }

@@ -334,7 +334,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// tenThousand is a snapshot in which the user and the project list ten thousand directories each, with a count of the files looked at.
+// tenThousand is a snapshot in which the user and the project list ten thousand
+// directories each, with a count of the files looked at.
 func tenThousand(t testing.TB) (*Snapshot, *int) {
 	var list []string
 	for i := range 10_000 {

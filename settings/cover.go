@@ -6,8 +6,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// cover maps paths to what is granted there and below. Look-ups climb from the path to the root, so that ten thousand grants cost
-// ten thousand short climbs and not a hundred million comparisons.
+// cover maps paths to what is granted there and below. Look-ups climb from the
+// path to the root, so that ten thousand grants cost ten thousand short climbs
+// and not a hundred million comparisons.
 type cover map[string]policy.Access
 
 func (c cover) add(path string, access policy.Access) { c[path] |= access }

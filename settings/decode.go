@@ -19,26 +19,31 @@ import (
 // position is 1-based; columns count bytes.
 type position struct{ line, column int }
 
-// span says where a key's value stands, and for a list where each of its elements does.
+// span says where a key's value stands, and for a list where each of its
+// elements does.
 type span struct {
 	at       position
 	elements []position
 }
 
-// document is the decoded "terminal.sandbox" of one file, with the platform's block already laid over the base.
+// document is the decoded "terminal.sandbox" of one file, with the platform's
+// block already laid over the base.
 type document struct {
 	values   Sandbox
 	where    map[string]span
 	problems []Diagnostic
 	// empty: the file holds nothing, or nothing but comments.
 	empty bool
-	// wrong is the first problem for which nobody knows what the file asks for on this platform; nil if there is none.
+	// wrong is the first problem for which nobody knows what the file asks for
+	// on this platform; nil if there is none.
 	wrong *Diagnostic
-	// unclear are the keys that were meant by what is wrong; "" is the block as a whole.
+	// unclear are the keys that were meant by what is wrong; "" is the block as
+	// a whole.
 	unclear map[string]bool
 }
 
-// keep gives the keys that are not clear the values that an earlier content gave them.
+// keep gives the keys that are not clear the values that an earlier content
+// gave them.
 func (d *document) keep(earlier *document) {
 	for _, l := range leaves {
 		v, had := l.get(&earlier.values)
@@ -68,8 +73,9 @@ var (
 	platformNames  = slices.Collect(maps.Values(platformBlocks))
 )
 
-// decode reads one settings file. The second result is not nil where nothing could be read at all. Problems inside the block are
-// the document's: the key or the element they name does not count, and the rest does.
+// decode reads one settings file. The second result is not nil where nothing
+// could be read at all. Problems inside the block are the document's: the key
+// or the element they name does not count, and the rest does.
 func decode(data []byte, platform string, whose audience) (*document, *Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	d := &decoder{lines: lineStarts(data), platform: platform, whose: whose, document: &document{where: map[string]span{}}}
@@ -78,7 +84,8 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 	}
 	outline := scan(data)
 	if outline.empty && whose == ours {
-		// What a full disk or a cut-off save leaves must not pass for "no settings".
+		// What a full disk or a cut-off save leaves must not pass for "no
+		// settings".
 		return nil, d.fatal(0, "%s", emptyText)
 	}
 	if outline.empty {
@@ -88,7 +95,8 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 	if outline.tooDeep >= 0 {
 		return nil, d.fatal(outline.tooDeep, "nested deeper than %d levels", maxDepth)
 	}
-	// A comment on a last line without a newline is legal in the editors that write these files, and an error in hujson.
+	// A comment on a last line without a newline is legal in the editors that
+	// write these files, and an error in hujson.
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
 		at, cause := syntaxError(err)
@@ -119,8 +127,9 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 	return d.document, nil
 }
 
-// otherPlatform looks for mistakes in the block of a platform that this is not: the same file is often used on several machines, and the
-// mistake would show on the other one only.
+// otherPlatform looks for mistakes in the block of a platform that this is not:
+// the same file is often used on several machines, and the mistake would show
+// on the other one only.
 func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	name := memberName(member)
 	object, ok := member.Value.Value.(*hujson.Object)
@@ -136,8 +145,9 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	}
 }
 
-// syntaxError takes position and cause out of a parser's error. hujson gives the position only as text; this is the one place
-// that reads it, and a test holds it against the library.
+// syntaxError takes position and cause out of a parser's error. hujson gives
+// the position only as text; this is the one place that reads it, and a test
+// holds it against the library.
 func syntaxError(err error) (position, string) {
 	at := position{1, 1}
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.line, &at.column); scanErr != nil {
@@ -164,7 +174,8 @@ type decoder struct {
 // emptyText is why a settings file without content does not count.
 const emptyText = "empty; write {} to ask for nothing"
 
-// block decodes the terminal.sandbox of the file's root or of a platform's block, over what was decoded before.
+// block decodes the terminal.sandbox of the file's root or of a platform's
+// block, over what was decoded before.
 func (d *decoder) block(root *hujson.Object, prefix string) {
 	terminal := d.object(d.member(root, "terminal", prefix), prefix+"terminal")
 	if terminal == nil {
@@ -204,7 +215,8 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 	return found
 }
 
-// object returns the value as an object; nil where it is absent, null or, with a diagnostic, of another type.
+// object returns the value as an object; nil where it is absent, null or, with
+// a diagnostic, of another type.
 func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
 	if value.Value == nil || value.Value.Kind() == 'n' {
 		return nil

@@ -2,8 +2,10 @@ package settings
 
 import "slices"
 
-// Defaults are the settings that hold where no file says otherwise. A key is nil where its default depends on the platform
-// (system_paths), on the project (protected_paths) or on the kind of session (on_unavailable). The result is the caller's own.
+// Defaults are the settings that hold where no file says otherwise. A key is
+// nil where its default depends on the platform (system_paths), on the project
+// (protected_paths) or on the kind of session (on_unavailable). The result is
+// the caller's own.
 func Defaults() Sandbox {
 	return Sandbox{
 		Enabled:                   new(false),
@@ -20,13 +22,15 @@ func Defaults() Sandbox {
 	}
 }
 
-// defaultEnvVars say who and where the user is and hold no secrets. SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
+// defaultEnvVars say who and where the user is and hold no secrets.
+// SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
 var defaultEnvVars = []string{
 	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR", "VISUAL",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY", "COLORTERM",
 }
 
-// defaultOnUnavailable is what a null on_unavailable means: nobody watches a tool, while a user without a terminal is stuck.
+// defaultOnUnavailable is what a null on_unavailable means: nobody watches a
+// tool, while a user without a terminal is stuck.
 func defaultOnUnavailable(kind Kind) OnUnavailable {
 	if kind == KindTerminal {
 		return OnUnavailableWarn

@@ -99,8 +99,9 @@ func (d *desk) await(file string) {
 	}
 }
 
-// armed waits until the watches on what the store knows by now are in place: the round that arms them runs on the goroutine that
-// answers the poke, so a change made by the test itself is told only after it.
+// armed waits until the watches on what the store knows by now are in place:
+// the round that arms them runs on the goroutine that answers the poke, so a
+// change made by the test itself is told only after it.
 func (d *desk) armed() {
 	d.t.Helper()
 	marker := filepath.Join(d.home, ".config/zed/armed.json")

@@ -22,18 +22,22 @@ const (
 
 // Diagnostic is one remark about a settings file.
 type Diagnostic struct {
-	// Line and Column are 1-based; Column counts bytes. A remark about the file as a whole stands at 1:1.
+	// Line and Column are 1-based; Column counts bytes. A remark about the file
+	// as a whole stands at 1:1.
 	Line, Column int
 	Severity     Severity
-	// Key is the settings key below "terminal.sandbox", such as "system_paths.executable"; empty where there is none.
+	// Key is the settings key below "terminal.sandbox", such as
+	// "system_paths.executable"; empty where there is none.
 	Key string
 	// Message is one sentence for the user, without a full stop.
 	Message string
-	// Project is the only project directory that the remark holds for; empty where it holds for every one.
+	// Project is the only project directory that the remark holds for; empty
+	// where it holds for every one.
 	Project string
 }
 
-// FileDiagnostic is a diagnostic with its file: an absolute path, or policy.OriginEditor.
+// FileDiagnostic is a diagnostic with its file: an absolute path, or
+// policy.OriginEditor.
 type FileDiagnostic struct {
 	File string
 	Diagnostic

@@ -100,7 +100,8 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 		executable int
 		network    bool
 	}{
-		// What is wrong keeps its value; what is gone is gone, and what is new counts.
+		// What is wrong keeps its value; what is gone is gone, and what is new
+		// counts.
 		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, ApplyToBoth, 0, true},
 		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, ApplyToTool, 1, true},
 		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, ApplyToTool, 1, true},
@@ -279,7 +280,8 @@ func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 	}
 }
 
-// Content A asks for much and is not trusted; content B is wrong where A asked. Trust in B must not cover what is kept of A.
+// Content A asks for much and is not trusted; content B is wrong where A asked.
+// Trust in B must not cover what is kept of A.
 func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -11,8 +11,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// addEntry adds an entry to a list of a settings file, and changes no other byte of it: comments, order and layout are the user's. Where the
-// file does not have the list, it gets one of base and the entry, because a list replaces that of the layers below.
+// addEntry adds an entry to a list of a settings file, and changes no other
+// byte of it: comments, order and layout are the user's. Where the file does
+// not have the list, it gets one of base and the entry, because a list replaces
+// that of the layers below.
 func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, error) {
 	mark := data[:len(data)-len(bytes.TrimPrefix(data, []byte("\ufeff")))]
 	data = data[len(mark):]
@@ -49,7 +51,8 @@ func newFile(key string, list []string) string {
 	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + quoteJSON(key) + ": " + listText(list) + "\n    }\n  }\n}\n"
 }
 
-// editRoot adds to the list where it counts: in the platform's block if that has it, else in the base.
+// editRoot adds to the list where it counts: in the platform's block if that
+// has it, else in the base.
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
 	if block := lastMember(root, platformBlocks[platform]); block != nil {
 		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
@@ -75,7 +78,8 @@ func editRoot(root *hujson.Value, platform, key, entry string, list []string) er
 	return extend(at, entry, list)
 }
 
-// lastMember is the value of an object's last member of a name, which is the one that counts; nil where there is none.
+// lastMember is the value of an object's last member of a name, which is the
+// one that counts; nil where there is none.
 func lastMember(of *hujson.Value, name string) *hujson.Value {
 	if of == nil {
 		return nil
@@ -159,8 +163,9 @@ func addMember(object *hujson.Object, names []string, list []string) error {
 	return nil
 }
 
-// between splits what stands before a closing bracket into what comes before a new last entry, comments included, and the rest. first is
-// what stands before the first entry, and shows whether entries have lines of their own.
+// between splits what stands before a closing bracket into what comes before a
+// new last entry, comments included, and the rest. first is what stands before
+// the first entry, and shows whether entries have lines of their own.
 func between(tail, first hujson.Extra) (before, after hujson.Extra) {
 	comments := bytes.TrimRight(tail, " \t\r\n")
 	after = tail[len(comments):]
@@ -174,7 +179,8 @@ func between(tail, first hujson.Extra) (before, after hujson.Extra) {
 	return append(bytes.Clone(comments), "\n"+indent...), after
 }
 
-// lineStart is the white space at the beginning of the line that an entry stands on; false where it stands on that of the bracket.
+// lineStart is the white space at the beginning of the line that an entry
+// stands on; false where it stands on that of the bracket.
 func lineStart(before hujson.Extra) (indent string, begins bool) {
 	at := bytes.LastIndexByte(before, '\n')
 	if at < 0 {

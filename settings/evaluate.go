@@ -10,15 +10,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// evaluation is what a snapshot means on the file system as it is now: everything of a policy that does not depend on the kind.
+// evaluation is what a snapshot means on the file system as it is now:
+// everything of a policy that does not depend on the kind.
 type evaluation struct {
 	host       host
 	resolver   *resolver
 	projectDir string
-	// user are the layers that count as they are written, a trusted project's file included.
+	// user are the layers that count as they are written, a trusted project's
+	// file included.
 	user    settings
 	project *settings // an untrusted project's file, which may only tighten; nil where there is none
-	// projectFile is the file whose relative paths start at the project; "" where there is none.
+	// projectFile is the file whose relative paths start at the project; ""
+	// where there is none.
 	projectFile string
 	guarded     []string // what no session may write
 	sensitive   *treasures
@@ -42,12 +45,15 @@ type evaluation struct {
 	refusals    []string // built-in grants that do not count
 	forbidden   []place
 	undone      []undone
-	// unclear is an entry of which nobody knows what it would have protected; nil where there is none.
+	// unclear is an entry of which nobody knows what it would have protected;
+	// nil where there is none.
 	unclear *FileDiagnostic
-	// stale are the files of which an older content counts: remarks on it would stand at the wrong lines.
+	// stale are the files of which an older content counts: remarks on it would
+	// stand at the wrong lines.
 	stale map[string]bool
 
-	// silent is what of the project's does not answer, so that nobody can say what is to be protected; "" where all of it does.
+	// silent is what of the project's does not answer, so that nobody can say
+	// what is to be protected; "" where all of it does.
 	silent string
 
 	trusted  bool        // the project's file counts as it is written
@@ -65,8 +71,9 @@ const (
 	believe
 )
 
-// evaluate resolves, layers and restricts. Its invariants: with an untrusted project's file the policy is contained in the one without,
-// and whatever a trusted one opens beyond that is in asks.
+// evaluate resolves, layers and restricts. Its invariants: with an untrusted
+// project's file the policy is contained in the one without, and whatever a
+// trusted one opens beyond that is in asks.
 func (s *Snapshot) evaluate() *evaluation {
 	g := s.glance()
 	everywhere := s.run(g, "", leaveOut, nil)
@@ -99,7 +106,8 @@ func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
 	return e
 }
 
-// glance is what one evaluation sees of the file system, so that its parts see the same.
+// glance is what one evaluation sees of the file system, so that its parts see
+// the same.
 type glance struct {
 	*resolver
 	guarded   []string
@@ -112,8 +120,9 @@ func (s *Snapshot) glance() *glance {
 	return &glance{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: treasuresOf(r, s.host.home)}
 }
 
-// attribute marks the remarks that hold for this project alone, so that whoever shows them for several projects can tell them apart, and
-// adds those that hold everywhere.
+// attribute marks the remarks that hold for this project alone, so that whoever
+// shows them for several projects can tell them apart, and adds those that hold
+// everywhere.
 func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic {
 	known := map[FileDiagnostic]bool{}
 	for _, d := range everywhere {
@@ -130,8 +139,9 @@ func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic
 	return sortDiagnostics(list)
 }
 
-// run evaluates once. alone is the evaluation without the project's file, where that is believed: what may be written without it counts
-// for the judgement of symlinks all the same, because sessions of other projects can move them.
+// run evaluates once. alone is the evaluation without the project's file, where
+// that is believed: what may be written without it counts for the judgement of
+// symlinks all the same, because sessions of other projects can move them.
 func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evaluation) *evaluation {
 	e := &evaluation{
 		host: s.host, resolver: g.resolver, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
@@ -206,7 +216,8 @@ func (e *evaluation) report(file string, at position, severity Severity, key, fo
 	}})
 }
 
-// base is what relative paths of a file are relative to; "" where they do not count.
+// base is what relative paths of a file are relative to; "" where they do not
+// count.
 func (e *evaluation) base(file string) string {
 	if file != "" && file == e.projectFile {
 		return e.policy.Project
@@ -217,7 +228,8 @@ func (e *evaluation) base(file string) string {
 // fromProject notes that the project's file decides about a key.
 func (e *evaluation) fromProject(key string) { e.origins[key] = e.project.from[key].file }
 
-// projectSets reports whether an untrusted project's file says anything about a key.
+// projectSets reports whether an untrusted project's file says anything about a
+// key.
 func (e *evaluation) projectSets(key string) bool {
 	if e.project == nil {
 		return false

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// maxPathLength is Linux's PATH_MAX without the final NUL; macOS has less. Without a bound a project's file could name paths that
-// take minutes to walk, or multiply a long variable until memory ends.
+// maxPathLength is Linux's PATH_MAX without the final NUL; macOS has less.
+// Without a bound a project's file could name paths that take minutes to walk,
+// or multiply a long variable until memory ends.
 const maxPathLength = 4095
 
 var (
@@ -25,8 +26,9 @@ type unsetError struct{ name string }
 
 func (e unsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
 
-// expand makes a path of a settings file absolute: ~, $VAR, and relative to base where base is not empty. The result may hold "."
-// and "..", which only the walk through the file system can judge.
+// expand makes a path of a settings file absolute: ~, $VAR, and relative to
+// base where base is not empty. The result may hold "." and "..", which only
+// the walk through the file system can judge.
 func (h host) expand(text, base string) (string, error) {
 	if strings.ContainsRune(text, 0) {
 		return "", errNUL
@@ -38,7 +40,8 @@ func (h host) expand(text, base string) (string, error) {
 	switch {
 	case path == "":
 		return "", errEmptyPath
-	// A value that happens to start with a tilde is a name like any other; shells do the same.
+	// A value that happens to start with a tilde is a name like any other;
+	// shells do the same.
 	case path[0] == '~' && text[0] == '~':
 		if path != "~" && path[1] != '/' {
 			return "", errOtherHome
@@ -56,7 +59,8 @@ func (h host) expand(text, base string) (string, error) {
 	}
 }
 
-// expandVariables replaces $NAME and ${NAME}. A dollar sign that starts neither is itself.
+// expandVariables replaces $NAME and ${NAME}. A dollar sign that starts neither
+// is itself.
 func (h host) expandVariables(text string) (string, error) {
 	var out strings.Builder
 	for {

@@ -13,36 +13,43 @@ import (
 
 // Explanation answers whether a session could do something, and why.
 type Explanation struct {
-	// Allowed is what the policy says. The file's own permissions may refuse what it allows.
+	// Allowed is what the policy says. The file's own permissions may refuse
+	// what it allows.
 	Allowed bool
-	// Target is what the target really is: an absolute path without symlinks, a socket, an address.
+	// Target is what the target really is: an absolute path without symlinks, a
+	// socket, an address.
 	Target string
 	// Reason is one sentence, without a full stop.
 	Reason string
 	// Rule is what decides; nil where it is that there is no rule.
 	Rule *DecidingRule
-	// Key and Value are the setting that would allow it: an entry of the list Key, or the whole value of Key as JSON. Where it is allowed,
-	// Key is the setting that does; both are empty where no setting would.
+	// Key and Value are the setting that would allow it: an entry of the list
+	// Key, or the whole value of Key as JSON. Where it is allowed, Key is the
+	// setting that does; both are empty where no setting would.
 	Key, Value string
-	// Hint is a second sentence, on what to do or to look out for; "" where there is nothing to say.
+	// Hint is a second sentence, on what to do or to look out for; "" where
+	// there is nothing to say.
 	Hint string
-	// Holds says what else the setting would lay open that gives whoever reads it power elsewhere: keys, passwords; "" where nothing is
-	// known.
+	// Holds says what else the setting would lay open that gives whoever reads
+	// it power elsewhere: keys, passwords; "" where nothing is known.
 	Holds string
 }
 
 // DecidingRule is the rule that an explanation rests on.
 type DecidingRule struct {
-	// Path is the granted or protected path, or the socket; "" where the rule is not about a path.
+	// Path is the granted or protected path, or the socket; "" where the rule
+	// is not about a path.
 	Path string
 	// Access is what a grant of a path gives.
 	Access policy.Access
 	Origin policy.Origin
 }
 
-// Explain says whether a session of that kind that starts now could do something to a target, as the sandbox sees it. A target of
-// AttemptRead, AttemptWrite and AttemptExecute is an absolute path; of AttemptConnectUnix a path, or a name after "abstract:"; else it
-// is an address, which does not matter.
+// Explain says whether a session of that kind that starts now could do
+// something to a target, as the sandbox sees it. A target of AttemptRead,
+// AttemptWrite and AttemptExecute is an absolute path; of AttemptConnectUnix a
+// path, or a name after "abstract:"; else it is an address, which does not
+// matter.
 func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanation, error) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: attempt}
 	x.policy = x.policyFor(kind)
@@ -105,7 +112,8 @@ func (x *explainer) follow(target string) error {
 	x.end = x.resolver.resolve(path)
 	for _, l := range x.end.links {
 		if policy.Contains("/proc", l.dir) {
-			// Where it leads is another file for each process; what can be said is what holds for all of /proc.
+			// Where it leads is another file for each process; what can be said
+			// is what holds for all of /proc.
 			x.end = resolved{path: l.path, exists: true}
 			x.Hint = fmt.Sprintf("%s is another file for each process", quote(l.path))
 			break
@@ -157,8 +165,9 @@ func (x *explainer) path() {
 	}
 }
 
-// rule finds the most specific rule that grants an access to where the target leads. A rule for a path that does not exist does nothing
-// for the sessions that start now.
+// rule finds the most specific rule that grants an access to where the target
+// leads. A rule for a path that does not exist does nothing for the sessions
+// that start now.
 func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range e.policy.Rules {
 		// The caches of toolchains are made before a session starts.
@@ -171,7 +180,8 @@ func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule,
 	return best, found
 }
 
-// takenAway reports whether it is the project's file that keeps the access from being granted.
+// takenAway reports whether it is the project's file that keeps the access from
+// being granted.
 func (x *explainer) takenAway(access policy.Access) bool {
 	if x.alone == nil {
 		return false
@@ -230,7 +240,8 @@ func (x *explainer) notGranted(a attemptKind) {
 	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.path) || x.undoes(x.end.path) != ""):
 		x.Key, x.Value, x.Hint = "", "", neverWritable
 	case !x.end.exists:
-		// A grant of what does not exist opens nothing, so the nearest directory that does has to be granted.
+		// A grant of what does not exist opens nothing, so the nearest
+		// directory that does has to be granted.
 		x.Value = x.nearestDir()
 		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
@@ -249,7 +260,8 @@ func (x *explainer) notGranted(a attemptKind) {
 	}
 }
 
-// holds says what a grant of path would lay open that gives power elsewhere, or over later sessions; "" where nothing is known.
+// holds says what a grant of path would lay open that gives power elsewhere, or
+// over later sessions; "" where nothing is known.
 func (x *explainer) holds(path string) string {
 	what := x.sensitive.hold(path)
 	if what == "" && x.attempt == AttemptWrite {

@@ -19,7 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// maze is a random tree: directories with files and programs in them, and symlinks that lead anywhere.
+// maze is a random tree: directories with files and programs in them, and
+// symlinks that lead anywhere.
 type maze struct {
 	root   string
 	random *rand.Rand
@@ -45,7 +46,8 @@ func newMaze(t *testing.T, random *rand.Rand) *maze {
 	}
 	for _, dir := range dirs {
 		m.file(t, filepath.Join(dir, "data"), []byte("data"), 0o600)
-		// A program of its own in each place: a rule for one hard link would be one for all.
+		// A program of its own in each place: a rule for one hard link would be
+		// one for all.
 		m.file(t, filepath.Join(dir, "true"), code, 0o700)
 		m.paths = append(m.paths, filepath.Join(dir, "missing"), filepath.Join(dir, "missing/deeper"))
 	}
@@ -98,7 +100,8 @@ func (m *maze) settings(t *testing.T) string {
 	return string(data)
 }
 
-// act is how an attempt is made for real; false where it has no meaning for what the target is.
+// act is how an attempt is made for real; false where it has no meaning for
+// what the target is.
 func (m *maze) act(attempt Attempt, path string, r *resolver) (platformtest.Act, bool) {
 	m.made++
 	end := r.resolve(path)
@@ -125,8 +128,9 @@ func isDir(r *resolver, path string) bool {
 	return target.exists && target.mode.IsDir()
 }
 
-// The model answers as the kernel does: for random settings and random targets, through symlinks and "..", what Explain says is what a
-// real attempt in a real sandbox comes to. SIDECAR_EXPLAIN_POLICIES makes it longer.
+// The model answers as the kernel does: for random settings and random targets,
+// through symlinks and "..", what Explain says is what a real attempt in a real
+// sandbox comes to. SIDECAR_EXPLAIN_POLICIES makes it longer.
 func TestExplain_AgreesWithTheKernel(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -193,7 +197,8 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 	return len(acts), allowed
 }
 
-// attemptAll makes the attempts in one session that starts under the snapshot's policy.
+// attemptAll makes the attempts in one session that starts under the snapshot's
+// policy.
 func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) []platformtest.Result {
 	t.Helper()
 	p := platformtest.Policy(t, s.Compile(KindTool).Policy.Rules...)

@@ -89,7 +89,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	}
 }
 
-// What is suggested must work: with the setting it names, the same attempt is allowed.
+// What is suggested must work: with the setting it names, the same attempt is
+// allowed.
 func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	t.Parallel()
 	f := inMemory(meetTree)
@@ -128,7 +129,8 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	}
 }
 
-// withSetting adds an entry to a list of a block, or sets a key that holds JSON.
+// withSetting adds an entry to a list of a block, or sets a key that holds
+// JSON.
 func withSetting(t *testing.T, block, key, value string) string {
 	t.Helper()
 	members := map[string]any{}

@@ -11,8 +11,10 @@ import (
 	"testing"
 )
 
-// tree builds a file system in a temporary directory and resolves paths as if that directory were the root, so that tests do not
-// depend on the machine's own files. A name that ends in a slash is a directory, a value that starts with "-> " a symlink.
+// tree builds a file system in a temporary directory and resolves paths as if
+// that directory were the root, so that tests do not depend on the machine's
+// own files. A name that ends in a slash is a directory, a value that starts
+// with "-> " a symlink.
 func tree(t testing.TB, entries map[string]string) files {
 	t.Helper()
 	root := t.TempDir()
@@ -36,7 +38,8 @@ func tree(t testing.TB, entries map[string]string) files {
 	return rooted(root)
 }
 
-// rooted is osFiles below another root. The resolver asks for no path that crosses a symlink, so prefixing is enough.
+// rooted is osFiles below another root. The resolver asks for no path that
+// crosses a symlink, so prefixing is enough.
 func rooted(root string) files {
 	return files{
 		lstat:    func(path string) (fs.FileMode, error) { return osFiles.lstat(filepath.Join(root, path)) },
@@ -46,7 +49,8 @@ func rooted(root string) files {
 	}
 }
 
-// inMemory is the tree of tree without a disk, for tests that resolve paths by the hundred thousand.
+// inMemory is the tree of tree without a disk, for tests that resolve paths by
+// the hundred thousand.
 func inMemory(entries map[string]string) files {
 	type node struct {
 		mode    fs.FileMode
@@ -95,7 +99,8 @@ const (
 	projectFile = "/home/u/project/.zed/settings.json"
 )
 
-// snapshotOf is a snapshot over a tree, with the sandbox blocks of the user's file and of the project's; "" leaves a file out.
+// snapshotOf is a snapshot over a tree, with the sandbox blocks of the user's
+// file and of the project's; "" leaves a file out.
 func snapshotOf(t testing.TB, f files, user, project string) *Snapshot {
 	t.Helper()
 	s := &Snapshot{

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// leaf is one key of Sandbox that holds a value, such as "enabled" or "system_paths.executable".
+// leaf is one key of Sandbox that holds a value, such as "enabled" or
+// "system_paths.executable".
 type leaf struct {
 	key   string
 	index [][]int // field indexes, one step a struct
 }
 
-// leaves lists every key in the order of declaration. Decoding, layering and the origins are driven by it, so that a new field
-// needs no change there.
+// leaves lists every key in the order of declaration. Decoding, layering and
+// the origins are driven by it, so that a new field needs no change there.
 var leaves = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
 
 func leavesOf(t reflect.Type, prefix string, index [][]int) []leaf {
@@ -46,7 +47,8 @@ func (l leaf) get(s *Sandbox) (reflect.Value, bool) {
 	return v, !v.IsNil()
 }
 
-// set assigns the value, allocating the struct it lives in: structs are never shared between two Sandboxes.
+// set assigns the value, allocating the struct it lives in: structs are never
+// shared between two Sandboxes.
 func (l leaf) set(s *Sandbox, value reflect.Value) {
 	v := reflect.ValueOf(s)
 	for _, index := range l.index {
@@ -81,7 +83,8 @@ func (s *Sandbox) setList(key string, list []string) {
 	leafOf(key).set(s, reflect.ValueOf(list))
 }
 
-// clone shares nothing with what the lists and pointers came from, so that callers may keep and change it.
+// clone shares nothing with what the lists and pointers came from, so that
+// callers may keep and change it.
 func (s *Sandbox) clone() Sandbox {
 	var copied Sandbox
 	for _, l := range leaves {

@@ -7,11 +7,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// A grant for writing that would undo the sandbox does not count, whoever wrote it: nobody means it, and what it opens is not the file
-// but every later session. Where such a place is only a part of what is granted, as in a grant of the home directory, the grant counts,
-// and the place is protected or the user is warned.
+// A grant for writing that would undo the sandbox does not count, whoever wrote
+// it: nobody means it, and what it opens is not the file but every later
+// session. Where such a place is only a part of what is granted, as in a grant
+// of the home directory, the grant counts, and the place is protected or the
+// user is warned.
 
-// kernelPlaces are where a platform's kernel takes orders from files: on Linux what confines and ends processes among them.
+// kernelPlaces are where a platform's kernel takes orders from files: on Linux
+// what confines and ends processes among them.
 var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
 
 // place is where no session may write, with what a session would gain.
@@ -42,7 +45,8 @@ func (s *Snapshot) forbidden(r *resolver) []place {
 	return list
 }
 
-// stateDirs are the directories of what the sidecar keeps, whether they exist or not.
+// stateDirs are the directories of what the sidecar keeps, whether they exist
+// or not.
 func (h host) stateDirs() []string {
 	var list []string
 	if dir := h.env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
@@ -56,7 +60,8 @@ func (h host) stateDirs() []string {
 	return list
 }
 
-// undoes says why a grant for writing of a path would undo the sandbox; "" where it would not.
+// undoes says why a grant for writing of a path would undo the sandbox; ""
+// where it would not.
 func (e *evaluation) undoes(path string) string {
 	if path == "/" {
 		return "it would grant writing everything, the settings and the kernel's own files included"
@@ -69,7 +74,8 @@ func (e *evaluation) undoes(path string) string {
 	return ""
 }
 
-// enfolds says what a grant for writing of path would lay open beside, of what decides about sessions; "" where it is nothing.
+// enfolds says what a grant for writing of path would lay open beside, of what
+// decides about sessions; "" where it is nothing.
 func (e *evaluation) enfolds(path string) string {
 	for _, forbidden := range e.forbidden {
 		if path != forbidden.path && policy.Contains(path, forbidden.path) {
@@ -79,7 +85,8 @@ func (e *evaluation) enfolds(path string) string {
 	return ""
 }
 
-// projectGrant is what a session may do in its project: everything, but where that would undo the sandbox.
+// projectGrant is what a session may do in its project: everything, but where
+// that would undo the sandbox.
 func (e *evaluation) projectGrant() grant {
 	g := grant{
 		path: e.policy.Project, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"},

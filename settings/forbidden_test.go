@@ -22,7 +22,8 @@ func forbiddenSnapshot(t *testing.T, user, project string) *Snapshot {
 	return s
 }
 
-// Each entry counts neither for the user nor for a project, in each list that grants writing, and the diagnostic names its key.
+// Each entry counts neither for the user nor for a project, in each list that
+// grants writing, and the diagnostic names its key.
 func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -55,7 +56,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 	}
 }
 
-// The same paths may be read, neighbours may be written, and what holds such a place among other things is the user's to grant.
+// The same paths may be read, neighbours may be written, and what holds such a
+// place among other things is the user's to grant.
 func TestForbidden_EverythingElseCounts(t *testing.T) {
 	t.Parallel()
 	for block, want := range map[string]string{

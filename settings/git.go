@@ -11,21 +11,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// gitRepository is what git outside of the sandbox runs commands from, and what of it lies outside of the project. Whatever the files in
-// the project claim, a directory outside counts only if it names the project itself: a session can write the one and not the other.
+// gitRepository is what git outside of the sandbox runs commands from, and what
+// of it lies outside of the project. Whatever the files in the project claim, a
+// directory outside counts only if it names the project itself: a session can
+// write the one and not the other.
 type gitRepository struct {
-	// pointer is true where the project's .git is a file that says where the repository is: a linked worktree, a submodule.
+	// pointer is true where the project's .git is a file that says where the
+	// repository is: a linked worktree, a submodule.
 	pointer bool
-	// inside are paths in the project to be protected, beside those that every project has.
+	// inside are paths in the project to be protected, beside those that every
+	// project has.
 	inside []string
-	// outside are the directories of the repository that lie outside of the project, and outsideProtected what in them is to be protected.
+	// outside are the directories of the repository that lie outside of the
+	// project, and outsideProtected what in them is to be protected.
 	outside, outsideProtected []string
-	// silent is the first thing of the project's, or of its repository's, whose file system does not answer; skipped is what else does not.
+	// silent is the first thing of the project's, or of its repository's, whose
+	// file system does not answer; skipped is what else does not.
 	silent  string
 	skipped []string
 }
 
-// findGit looks at the project's repository. home is where the user's own configuration of git is; empty: nowhere.
+// findGit looks at the project's repository. home is where the user's own
+// configuration of git is; empty: nowhere.
 func findGit(r *resolver, home, project string) gitRepository {
 	g := &gitFinder{resolver: r, project: project}
 	dot := filepath.Join(project, ".git")
@@ -62,7 +69,8 @@ type gitFinder struct {
 	read     []string // configuration files
 }
 
-// Bounds of the search: a repository made to be slow to look at must not slow every start of a session.
+// Bounds of the search: a repository made to be slow to look at must not slow
+// every start of a session.
 const (
 	maxGitProtected = 512
 	maxGitDirs      = 1024
@@ -98,7 +106,8 @@ func (g *gitFinder) kind(path string) fs.FileMode {
 	return mode
 }
 
-// unanswered notes what could not be looked at because its file system does not answer.
+// unanswered notes what could not be looked at because its file system does not
+// answer.
 func (g *gitFinder) unanswered(path string, err error) {
 	switch {
 	case !errors.Is(err, fsguard.ErrNoAnswer):
@@ -109,7 +118,8 @@ func (g *gitFinder) unanswered(path string, err error) {
 	}
 }
 
-// text is a small file's content without the line's end; "" where it cannot be read.
+// text is a small file's content without the line's end; "" where it cannot be
+// read.
 func (g *gitFinder) text(path string) string {
 	data, err := g.resolver.files.readFile(path)
 	if err != nil {
@@ -119,7 +129,8 @@ func (g *gitFinder) text(path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// place is where a path in a file of git's leads; relative ones are relative to dir.
+// place is where a path in a file of git's leads; relative ones are relative to
+// dir.
 func (g *gitFinder) place(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -127,8 +138,9 @@ func (g *gitFinder) place(dir, path string) string {
 	return g.resolver.resolve(path).path
 }
 
-// follow finds the repository that the project's .git file points to: the directory of this worktree alone, and the one that all
-// worktrees share. See gitrepository-layout(5).
+// follow finds the repository that the project's .git file points to: the
+// directory of this worktree alone, and the one that all worktrees share. See
+// gitrepository-layout(5).
 func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
 	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
 	if !ok {
@@ -152,9 +164,11 @@ func (g *gitFinder) isRepository(dir string) bool {
 	return g.kind(filepath.Join(dir, "HEAD")).IsRegular() && g.kind(filepath.Join(dir, "objects")).IsDir() && g.kind(filepath.Join(dir, "refs")).IsDir()
 }
 
-// repository protects what git runs commands from: hooks and configuration, of all worktrees and submodules, and what says where these are.
+// repository protects what git runs commands from: hooks and configuration, of
+// all worktrees and submodules, and what says where these are.
 func (g *gitFinder) repository(dir string) {
-	// With a file "commondir" git would look for hooks and configuration elsewhere.
+	// With a file "commondir" git would look for hooks and configuration
+	// elsewhere.
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
 	g.configuration(filepath.Join(dir, "config"))
 	g.configuration(filepath.Join(dir, "config.worktree"))
@@ -182,7 +196,8 @@ func (g *gitFinder) names(dir string) []string {
 	return names
 }
 
-// modules protects the repositories of submodules, which may lie in directories of directories.
+// modules protects the repositories of submodules, which may lie in directories
+// of directories.
 func (g *gitFinder) modules(dir string, depth int) {
 	if depth == 0 {
 		return
@@ -199,7 +214,8 @@ func (g *gitFinder) modules(dir string, depth int) {
 	}
 }
 
-// submodulePointers protects the .git files of the submodules that .gitmodules names.
+// submodulePointers protects the .git files of the submodules that .gitmodules
+// names.
 func (g *gitFinder) submodulePointers() {
 	for _, dir := range gitConfigValues(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
 		dot := filepath.Join(g.project, dir, ".git")
@@ -209,8 +225,9 @@ func (g *gitFinder) submodulePointers() {
 	}
 }
 
-// configuration protects what a configuration file makes git run or read from the project: hooks elsewhere, and further configuration.
-// The file itself is protected where the project, or the repository, holds it.
+// configuration protects what a configuration file makes git run or read from
+// the project: hooks elsewhere, and further configuration. The file itself is
+// protected where the project, or the repository, holds it.
 func (g *gitFinder) configuration(file string) {
 	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs || !g.kind(file).IsRegular() {
 		return
@@ -234,7 +251,8 @@ func (g *gitFinder) configuration(file string) {
 	}
 }
 
-// ours reports whether a session may write a path because it is the project's or the repository's.
+// ours reports whether a session may write a path because it is the project's
+// or the repository's.
 func (g *gitFinder) ours(path string) bool {
 	if policy.Contains(g.project, path) {
 		return true
@@ -242,7 +260,8 @@ func (g *gitFinder) ours(path string) bool {
 	return slices.ContainsFunc(g.found.outside, func(dir string) bool { return policy.Contains(dir, path) })
 }
 
-// expand makes a path of git's configuration absolute. One in a home directory is not the project's.
+// expand makes a path of git's configuration absolute. One in a home directory
+// is not the project's.
 func (g *gitFinder) expand(dir, path string) (string, bool) {
 	if path == "" || strings.HasPrefix(path, "~") || strings.HasPrefix(path, "%(") {
 		return "", false

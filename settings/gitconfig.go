@@ -2,8 +2,10 @@ package settings
 
 import "strings"
 
-// gitConfigValues lists the values of a key in a file of git-config(1)'s format, in all sections of a name, whatever their subsections.
-// Names are in lower case. It reads what can be read, and is not the judge of a file's correctness.
+// gitConfigValues lists the values of a key in a file of git-config(1)'s
+// format, in all sections of a name, whatever their subsections. Names are in
+// lower case. It reads what can be read, and is not the judge of a file's
+// correctness.
 func gitConfigValues(content, section, key string) []string {
 	var values []string
 	inside := false
@@ -24,7 +26,8 @@ func gitConfigValues(content, section, key string) []string {
 	return values
 }
 
-// joinedLines splits a text at line ends without a backslash before, which itself is none of a pair.
+// joinedLines splits a text at line ends without a backslash before, which
+// itself is none of a pair.
 func joinedLines(content string) []string {
 	var lines []string
 	var begun strings.Builder
@@ -41,7 +44,8 @@ func joinedLines(content string) []string {
 	return append(lines, begun.String())
 }
 
-// cutHeader splits a section's header at its closing bracket, which may stand in quotes before.
+// cutHeader splits a section's header at its closing bracket, which may stand
+// in quotes before.
 func cutHeader(text string) (header, after string) {
 	quoted := false
 	for i := 0; i < len(text); i++ {

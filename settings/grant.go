@@ -42,8 +42,9 @@ type undone struct {
 	why string
 }
 
-// grantsOf resolves the list of a category in one layer. Where the layer does not set it, it is the platform's baseline, which the
-// additional lists do not have.
+// grantsOf resolves the list of a category in one layer. Where the layer does
+// not set it, it is the platform's baseline, which the additional lists do not
+// have.
 func (e *evaluation) grantsOf(s *settings, c category) []grant {
 	from, ok := s.from[c.key]
 	if !ok {
@@ -93,14 +94,16 @@ func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
 	}
 }
 
-// locate makes an entry absolute and resolves it, with a diagnostic where it does not count or leads elsewhere than it seems to.
+// locate makes an entry absolute and resolves it, with a diagnostic where it
+// does not count or leads elsewhere than it seems to.
 func (e *evaluation) locate(file string, at position, key, text string) (resolved, bool) {
 	path, err := e.host.expand(text, e.base(file))
 	if err != nil {
 		severity := SeverityError
 		var unset unsetError
 		if key == "allowed_unix_sockets" && errors.As(err, &unset) {
-			// SSH_AUTH_SOCK is set on one machine and not on the next, with the same settings.
+			// SSH_AUTH_SOCK is set on one machine and not on the next, with the
+			// same settings.
 			severity = SeverityInfo
 		}
 		e.report(file, at, severity, key, "%s: %v; the entry does not count", quote(text), err)
@@ -109,7 +112,8 @@ func (e *evaluation) locate(file string, at position, key, text string) (resolve
 	target := e.resolver.resolve(path)
 	switch {
 	case errors.Is(target.err, fsguard.ErrNoAnswer):
-		// A session that is granted it would wait for it, too, before it starts.
+		// A session that is granted it would wait for it, too, before it
+		// starts.
 		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), cause(target.err))
 		return resolved{}, false
 	case errors.Is(target.err, errTooManyLinks):
@@ -178,9 +182,11 @@ func (e *evaluation) dotfiles() []grant {
 	return list
 }
 
-// refuseMovable drops the grants that cross a symlink lying in a directory that the session may write: the session could point the
-// link to any file, and the next session would be granted it. All grants for writing count, those that are dropped themselves
-// included, so that the outcome does not depend on an order.
+// refuseMovable drops the grants that cross a symlink lying in a directory that
+// the session may write: the session could point the link to any file, and the
+// next session would be granted it. All grants for writing count, those that
+// are dropped themselves included, so that the outcome does not depend on an
+// order.
 func (e *evaluation) refuseMovable(list []grant) []grant {
 	var kept []grant
 next:

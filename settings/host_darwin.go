@@ -8,8 +8,10 @@ import (
 
 const hostPlatform = "darwin"
 
-// watchAncestors: kqueue opens every entry of a watched directory, which for the home directory is many descriptors and may make
-// the system ask the user about Documents and Downloads. Only the directories that decide about a file are watched.
+// watchAncestors: kqueue opens every entry of a watched directory, which for
+// the home directory is many descriptors and may make the system ask the user
+// about Documents and Downloads. Only the directories that decide about a file
+// are watched.
 const watchAncestors = false
 
 func signatureOf(info fs.FileInfo) signature {
@@ -21,7 +23,8 @@ func signatureOf(info fs.FileInfo) signature {
 	return sig
 }
 
-// private returns an error unless the file is the user's own and nobody else can write it.
+// private returns an error unless the file is the user's own and nobody else
+// can write it.
 func private(info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return errNotPrivate
@@ -29,7 +32,8 @@ func private(info fs.FileInfo) error {
 	return nil
 }
 
-// deafFileSystem names the file system of a directory where kqueue does not hear of every change; else "".
+// deafFileSystem names the file system of a directory where kqueue does not
+// hear of every change; else "".
 func deafFileSystem(dir string) string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil {

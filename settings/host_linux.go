@@ -8,8 +8,8 @@ import (
 
 const hostPlatform = "linux"
 
-// watchAncestors: inotify costs one watch a directory, so every directory on the way to a file is watched and a rename of any of
-// them is seen.
+// watchAncestors: inotify costs one watch a directory, so every directory on
+// the way to a file is watched and a rename of any of them is seen.
 const watchAncestors = true
 
 func signatureOf(info fs.FileInfo) signature {
@@ -21,7 +21,8 @@ func signatureOf(info fs.FileInfo) signature {
 	return sig
 }
 
-// private returns an error unless the file is the user's own and nobody else can write it.
+// private returns an error unless the file is the user's own and nobody else
+// can write it.
 func private(info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return errNotPrivate
@@ -29,14 +30,16 @@ func private(info fs.FileInfo) error {
 	return nil
 }
 
-// deafFileSystems are those whose files change without inotify's knowledge, because another machine or another kernel does it.
-// From statfs(2) and the kernel's include/uapi/linux/magic.h.
+// deafFileSystems are those whose files change without inotify's knowledge,
+// because another machine or another kernel does it. From statfs(2) and the
+// kernel's include/uapi/linux/magic.h.
 var deafFileSystems = map[int64]string{
 	0x6969: "NFS", 0xff534d42: "SMB", 0xfe534d42: "SMB", 0x517b: "SMB", 0x65735546: "FUSE", 0x01021997: "9P", 0x786f4256: "VirtualBox",
 	0x00c36400: "Ceph", 0x5346414f: "AFS", 0x73757245: "Coda", 0x0bd00bd0: "Lustre",
 }
 
-// deafFileSystem names the file system of a directory where inotify does not hear of every change; else "".
+// deafFileSystem names the file system of a directory where inotify does not
+// hear of every change; else "".
 func deafFileSystem(dir string) string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil {

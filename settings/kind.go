@@ -38,7 +38,8 @@ func (k kinds) applyTo() ApplyTo {
 	}
 }
 
-// restrictedKinds is what one layer restricts: nothing unless it is enabled, whatever apply_to says.
+// restrictedKinds is what one layer restricts: nothing unless it is enabled,
+// whatever apply_to says.
 func restrictedKinds(enabled bool, applyTo ApplyTo) kinds {
 	if !enabled {
 		return kinds{}

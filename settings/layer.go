@@ -8,13 +8,15 @@ type origin struct {
 	span
 }
 
-// settings is a Sandbox with the origin of each key that is set. A key without an origin is a default.
+// settings is a Sandbox with the origin of each key that is set. A key without
+// an origin is a default.
 type settings struct {
 	values Sandbox
 	from   map[string]origin
 }
 
-// mergeUser lays the trusted layers over each other, lowest first, without the defaults. Objects merge key by key, arrays replace.
+// mergeUser lays the trusted layers over each other, lowest first, without the
+// defaults. Objects merge key by key, arrays replace.
 func mergeUser(states []fileState) settings {
 	merged := settings{from: map[string]origin{}}
 	for _, state := range states {
@@ -35,7 +37,8 @@ func (s *settings) overlay(state fileState) {
 	}
 }
 
-// withDefaults returns a copy in which no key is nil that has a default of its own.
+// withDefaults returns a copy in which no key is nil that has a default of its
+// own.
 func (s *settings) withDefaults() Sandbox {
 	values := Defaults()
 	for _, l := range leaves {

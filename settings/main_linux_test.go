@@ -8,7 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// TestMain lets this binary be the stage that confines itself, and the actor that it executes then.
+// TestMain lets this binary be the stage that confines itself, and the actor
+// that it executes then.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "stage" {
 		os.Exit(linux.RunStage())

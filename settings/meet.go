@@ -7,8 +7,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// meetGrants returns what both lists grant. It works on resolved paths only: the text of a path below a granted directory says
-// nothing about where a symlink in it leads.
+// meetGrants returns what both lists grant. It works on resolved paths only:
+// the text of a path below a granted directory says nothing about where a
+// symlink in it leads.
 func meetGrants(user, project []grant) []grant {
 	byUser, byProject := cover{}, cover{}
 	for _, g := range user {
@@ -45,8 +46,9 @@ func meetGrants(user, project []grant) []grant {
 	return kept
 }
 
-// meetPatterns returns patterns that let pass exactly the variables that both lists let pass, hooks included: a prefix of the one
-// side never lets a hook pass, even if the other side names it.
+// meetPatterns returns patterns that let pass exactly the variables that both
+// lists let pass, hooks included: a prefix of the one side never lets a hook
+// pass, even if the other side names it.
 func meetPatterns(a, b []string) []string {
 	var kept []string
 	both := [2]policy.Environment{{Allowed: a}, {Allowed: b}}
@@ -55,7 +57,8 @@ func meetPatterns(a, b []string) []string {
 		if isPrefix && (!hasPrefixPattern(a, prefix) || !hasPrefixPattern(b, prefix)) {
 			continue
 		}
-		// For a prefix this asks about a variable of that very name, asterisk included: it would pass as an exact name.
+		// For a prefix this asks about a variable of that very name, asterisk
+		// included: it would pass as an exact name.
 		if both[0].Allows(pattern) && both[1].Allows(pattern) {
 			kept = append(kept, pattern)
 		}
@@ -64,7 +67,8 @@ func meetPatterns(a, b []string) []string {
 	return slices.Compact(kept)
 }
 
-// hasPrefixPattern reports whether the list lets every variable of that prefix pass, hooks aside.
+// hasPrefixPattern reports whether the list lets every variable of that prefix
+// pass, hooks aside.
 func hasPrefixPattern(list []string, prefix string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {
 		p, ok := strings.CutSuffix(pattern, "*")
@@ -72,7 +76,8 @@ func hasPrefixPattern(list []string, prefix string) bool {
 	})
 }
 
-// strictestKinds is what two layers restrict together. What a project's layer does not say about itself it inherits.
+// strictestKinds is what two layers restrict together. What a project's layer
+// does not say about itself it inherits.
 func strictestKinds(user Sandbox, project *Sandbox) kinds {
 	restricted := restrictedKinds(*user.Enabled, *user.ApplyTo)
 	if project == nil || project.Enabled == nil && project.ApplyTo == nil {

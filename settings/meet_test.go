@@ -18,7 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// meetTree has symlinks in all directions: into and out of what is likely to be granted, within the project, and in chains.
+// meetTree has symlinks in all directions: into and out of what is likely to be
+// granted, within the project, and in chains.
 var meetTree = map[string]string{
 	"/usr/bin/": "", "/bin": "-> usr/bin", "/etc/": "", "/tmp/": "", "/dev/null": "", "/dev/pts/": "", "/run/user/1000/": "",
 	"/home/u/.ssh/id":                 "",
@@ -51,7 +52,8 @@ var (
 	meetSecret = []string{"a", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
 )
 
-// choose makes decisions for a generated settings block; the fuzzer makes them by bytes, the property test by random numbers.
+// choose makes decisions for a generated settings block; the fuzzer makes them
+// by bytes, the property test by random numbers.
 type choose func(n int) int
 
 func (c choose) some(words []string) []string {
@@ -100,7 +102,8 @@ func (c choose) block() string {
 	return string(data)
 }
 
-// exceeds says in which respect a policy allows something that the other one does not; "" if in none.
+// exceeds says in which respect a policy allows something that the other one
+// does not; "" if in none.
 func exceeds(narrow, wide *policy.Policy) string {
 	if how := exceedsKind(narrow, wide); how != "" || !wide.Restricted {
 		return how
@@ -153,8 +156,9 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 	return ""
 }
 
-// concretePaths is a sample that holds, for everything that any of the policies names, the path itself, something below it, a name that
-// begins alike, and its parents.
+// concretePaths is a sample that holds, for everything that any of the policies
+// names, the path itself, something below it, a name that begins alike, and its
+// parents.
 func concretePaths(policies ...*policy.Policy) []string {
 	paths := map[string]bool{}
 	add := func(path string) {
@@ -177,7 +181,8 @@ func concretePaths(policies ...*policy.Policy) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// variableNames is a sample that holds a name for every pattern and hooks that prefixes could match.
+// variableNames is a sample that holds a name for every pattern and hooks that
+// prefixes could match.
 func variableNames(policies ...*policy.Policy) []string {
 	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH", "TERM", "HOME", "X"}
 	for _, p := range policies {
@@ -207,8 +212,9 @@ func checkMeet(t testing.TB, f files, user, project string) {
 	}
 }
 
-// pairs is how many pairs of settings a property test generates: enough for every run to mean something, and as many as SIDECAR_PAIRS says
-// where there is time.
+// pairs is how many pairs of settings a property test generates: enough for
+// every run to mean something, and as many as SIDECAR_PAIRS says where there is
+// time.
 func pairs(t *testing.T, few int) int {
 	t.Helper()
 	given := os.Getenv("SIDECAR_PAIRS")
@@ -222,7 +228,8 @@ func pairs(t *testing.T, few int) int {
 	return many
 }
 
-// forPairs calls check with generated blocks of a user's and of a project's settings, on every processor.
+// forPairs calls check with generated blocks of a user's and of a project's
+// settings, on every processor.
 func forPairs(t *testing.T, count int, check func(user, project string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -327,7 +334,8 @@ func byBytes(data []byte) choose {
 	}
 }
 
-// FuzzCompile: no grant comes from nothing. The file system is without symlinks, so that text and real path agree.
+// FuzzCompile: no grant comes from nothing. The file system is without
+// symlinks, so that text and real path agree.
 func FuzzCompile(f *testing.F) {
 	tree := tree(f, map[string]string{"/home/u/project/": "", "/tmp/": ""})
 	f.Add("~/a", "/b/../c", "$CACHE/x", byte(1))

@@ -30,7 +30,8 @@ var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "ma
 
 const rightPlace = `settings stand in {"terminal": {"sandbox": {…}}}`
 
-// mostLookedAt bounds the time that a file with a million keys takes; Zed's default settings have some two hundred.
+// mostLookedAt bounds the time that a file with a million keys takes; Zed's
+// default settings have some two hundred.
 const mostLookedAt = 1000
 
 // strays reports the keys around the block that were meant to be part of it.

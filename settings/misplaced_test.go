@@ -11,7 +11,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	const block = `{"enabled": true}`
 	for _, test := range []struct {
 		text string
-		// own and foreign are what is said in a file of ours and in Zed's: "" is nothing, "!" begins an error.
+		// own and foreign are what is said in a file of ours and in Zed's: ""
+		// is nothing, "!" begins an error.
 		own, foreign string
 	}{
 		{`{"terminal": {"sandbox": ` + block + `}}`, "", ""},
@@ -39,7 +40,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 		{`{"macos": {"sandbox": ` + block + `}}`, `1:12: error: "macos.sandbox" is in the wrong place`, `1:12: error: "macos.sandbox" is`},
 		{`{"darwin": {"terminal": {"sandbox": ` + block + `}}}`, `1:2: warning: "darwin": unknown setting, did you mean "macos"?`, `1:2: warning: "darwin": unknown`},
 		{`{"darwin": 1}`, `1:2: warning: "darwin": unknown`, ""},
-		// A word that other programs have too counts where somebody means a sandbox.
+		// A word that other programs have too counts where somebody means a
+		// sandbox.
 		{`{"my-tools": {"deep": {"enabled": true}}}`, `1:2: warning: "my-tools": unknown setting; ` + place, ""},
 		{`{"my-tools": {"sandbox": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
 		{`{"my-tools": {"deep": {"apply_to": "tool"}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
@@ -75,7 +77,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	}
 }
 
-// Zed's own keys must never be taken for misspelt ones of ours: its users would be left without tools.
+// Zed's own keys must never be taken for misspelt ones of ours: its users would
+// be left without tools.
 func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
 	t.Parallel()
 	const text = `{

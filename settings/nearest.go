@@ -2,7 +2,8 @@ package settings
 
 import "strings"
 
-// nearest returns the known word that a misspelt one was probably meant to be, or "".
+// nearest returns the known word that a misspelt one was probably meant to be,
+// or "".
 func nearest(word string, known []string) string {
 	// A third of the letters wrong is another word, not a slip.
 	best, limit := "", max(2, len(word)/3)
@@ -22,7 +23,8 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// editDistance counts the letters to insert, remove, replace or swap with their neighbour (optimal string alignment).
+// editDistance counts the letters to insert, remove, replace or swap with their
+// neighbour (optimal string alignment).
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

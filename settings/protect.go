@@ -11,8 +11,10 @@ import (
 
 const protectedKey = "protected_paths"
 
-// protectedOf returns the protected paths of one layer; nil where the layer does not set them. Relative entries are relative to the
-// project in every layer. Symlinks are not followed: it is the name inside the project that has to stay as it is.
+// protectedOf returns the protected paths of one layer; nil where the layer
+// does not set them. Relative entries are relative to the project in every
+// layer. Symlinks are not followed: it is the name inside the project that has
+// to stay as it is.
 func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 	from, ok := s.from[protectedKey]
 	if !ok || e.policy.Project == "" {
@@ -42,7 +44,8 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 	return list
 }
 
-// insideProject expresses a clean path below the project's real path. The project may have been named through a symlink.
+// insideProject expresses a clean path below the project's real path. The
+// project may have been named through a symlink.
 func (e *evaluation) insideProject(path string) (string, bool) {
 	if policy.Contains(e.policy.Project, path) {
 		return path, true
@@ -79,8 +82,9 @@ func builtIn(path string) policy.Protected {
 // guardKey names the origin of the protection of settings files.
 const guardKey = "settings files"
 
-// guard protects what no session may change of the files that decide about sessions, where the rules would let it. A grant that holds
-// them is the user's own, so it stays; the files in it do not become writable.
+// guard protects what no session may change of the files that decide about
+// sessions, where the rules would let it. A grant that holds them is the user's
+// own, so it stays; the files in it do not become writable.
 func (e *evaluation) guard() []policy.Protected {
 	var list []policy.Protected
 	for _, path := range e.guarded {

@@ -10,10 +10,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// maxFileSize bounds a settings file. Zed's default settings, every comment included, are 100 KiB.
+// maxFileSize bounds a settings file. Zed's default settings, every comment
+// included, are 100 KiB.
 const maxFileSize = 4 << 20
 
-// signature changes whenever a file's content or readability may have. It is comparable.
+// signature changes whenever a file's content or readability may have. It is
+// comparable.
 type signature struct {
 	dev, ino            uint64
 	size                int64
@@ -22,7 +24,8 @@ type signature struct {
 	ctimeSec, ctimeNsec int64
 }
 
-// racy reports whether the file was changed so shortly ago that it may change again without changing the signature.
+// racy reports whether the file was changed so shortly ago that it may change
+// again without changing the signature.
 func (s signature) racy() bool {
 	touched := max(s.mtime, time.Unix(s.ctimeSec, s.ctimeNsec).UnixNano())
 	return time.Now().UnixNano()-touched < racyWindow.Nanoseconds()
@@ -34,7 +37,8 @@ var (
 	errUnsteady   = errors.New("it keeps changing while it is read")
 )
 
-// readFile reads a settings file and the signature of what was read. Symlinks are followed, as dotfile managers need it.
+// readFile reads a settings file and the signature of what was read. Symlinks
+// are followed, as dotfile managers need it.
 func readFile(path string) ([]byte, signature, error) {
 	for range 3 {
 		read, err := fsguard.ReadFile(path, maxFileSize)
@@ -54,12 +58,14 @@ func readFile(path string) ([]byte, signature, error) {
 	return nil, signature{}, errUnsteady
 }
 
-// missing reports whether the error means that there is no such file. A path that leads through a file has none either.
+// missing reports whether the error means that there is no such file. A path
+// that leads through a file has none either.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// cause strips the operation and the path from a system error: the diagnostic already stands at the file.
+// cause strips the operation and the path from a system error: the diagnostic
+// already stands at the file.
 func cause(err error) string {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

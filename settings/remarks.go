@@ -8,8 +8,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// remark says what counts but probably not as meant: grants of more than it seems, and keys that contradict each other. An untrusted
-// project's file cannot grant anything, so only the layers that count as they are written are looked at.
+// remark says what counts but probably not as meant: grants of more than it
+// seems, and keys that contradict each other. An untrusted project's file
+// cannot grant anything, so only the layers that count as they are written are
+// looked at.
 func (e *evaluation) remark() {
 	e.remarkSwitches()
 	writers := e.writers()
@@ -56,8 +58,10 @@ func later(a, b origin) bool {
 	return a.file == b.file && (a.at.line < b.at.line || a.at.line == b.at.line && a.at.column < b.at.column)
 }
 
-// remarkWider finds a grant that gives writing where this one does not: whoever wrote this one may think that it keeps something as it is.
-// writers are the grants that do, by path: to compare each grant with each other takes as long as all the rest where there are thousands.
+// remarkWider finds a grant that gives writing where this one does not: whoever
+// wrote this one may think that it keeps something as it is. writers are the
+// grants that do, by path: to compare each grant with each other takes as long
+// as all the rest where there are thousands.
 func (e *evaluation) remarkWider(g grant, writers map[string]grant) {
 	if g.access.Has(policy.Write) {
 		return
@@ -85,7 +89,8 @@ func (e *evaluation) writers() map[string]grant {
 	return writers
 }
 
-// remarkProtected finds a grant for writing of what protected_paths keeps as it is.
+// remarkProtected finds a grant for writing of what protected_paths keeps as it
+// is.
 func (e *evaluation) remarkProtected(g grant) {
 	if !g.access.Has(policy.Write) {
 		return

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Every kind of remark: where it stands, what it says, and that it goes when the file is mended.
+// Every kind of remark: where it stands, what it says, and that it goes when
+// the file is mended.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	f := tree(t, map[string]string{

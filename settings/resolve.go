@@ -9,8 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// files is the part of the file system that resolution needs; tests put another one in its place. No symlink may lead to what lstat and readlink
-// are asked about.
+// files is the part of the file system that resolution needs; tests put another
+// one in its place. No symlink may lead to what lstat and readlink are asked
+// about.
 type files struct {
 	lstat    func(path string) (fs.FileMode, error)
 	readlink func(path string) (string, error)
@@ -28,7 +29,8 @@ var osFiles = files{
 	},
 	readlink: fsguard.ReadlinkPlain,
 	readDir: func(path string) ([]string, error) {
-		// A session can fill a directory; nobody has this many settings files or submodules.
+		// A session can fill a directory; nobody has this many settings files
+		// or submodules.
 		entries, err := fsguard.ReadDir(path, 10_000)
 		var names []string
 		for _, entry := range entries {
@@ -54,13 +56,16 @@ type resolved struct {
 	// mode is the file's; meaningless unless exists.
 	mode   fs.FileMode
 	exists bool
-	// err is why the path could not be followed to its end, other than that it is missing.
+	// err is why the path could not be followed to its end, other than that it
+	// is missing.
 	err error
-	// detour: a ".." was taken from what is no directory, or is not there. The kernel refuses to go this way.
+	// detour: a ".." was taken from what is no directory, or is not there. The
+	// kernel refuses to go this way.
 	detour bool
 	// links are the symlinks crossed.
 	links []link
-	// steps are the names that were looked up, each in a directory without symlinks: what a watch on the path has to watch.
+	// steps are the names that were looked up, each in a directory without
+	// symlinks: what a watch on the path has to watch.
 	steps []step
 }
 
@@ -69,7 +74,8 @@ type link struct{ path, dir string }
 
 type step struct{ dir, name string }
 
-// resolver walks paths. It remembers what it saw, so it lives only as long as one evaluation, and is not for several goroutines.
+// resolver walks paths. It remembers what it saw, so it lives only as long as
+// one evaluation, and is not for several goroutines.
 type resolver struct {
 	files files
 	seen  map[string]entry
@@ -96,8 +102,10 @@ func (r *resolver) entry(path string) entry {
 	return e
 }
 
-// resolve follows an absolute path as the kernel would: component by component, each ".." taken from where the walk is and not
-// from the text. What is missing is kept by its text; the walk goes on, because a ".." behind it may lead back to what exists.
+// resolve follows an absolute path as the kernel would: component by component,
+// each ".." taken from where the walk is and not from the text. What is missing
+// is kept by its text; the walk goes on, because a ".." behind it may lead back
+// to what exists.
 func (r *resolver) resolve(path string) resolved {
 	result := resolved{path: "/", mode: fs.ModeDir, exists: true}
 	rest := path

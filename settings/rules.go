@@ -21,7 +21,8 @@ func (e *evaluation) paths() {
 		if errors.Is(target.err, fsguard.ErrNoAnswer) {
 			e.silent = e.policy.Project
 		}
-		// Symlinks on the way to it are fine: the editor names the directory anew for each session.
+		// Symlinks on the way to it are fine: the editor names the directory
+		// anew for each session.
 		granted = append(granted, e.projectGrant())
 	}
 	if e.policy.Project != "" {
@@ -64,7 +65,8 @@ func (e *evaluation) paths() {
 	e.policy.PrivateTerminals = e.privateTerminals()
 }
 
-// mergeRules makes one rule a path, with the origin of the grant that gives most.
+// mergeRules makes one rule a path, with the origin of the grant that gives
+// most.
 func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 	index := map[string]int{}
 	strongest := []policy.Access{}
@@ -91,7 +93,8 @@ func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 	return rules
 }
 
-// guardOutsideGit lets git write to a repository outside of the project: only where what is dangerous in it is protected.
+// guardOutsideGit lets git write to a repository outside of the project: only
+// where what is dangerous in it is protected.
 func (e *evaluation) guardOutsideGit() {
 	for i := range e.policy.Rules {
 		rule := &e.policy.Rules[i]
@@ -103,8 +106,10 @@ func (e *evaluation) guardOutsideGit() {
 	}
 }
 
-// privateTerminals reports whether the session may open terminals, and is not granted those of others beside: then it gets its own. A
-// program that opens a terminal needs its other side, too, which lies in a directory with everybody's.
+// privateTerminals reports whether the session may open terminals, and is not
+// granted those of others beside: then it gets its own. A program that opens a
+// terminal needs its other side, too, which lies in a directory with
+// everybody's.
 func (e *evaluation) privateTerminals() bool {
 	if e.host.platform != "linux" {
 		return false

@@ -2,8 +2,9 @@ package settings
 
 import "bytes"
 
-// maxDepth bounds the nesting of a settings file. Real ones have five levels; the parser recurses without a bound of its own, and
-// four million brackets would overflow the stack, which Go cannot recover from.
+// maxDepth bounds the nesting of a settings file. Real ones have five levels;
+// the parser recurses without a bound of its own, and four million brackets
+// would overflow the stack, which Go cannot recover from.
 const maxDepth = 500
 
 // outline is what can be said of a text before it is parsed.
@@ -14,8 +15,8 @@ type outline struct {
 	tooDeep int
 }
 
-// scan skips strings and comments exactly as the parser does. Where the text is malformed the two may disagree only beyond the
-// place where the parser stops.
+// scan skips strings and comments exactly as the parser does. Where the text is
+// malformed the two may disagree only beyond the place where the parser stops.
 func scan(data []byte) outline {
 	result := outline{empty: true, tooDeep: -1}
 	depth := 0
@@ -43,7 +44,8 @@ func scan(data []byte) outline {
 	return result
 }
 
-// commentEnd returns the offset behind the comment that starts at i, or 0 where none starts or it does not end.
+// commentEnd returns the offset behind the comment that starts at i, or 0 where
+// none starts or it does not end.
 func commentEnd(data []byte, i int) int {
 	rest := data[i:]
 	switch {
@@ -60,7 +62,8 @@ func commentEnd(data []byte, i int) int {
 	return 0
 }
 
-// stringEnd returns the offset of the closing quote of the string that starts at i, or of the text's last byte.
+// stringEnd returns the offset of the closing quote of the string that starts
+// at i, or of the text's last byte.
 func stringEnd(data []byte, i int) int {
 	for i++; i < len(data); i++ {
 		switch data[i] {

@@ -32,7 +32,8 @@ func valid(t *testing.T, schema *jsonschema.Schema, text string) error {
 	return schema.Validate(value)
 }
 
-// A language server's word is taken for the program's, so the two must say the same of keys and types.
+// A language server's word is taken for the program's, so the two must say the
+// same of keys and types.
 func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
@@ -67,7 +68,8 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	}
 }
 
-// Settings that are generated at random are valid, or have a value that decoding or evaluation remarks upon.
+// Settings that are generated at random are valid, or have a value that
+// decoding or evaluation remarks upon.
 func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
@@ -80,7 +82,8 @@ func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	})
 }
 
-// Whoever looks at the schema finds each key described, with its default and, where there is a choice, every value.
+// Whoever looks at the schema finds each key described, with its default and,
+// where there is a choice, every value.
 func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 	t.Parallel()
 	type node struct {

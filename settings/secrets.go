@@ -10,8 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// startupFiles are what shells read when they start, relative to the home directory. Sessions may read most of them, or their shells
-// would not be the user's; whatever they assign, sessions learn.
+// startupFiles are what shells read when they start, relative to the home
+// directory. Sessions may read most of them, or their shells would not be the
+// user's; whatever they assign, sessions learn.
 var startupFiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile",
 	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish", ".config/nushell/env.nu",
@@ -19,18 +20,23 @@ var startupFiles = []string{
 }
 
 const (
-	// maxStartupFile bounds what is read of one start-up file. Long ones are a few hundred lines.
+	// maxStartupFile bounds what is read of one start-up file. Long ones are a
+	// few hundred lines.
 	maxStartupFile = 1 << 20
-	// maxSecrets bounds the remarks on one file: somebody who keeps more there has understood after these.
+	// maxSecrets bounds the remarks on one file: somebody who keeps more there
+	// has understood after these.
 	maxSecrets = 20
 )
 
-// patterns are compiled when they are needed: that takes longer than all else that this package has to prepare.
+// patterns are compiled when they are needed: that takes longer than all else
+// that this package has to prepare.
 type patterns struct {
-	// assignment finds NAME=VALUE as Bourne shells write it, NAME VALUE after fish's set and csh's setenv, and nushell's $env.NAME = VALUE.
+	// assignment finds NAME=VALUE as Bourne shells write it, NAME VALUE after
+	// fish's set and csh's setenv, and nushell's $env.NAME = VALUE.
 	assignment *regexp.Regexp
 	name       *regexp.Regexp
-	// value knows the forms by which services mark their own secrets, and passwords in addresses.
+	// value knows the forms by which services mark their own secrets, and
+	// passwords in addresses.
 	value *regexp.Regexp
 }
 
@@ -44,8 +50,9 @@ var secretPatterns = sync.OnceValue(func() patterns {
 	}
 })
 
-// remarkSecrets warns of start-up files that sessions may read and that assign what looks like a secret. It names file, line and variable,
-// and never the value.
+// remarkSecrets warns of start-up files that sessions may read and that assign
+// what looks like a secret. It names file, line and variable, and never the
+// value.
 func (e *evaluation) remarkSecrets() {
 	if e.host.home == "" || e.restricted == (kinds{}) {
 		return
@@ -76,13 +83,15 @@ type secret struct {
 	at   position
 }
 
-// scanned is what was found in a file with this content, of which only a digest is kept.
+// scanned is what was found in a file with this content, of which only a digest
+// is kept.
 type scanned struct {
 	content [sha256.Size]byte
 	found   []secret
 }
 
-// scans are by path: a policy is compiled for each session, and start-up files seldom change.
+// scans are by path: a policy is compiled for each session, and start-up files
+// seldom change.
 var scans sync.Map
 
 // secretsOf is secretsIn for a file.
@@ -96,7 +105,8 @@ func secretsOf(file, text string) []secret {
 	return found
 }
 
-// secretsIn finds assignments of literal values whose name or form says that they are secret.
+// secretsIn finds assignments of literal values whose name or form says that
+// they are secret.
 func secretsIn(text string) []secret {
 	var list []secret
 	known, number := secretPatterns(), 0
@@ -123,7 +133,8 @@ func secretsIn(text string) []secret {
 	return list
 }
 
-// looksSecret judges an assignment. What is computed, refers to another variable or names a file is no secret itself.
+// looksSecret judges an assignment. What is computed, refers to another
+// variable or names a file is no secret itself.
 func looksSecret(name, value string) bool {
 	literal := strings.HasPrefix(value, "'")
 	value = strings.Trim(value, `"'`)

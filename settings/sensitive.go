@@ -8,10 +8,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// sensitivePlace is something in the home directory that gives whoever reads it power elsewhere.
+// sensitivePlace is something in the home directory that gives whoever reads it
+// power elsewhere.
 type sensitivePlace struct{ path, holds string }
 
-// sensitivePlaces are relative to the home directory. Those of the other platform are simply never there.
+// sensitivePlaces are relative to the home directory. Those of the other
+// platform are simply never there.
 var sensitivePlaces = []sensitivePlace{
 	{".ssh", "SSH keys"},
 	{".gnupg", "GnuPG keys"},
@@ -51,10 +53,12 @@ var sensitivePlaces = []sensitivePlace{
 	{"Library/Application Support/Firefox", "a browser's cookies and passwords"},
 }
 
-// harmlessNames are files in such places that hold nothing secret and are often needed.
+// harmlessNames are files in such places that hold nothing secret and are often
+// needed.
 var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx", "trustdb.gpg"}
 
-// treasures are the sensitive places as they are now: real paths, with what each holds, and whether it is there.
+// treasures are the sensitive places as they are now: real paths, with what
+// each holds, and whether it is there.
 type treasures struct {
 	home string // real; "" where it is not known
 	all  []treasure
@@ -77,12 +81,14 @@ func treasuresOf(r *resolver, home string) *treasures {
 	return found
 }
 
-// Secrets returns a function that says what a grant of a real path would let sessions get at that gives whoever reads it power elsewhere; ""
-// where nothing is known. It is the look of this moment.
+// Secrets returns a function that says what a grant of a real path would let
+// sessions get at that gives whoever reads it power elsewhere; "" where nothing
+// is known. It is the look of this moment.
 func (s *Snapshot) Secrets() func(path string) string { return s.glance().sensitive.hold }
 
-// hold says what a grant of path lets sessions get at; "" where it is nothing that is known to matter. Whether something exists counts
-// only for what lies below path: a grant of ~/.ssh is one of keys also before there are any.
+// hold says what a grant of path lets sessions get at; "" where it is nothing
+// that is known to matter. Whether something exists counts only for what lies
+// below path: a grant of ~/.ssh is one of keys also before there are any.
 func (p *treasures) hold(path string) string {
 	switch {
 	case p.home == "":
@@ -100,7 +106,8 @@ func (p *treasures) hold(path string) string {
 	return p.below(path, "")
 }
 
-// below lists what is there of the sensitive places below path, after a prefix; "" where nothing is.
+// below lists what is there of the sensitive places below path, after a prefix;
+// "" where nothing is.
 func (p *treasures) below(path, prefix string) string {
 	var holds []string
 	for _, known := range p.all {

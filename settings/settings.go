@@ -1,59 +1,80 @@
 package settings
 
-// To add a setting: add a field here with its doc comment (it becomes the reference and the schema), give it a default in
-// defaults.go, say in tighten.go how an untrusted project may tighten it (a list of paths: in grant.go), and run "make generate".
-// Decoding, layering and origins follow by themselves.
+// To add a setting: add a field here with its doc comment (it becomes the
+// reference and the schema), give it a default in defaults.go, say in
+// tighten.go how an untrusted project may tighten it (a list of paths: in
+// grant.go), and run "make generate". Decoding, layering and origins follow by
+// themselves.
 
-// Sandbox is the "terminal.sandbox" block of a settings file. A nil field was not written or is null: it inherits.
+// Sandbox is the "terminal.sandbox" block of a settings file. A nil field was
+// not written or is null: it inherits.
 type Sandbox struct {
 	// Enabled switches the sandbox on.
 	Enabled *bool `json:"enabled"`
-	// ApplyTo says which kinds of session are restricted: the user's own terminals, the agent's tools, both or neither.
-	// Processes are tracked and ended with their session in every case.
+	// ApplyTo says which kinds of session are restricted: the user's own
+	// terminals, the agent's tools, both or neither. Processes are tracked and
+	// ended with their session in every case.
 	ApplyTo *ApplyTo `json:"apply_to"`
-	// SystemPaths are the parts of the system that shells and tools need. Each category that is null is the platform's baseline; an
-	// array replaces that category alone, and [] denies all of it.
+	// SystemPaths are the parts of the system that shells and tools need. Each
+	// category that is null is the platform's baseline; an array replaces that
+	// category alone, and [] denies all of it.
 	SystemPaths *SystemPaths `json:"system_paths"`
-	// AdditionalExecutablePaths may be read and executed: toolchains, programs installed for the user.
+	// AdditionalExecutablePaths may be read and executed: toolchains, programs
+	// installed for the user.
 	AdditionalExecutablePaths []string `json:"additional_executable_paths"`
 	// AdditionalReadOnlyPaths may be read.
 	AdditionalReadOnlyPaths []string `json:"additional_read_only_paths"`
-	// AdditionalReadWritePaths may be read, written and executed, as the project itself. An entry that would undo the sandbox does not
-	// count: /, /proc, /sys, the directories of the settings and of the sidecar's state, the sidecar's own program.
+	// AdditionalReadWritePaths may be read, written and executed, as the
+	// project itself. An entry that would undo the sandbox does not count: /,
+	// /proc, /sys, the directories of the settings and of the sidecar's state,
+	// the sidecar's own program.
 	AdditionalReadWritePaths []string `json:"additional_read_write_paths"`
-	// AllowNetwork set to false leaves no network at all, except loopback inside the session where the host can isolate it.
+	// AllowNetwork set to false leaves no network at all, except loopback
+	// inside the session where the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`
-	// AllowedEnvVars are the variables that arrive: NAME or PREFIX_*. TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and ZED_TERM
-	// always do. Variables that make loaders, shells or interpreters run code (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name.
+	// AllowedEnvVars are the variables that arrive: NAME or PREFIX_*. TERM,
+	// COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and ZED_TERM always do.
+	// Variables that make loaders, shells or interpreters run code (LD_*,
+	// BASH_ENV, NODE_OPTIONS, …) need their exact name.
 	AllowedEnvVars []string `json:"allowed_env_vars"`
-	// AllowedUnixSockets are sockets of outside processes that may be connected to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A
-	// granted socket is the full power of the daemon behind it.
+	// AllowedUnixSockets are sockets of outside processes that may be connected
+	// to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket is the
+	// full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
-	// ProtectedPaths stay read-only although they lie inside the project. null is the built-in list: .git/hooks, .git/config and whatever
-	// else makes git run commands, .zed, .vscode, .idea, .envrc, .nvim.lua, .exrc, .mcp.json, .gitmodules; [] protects nothing. Paths that
-	// do not exist are watched. Relative ones are relative to the project.
+	// ProtectedPaths stay read-only although they lie inside the project. null
+	// is the built-in list: .git/hooks, .git/config and whatever else makes git
+	// run commands, .zed, .vscode, .idea, .envrc, .nvim.lua, .exrc, .mcp.json,
+	// .gitmodules; [] protects nothing. Paths that do not exist are watched.
+	// Relative ones are relative to the project.
 	ProtectedPaths []string `json:"protected_paths"`
-	// Toolchains are named sets of well-known paths and variables: go, rust, node, python, java, ruby, dotnet, php, c, nix.
+	// Toolchains are named sets of well-known paths and variables: go, rust,
+	// node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
-	// OnUnavailable says what happens where the machine cannot enforce the sandbox. null: refuse for tools, warn for terminals.
+	// OnUnavailable says what happens where the machine cannot enforce the
+	// sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
-	// OnDenied says what a denial does besides failing. On Linux "report" sees of files that are refused for reading those that a command line
-	// names, as that of cat, cp, sed or grep does, and "ask" all: a look at each opening slows down programs that open thousands.
-	// "ask" asks about openings of files alone, because an open file is what the sidecar can hand to a program that waits; nothing like it exists
-	// for removing, renaming, executing, sockets and the network, which are refused at once, and told.
+	// OnDenied says what a denial does besides failing. On Linux "report" sees
+	// of files that are refused for reading those that a command line names, as
+	// that of cat, cp, sed or grep does, and "ask" all: a look at each opening
+	// slows down programs that open thousands. "ask" asks about openings of
+	// files alone, because an open file is what the sidecar can hand to a
+	// program that waits; nothing like it exists for removing, renaming,
+	// executing, sockets and the network, which are refused at once, and told.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`
 }
 
-// SystemPaths are the parts of the system that shells and tools need, by access.
+// SystemPaths are the parts of the system that shells and tools need, by
+// access.
 type SystemPaths struct {
 	// Executable may be read and executed: programs and libraries.
 	Executable []string `json:"executable"`
 	// ReadOnly may be read: configuration, data, certificates.
 	ReadOnly []string `json:"read_only"`
-	// ReadWrite may be read, written and executed: temporary directories, devices. On Linux "/dev/ptmx" lets a session open terminals of its
-	// own; "/dev/pts" lets it open those of all your programs.
+	// ReadWrite may be read, written and executed: temporary directories,
+	// devices. On Linux "/dev/ptmx" lets a session open terminals of its own;
+	// "/dev/pts" lets it open those of all your programs.
 	ReadWrite []string `json:"read_write"`
 }
 
@@ -67,7 +88,8 @@ const (
 	ApplyToTool ApplyTo = "tool"
 	// ApplyToBoth restricts both.
 	ApplyToBoth ApplyTo = "both"
-	// ApplyToNeither restricts nothing; the rest of the block waits for its day.
+	// ApplyToNeither restricts nothing; the rest of the block waits for its
+	// day.
 	ApplyToNeither ApplyTo = "neither"
 )
 
@@ -77,7 +99,8 @@ type OnUnavailable string
 const (
 	// OnUnavailableRefuse starts nothing.
 	OnUnavailableRefuse OnUnavailable = "refuse"
-	// OnUnavailableWarn starts the session unconfined, with a warning as the terminal's first line.
+	// OnUnavailableWarn starts the session unconfined, with a warning as the
+	// terminal's first line.
 	OnUnavailableWarn OnUnavailable = "warn"
 )
 
@@ -85,7 +108,8 @@ const (
 type OnDenied string
 
 const (
-	// OnDeniedReport tells the editor what was refused and which setting would allow it.
+	// OnDeniedReport tells the editor what was refused and which setting would
+	// allow it.
 	OnDeniedReport OnDenied = "report"
 	// OnDeniedAsk asks the editor's user.
 	OnDeniedAsk OnDenied = "ask"

@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// While one project's file is looked at, which may take as long as its file system does, the others' settings are there.
+// While one project's file is looked at, which may take as long as its file
+// system does, the others' settings are there.
 func TestStore_OneProjectDoesNotWaitForAnother(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -123,7 +124,8 @@ func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	}
 }
 
-// What was seen of a file stays while its file system does not answer, and is never taken for absent.
+// What was seen of a file stays while its file system does not answer, and is
+// never taken for absent.
 func TestSource_ThatDoesNotAnswerIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	s := newSource("/somewhere/settings.json", "linux")

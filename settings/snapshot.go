@@ -8,8 +8,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Snapshot is the settings at one moment, for one project directory or for none. It is immutable and may be used from several
-// goroutines. What it compiles to also depends on the file system: symlinks are resolved at each call of Compile.
+// Snapshot is the settings at one moment, for one project directory or for
+// none. It is immutable and may be used from several goroutines. What it
+// compiles to also depends on the file system: symlinks are resolved at each
+// call of Compile.
 type Snapshot struct {
 	host       host
 	files      files
@@ -22,7 +24,8 @@ type Snapshot struct {
 	described *evaluation
 }
 
-// Compiled is the policy for one kind of session, with what there is to say about it.
+// Compiled is the policy for one kind of session, with what there is to say
+// about it.
 type Compiled struct {
 	Policy policy.Policy
 	// Diagnostics are those of Snapshot.Diagnostics.
@@ -31,13 +34,17 @@ type Compiled struct {
 	Warnings []string
 	// Risks are those of the warnings that no diagnostic says.
 	Risks []string
-	// Switches are the keys of a single value that decide about the policy, each with the value that counts.
+	// Switches are the keys of a single value that decide about the policy,
+	// each with the value that counts.
 	Switches []Switch
-	// Variables are the entries of Policy.Environment.Allowed with where each comes from.
+	// Variables are the entries of Policy.Environment.Allowed with where each
+	// comes from.
 	Variables []Variable
-	// Doubt is why nobody knows what the settings ask for; nil where it is known.
+	// Doubt is why nobody knows what the settings ask for; nil where it is
+	// known.
 	Doubt *Doubt
-	// NoAnswer is what of the project's is on a file system that does not answer, so that nobody knows what is to be protected there. No sandboxed
+	// NoAnswer is what of the project's is on a file system that does not
+	// answer, so that nobody knows what is to be protected there. No sandboxed
 	// session may start then. It is "" where everything answers.
 	NoAnswer string
 
@@ -45,8 +52,9 @@ type Compiled struct {
 	exposed []exposure // see Exposures
 }
 
-// Compile resolves every path as it is now and returns what a session of that kind may do. The policy of a kind that is not
-// restricted is filled in all the same.
+// Compile resolves every path as it is now and returns what a session of that
+// kind may do. The policy of a kind that is not restricted is filled in all the
+// same.
 func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
 	compiled := Compiled{
@@ -72,14 +80,15 @@ func (e *evaluation) policyFor(kind Kind) policy.Policy {
 	return p
 }
 
-// Merged is the "terminal.sandbox" block that holds, defaults included. An untrusted project's tightening is expressed in the words
-// of the settings as well as it can be; Compile has the last word. The result is the caller's own.
+// Merged is the "terminal.sandbox" block that holds, defaults included. An
+// untrusted project's tightening is expressed in the words of the settings as
+// well as it can be; Compile has the last word. The result is the caller's own.
 func (s *Snapshot) Merged() Sandbox {
 	return s.evaluate().merged
 }
 
-// Origins maps every key, such as "system_paths.executable", to the file its value came from, or to policy.OriginBuiltIn or
-// policy.OriginEditor.
+// Origins maps every key, such as "system_paths.executable", to the file its
+// value came from, or to policy.OriginBuiltIn or policy.OriginEditor.
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
 	merged := s.describe().origins
@@ -95,10 +104,12 @@ func (s *Snapshot) Origins() map[string]string {
 // Diagnostics are all remarks about all files, sorted by file and position.
 func (s *Snapshot) Diagnostics() []FileDiagnostic { return slices.Clone(s.describe().diagnostics) }
 
-// ProjectDir is the project's directory as it was named, clean; "" where there is none.
+// ProjectDir is the project's directory as it was named, clean; "" where there
+// is none.
 func (s *Snapshot) ProjectDir() string { return s.projectDir }
 
-// Files are the settings files that count, lowest first, whether they exist or not. The editor's layer is policy.OriginEditor.
+// Files are the settings files that count, lowest first, whether they exist or
+// not. The editor's layer is policy.OriginEditor.
 func (s *Snapshot) Files() []string {
 	var list []string
 	for _, state := range s.states() {
@@ -118,16 +129,19 @@ func (s *Snapshot) DiagnosticsOf(file string) []Diagnostic {
 	return list
 }
 
-// Doubt is why nobody knows what the settings ask for: a file could not be read, or something in it is wrong. Tools do not start then.
+// Doubt is why nobody knows what the settings ask for: a file could not be
+// read, or something in it is wrong. Tools do not start then.
 type Doubt struct {
 	FileDiagnostic
 	// Refused says that sessions of the kind that was compiled do not start.
 	Refused bool
-	// Named says that it is the file that the user asked for, and that nothing starts.
+	// Named says that it is the file that the user asked for, and that nothing
+	// starts.
 	Named bool
 }
 
-// doubt is the first there is for a kind of session; nil where everything is known.
+// doubt is the first there is for a kind of session; nil where everything is
+// known.
 func (s *Snapshot) doubt(e *evaluation, kind Kind) *Doubt {
 	var first *Doubt
 	for _, state := range s.states() {
@@ -156,7 +170,8 @@ func (s *Snapshot) states() []fileState {
 	return states
 }
 
-// describe is evaluate for what does not need the file system of this very moment.
+// describe is evaluate for what does not need the file system of this very
+// moment.
 func (s *Snapshot) describe() *evaluation {
 	s.once.Do(func() { s.described = s.evaluate() })
 	return s.described

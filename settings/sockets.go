@@ -11,7 +11,8 @@ import (
 
 const socketsKey = "allowed_unix_sockets"
 
-// socket is a resolved entry of allowed_unix_sockets. Its grant carries the path and the links that were crossed.
+// socket is a resolved entry of allowed_unix_sockets. Its grant carries the
+// path and the links that were crossed.
 type socket struct {
 	grant
 	abstract string

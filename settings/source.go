@@ -14,16 +14,20 @@ import (
 )
 
 const (
-	// racyWindow: a file changed this shortly before it was read may change again without a trace in its times, whose granularity
-	// is up to 10 ms on Linux and 2 s on FAT. It is read again at the next look.
+	// racyWindow: a file changed this shortly before it was read may change
+	// again without a trace in its times, whose granularity is up to 10 ms on
+	// Linux and 2 s on FAT. It is read again at the next look.
 	racyWindow = 2 * time.Second
-	// settleTime is how long a file that had content may be gone or empty before that counts: editors that save by "move away,
-	// write anew" or by "truncate, write" leave such a gap, and a session started within it would be without its sandbox.
+	// settleTime is how long a file that had content may be gone or empty
+	// before that counts: editors that save by "move away, write anew" or by
+	// "truncate, write" leave such a gap, and a session started within it would
+	// be without its sandbox.
 	settleTime = 100 * time.Millisecond
 	settleStep = 5 * time.Millisecond
 )
 
-// source is one settings file: what is there now, and the last content that could be used.
+// source is one settings file: what is there now, and the last content that
+// could be used.
 type source struct {
 	path     string
 	platform string
@@ -49,17 +53,20 @@ type fileState struct {
 	// read: the file could be read, and digest is that of its bytes.
 	read   bool
 	digest [sha256.Size]byte
-	// good is the last content that could be used; nil where there is none, or the file is absent.
+	// good is the last content that could be used; nil where there is none, or
+	// the file is absent.
 	good *document
 	// problem is why the file as it is now does not count; nil where it does.
 	problem *Diagnostic
 	// named is the source's.
 	named bool
-	// silent: its file system does not answer, so that nobody knows what is there.
+	// silent: its file system does not answer, so that nobody knows what is
+	// there.
 	silent bool
 }
 
-// refuses returns why sessions of a kind must not start: nobody knows what the file asks for. It is nil if they may.
+// refuses returns why sessions of a kind must not start: nobody knows what the
+// file asks for. It is nil if they may.
 func (s fileState) refuses(kind Kind) *Diagnostic {
 	switch unknown := s.problem != nil && s.good == nil; {
 	case kind == KindTool:
@@ -82,7 +89,8 @@ func newSource(path, platform string) *source {
 	return &source{path: path, platform: platform, whose: audienceOf(path), state: fileState{file: path}}
 }
 
-// audienceOf tells Zed's settings files, the user's and projects', from ours by their names.
+// audienceOf tells Zed's settings files, the user's and projects', from ours by
+// their names.
 func audienceOf(path string) audience {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
 	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
@@ -91,7 +99,8 @@ func audienceOf(path string) audience {
 	return ours
 }
 
-// last is the last good content, if it said anything. Content that asked for nothing is no guide to what a broken file asks for.
+// last is the last good content, if it said anything. Content that asked for
+// nothing is no guide to what a broken file asks for.
 func (s *source) last() *document {
 	if s.state.good.says() {
 		return s.state.good
@@ -99,7 +108,8 @@ func (s *source) last() *document {
 	return nil
 }
 
-// current looks at the file and returns its state, and whether that is another than at the look before.
+// current looks at the file and returns its state, and whether that is another
+// than at the look before.
 func (s *source) current() (state fileState, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +118,8 @@ func (s *source) current() (state fileState, changed bool) {
 	return s.state, changed
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports whether content or readability did. The lock is held.
+// refresh looks at the file and reads it if it may have changed. It reports
+// whether content or readability did. The lock is held.
 func (s *source) refresh() bool {
 	deadline := time.Now().Add(settleTime)
 	for {
@@ -130,7 +141,8 @@ func (s *source) vanished(next fileState) bool {
 	return s.state.good.says() && (!next.exists || next.read && s.sig.size == 0)
 }
 
-// look returns the state the file is in now, and whether it differs from the recorded one.
+// look returns the state the file is in now, and whether it differs from the
+// recorded one.
 func (s *source) look() (fileState, bool) {
 	info, err := fsguard.Stat(s.path)
 	if err != nil {
@@ -165,7 +177,8 @@ func (s *source) look() (fileState, bool) {
 	return next, true
 }
 
-// unusable is the state after a failed look: absent, or there but not to be read, in which case the last good content stays.
+// unusable is the state after a failed look: absent, or there but not to be
+// read, in which case the last good content stays.
 func (s *source) unusable(err error) (fileState, bool) {
 	message, exists := "cannot read: "+cause(err), true
 	if missing(err) {
@@ -174,7 +187,8 @@ func (s *source) unusable(err error) (fileState, bool) {
 		case linkErr != nil:
 			err, message = linkErr, "cannot read: "+cause(linkErr)
 		case link == s.path:
-			// A dangling link is a home directory that is only half there: taking it for "no settings" would switch the sandbox off.
+			// A dangling link is a home directory that is only half there:
+			// taking it for "no settings" would switch the sandbox off.
 			message = "cannot read: a symlink to a file that does not exist"
 		case link != "":
 			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", quote(link))
@@ -192,8 +206,9 @@ func (s *source) unusable(err error) (fileState, bool) {
 	return next, changed
 }
 
-// danglingLink returns the symlink for want of whose target a path is missing: the path itself or a directory on the way to it. It is ""
-// if the path is just not there, and an error if nobody can tell.
+// danglingLink returns the symlink for want of whose target a path is missing:
+// the path itself or a directory on the way to it. It is "" if the path is just
+// not there, and an error if nobody can tell.
 func danglingLink(path string) (string, error) {
 	for ; ; path = filepath.Dir(path) {
 		info, err := fsguard.Lstat(path)

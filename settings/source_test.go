@@ -160,7 +160,8 @@ func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
 			d.write(d.user, enabled)
-			// In the bubble time stands still while files are read and written, however slow the machine is.
+			// In the bubble time stands still while files are read and written,
+			// however slow the machine is.
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(d.user, "linux")
 				source.refresh()
@@ -186,7 +187,8 @@ func TestSnapshot_UnchangedFilesAreNotReadAgain(t *testing.T) {
 	d.must(os.Chtimes(d.user, old, old))
 	source := newSource(d.user, "linux")
 	source.refresh()
-	// The change time cannot be set back, so the clock of the test is: an hour-old file is not racy.
+	// The change time cannot be set back, so the clock of the test is: an
+	// hour-old file is not racy.
 	source.racy = false
 	before := source.state.good
 	if source.refresh() || source.state.good != before {

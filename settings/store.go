@@ -13,39 +13,50 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Options configure a Store. The zero value reads the standard files of the current user's home directory.
+// Options configure a Store. The zero value reads the standard files of the
+// current user's home directory.
 type Options struct {
-	// UserPath replaces the user's two standard files. Absolute; empty: the standard files. The file has to be there: without it no session
-	// starts.
+	// UserPath replaces the user's two standard files. Absolute; empty: the
+	// standard files. The file has to be there: without it no session starts.
 	UserPath string
-	// Editor is one more layer, as trusted as the user's own files and laid over them; nil: none.
+	// Editor is one more layer, as trusted as the user's own files and laid
+	// over them; nil: none.
 	Editor []byte
-	// Env holds "NAME=value" entries, from which $VAR, HOME and XDG_CONFIG_HOME are taken. The process's own environment is not read.
+	// Env holds "NAME=value" entries, from which $VAR, HOME and XDG_CONFIG_HOME
+	// are taken. The process's own environment is not read.
 	Env []string
-	// Home is the user's home directory; empty: HOME from Env, else the system's user database.
+	// Home is the user's home directory; empty: HOME from Env, else the
+	// system's user database.
 	Home string
-	// Platform is "linux" or "darwin"; empty: the one this program was built for.
+	// Platform is "linux" or "darwin"; empty: the one this program was built
+	// for.
 	Platform string
-	// Guarded are further places that no grant may open to sessions for writing: the program itself, its state. Absolute.
+	// Guarded are further places that no grant may open to sessions for
+	// writing: the program itself, its state. Absolute.
 	Guarded []string
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Once leaves the files unwatched, for a program that asks once and ends: OnChange is never called.
+	// Once leaves the files unwatched, for a program that asks once and ends:
+	// OnChange is never called.
 	Once bool
-	// OnChange is called after settings files changed, from a goroutine of the store, one call at a time. It may call Snapshot but
-	// not Close. May be nil.
+	// OnChange is called after settings files changed, from a goroutine of the
+	// store, one call at a time. It may call Snapshot but not Close. May be
+	// nil.
 	OnChange func(Change)
-	// OnNotice is called with a sentence for the user's log, from a goroutine of the store: that files are polled and why. May be nil.
+	// OnNotice is called with a sentence for the user's log, from a goroutine
+	// of the store: that files are polled and why. May be nil.
 	OnNotice func(string)
 }
 
-// Change tells which settings files have other content than before, or became readable or unreadable.
+// Change tells which settings files have other content than before, or became
+// readable or unreadable.
 type Change struct {
 	// Files are sorted paths.
 	Files []string
 }
 
-// Store holds the settings files: their last good content, and a watch on each. Its methods may be called from several goroutines.
+// Store holds the settings files: their last good content, and a watch on each.
+// Its methods may be called from several goroutines.
 type Store struct {
 	options Options
 	log     *slog.Logger
@@ -64,8 +75,9 @@ type Store struct {
 	done sync.WaitGroup
 }
 
-// Open reads the user's settings and starts to watch them. A file that cannot be read is a diagnostic of the snapshots; an error
-// means that the options make no sense. The store must be closed.
+// Open reads the user's settings and starts to watch them. A file that cannot
+// be read is a diagnostic of the snapshots; an error means that the options
+// make no sense. The store must be closed.
 func Open(options Options) (*Store, error) {
 	return open(options, watching{newSystemWatcher, deafFileSystem})
 }
@@ -112,15 +124,18 @@ func open(options Options, with watching) (*Store, error) {
 	return s, nil
 }
 
-// Close stops watching and waits until no OnChange call is running. It must not be called from OnChange.
+// Close stops watching and waits until no OnChange call is running. It must not
+// be called from OnChange.
 func (s *Store) Close() error {
 	s.stop()
 	s.done.Wait()
 	return nil
 }
 
-// Snapshot returns the settings that hold now for a session in projectDir, an absolute path; "" leaves out the project's file.
-// It looks at every file (not only at what the watch has told), so that what was saved before the call counts.
+// Snapshot returns the settings that hold now for a session in projectDir, an
+// absolute path; "" leaves out the project's file. It looks at every file (not
+// only at what the watch has told), so that what was saved before the call
+// counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	snapshot := &Snapshot{host: s.host, files: osFiles}
 	if filepath.IsAbs(projectDir) {
@@ -139,7 +154,8 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
 		source := s.source(path, &notify)
-		// A user whose project is the directory of the user's own file does not distrust it.
+		// A user whose project is the directory of the user's own file does not
+		// distrust it.
 		if !slices.Contains(s.files, path) {
 			state := s.refresh(source, &notify)
 			snapshot.project = &state
@@ -151,8 +167,9 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	return snapshot
 }
 
-// maxProjects bounds the project files that are kept and watched. An editor has a window's worth of folders open; a client that
-// names a new directory for each command must not use up the user's watches.
+// maxProjects bounds the project files that are kept and watched. An editor has
+// a window's worth of folders open; a client that names a new directory for
+// each command must not use up the user's watches.
 const maxProjects = 64
 
 // forgetOldest makes room for one more project file. The lock is held.
@@ -185,7 +202,8 @@ func (s *Store) source(path string, notify *bool) *source {
 	return s.sources[path]
 }
 
-// refresh brings one source up to date and returns its state. The lock is not held meanwhile: the file may be on a file system that hangs.
+// refresh brings one source up to date and returns its state. The lock is not
+// held meanwhile: the file may be on a file system that hangs.
 func (s *Store) refresh(source *source, notify *bool) fileState {
 	state, changed := source.current()
 	if changed {

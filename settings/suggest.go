@@ -14,8 +14,10 @@ import (
 
 // Suggestion is what a user may do about something that a session was refused.
 type Suggestion struct {
-	// Key and Value are the setting that would allow it, and as little else as can be: an entry of the list Key, or the whole value of Key as
-	// JSON. Both are empty where no setting would, or where it should not be had by one click.
+	// Key and Value are the setting that would allow it, and as little else as
+	// can be: an entry of the list Key, or the whole value of Key as JSON. Both
+	// are empty where no setting would, or where it should not be had by one
+	// click.
 	Key, Value string
 	// Hint is a sentence for the user; "" where there is nothing to say.
 	Hint string
@@ -23,8 +25,10 @@ type Suggestion struct {
 	Allowed bool
 }
 
-// Suggest says what would allow a refused access, which is one of Attempts, or "create" or "remove" of a name, or "signal" of a process. The
-// target is as a session names it, so that it holds for sessions that start now. program is the name of who was refused, or "".
+// Suggest says what would allow a refused access, which is one of Attempts, or
+// "create" or "remove" of a name, or "signal" of a process. The target is as a
+// session names it, so that it holds for sessions that start now. program is
+// the name of who was refused, or "".
 func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
@@ -53,7 +57,8 @@ func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestio
 	return x.suggestion(), nil
 }
 
-// suggestName is about a name, which belongs to its directory, unless it is protected itself.
+// suggestName is about a name, which belongs to its directory, unless it is
+// protected itself.
 func (s *Snapshot) suggestName(kind Kind, target string) (Suggestion, error) {
 	dir, err := s.Explain(kind, AttemptWrite, filepath.Dir(target))
 	if err != nil {
@@ -83,11 +88,12 @@ func (x Explanation) suggestion() Suggestion {
 	return Suggestion{Key: x.Key, Value: x.Value, Hint: x.Hint}
 }
 
-// Entry reports whether the value is an entry to be added to a list; else it is the key's whole value.
+// Entry reports whether the value is an entry to be added to a list; else it is
+// the key's whole value.
 func (s Suggestion) Entry() bool { return s.Key != "allow_network" && s.Key != protectedKey }
 
-// JSON is the value as it stands in a settings file: an entry of a list, or the whole value of another key and of protected_paths, of which
-// one has to go.
+// JSON is the value as it stands in a settings file: an entry of a list, or the
+// whole value of another key and of protected_paths, of which one has to go.
 func (s Suggestion) JSON() json.RawMessage {
 	if !s.Entry() {
 		return json.RawMessage(s.Value)
@@ -115,8 +121,10 @@ func (s Suggestion) instruction(limit int) string {
 	return fmt.Sprintf("set %q to %s", s.Key, value)
 }
 
-// toolchainFor names the toolchain that a name is made or removed for: that it belongs to, or, where a program makes the directories on the
-// way to a cache of its own, that program's. Sessions find such directories made; made says that those that start now do.
+// toolchainFor names the toolchain that a name is made or removed for: that it
+// belongs to, or, where a program makes the directories on the way to a cache
+// of its own, that program's. Sessions find such directories made; made says
+// that those that start now do.
 func (s *Snapshot) toolchainFor(kind Kind, target, program string) (name string, made bool) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
 	x.policy = x.policyFor(kind)
@@ -152,21 +160,25 @@ func (s *Snapshot) toolchainFor(kind Kind, target, program string) (name string,
 	return "", false
 }
 
-// programs are the names that tools' processes go by, by toolchain. Numbers behind them are versions.
+// programs are the names that tools' processes go by, by toolchain. Numbers
+// behind them are versions.
 var programs = map[string]string{
 	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node", "yarn": "node", "pnpm": "node",
 	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python", "java": "java", "mvn": "java",
 	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php", "composer": "php", "ccache": "c", "nix": "nix",
 }
 
-// toolchainOfProgram reads the first word of a process's name, which is all that some leave of it.
+// toolchainOfProgram reads the first word of a process's name, which is all
+// that some leave of it.
 func toolchainOfProgram(name string) string {
 	word, _, _ := strings.Cut(name, " ")
 	return programs[strings.TrimRight(word, "0123456789.")]
 }
 
-// toolchainOf names the toolchain that the target belongs to, and that would grant the access: its name says more than a path, and
-// grants what else the tool will need. It is "" where there is none, or where the settings have it already.
+// toolchainOf names the toolchain that the target belongs to, and that would
+// grant the access: its name says more than a path, and grants what else the
+// tool will need. It is "" where there is none, or where the settings have it
+// already.
 func (x *explainer) toolchainOf(access policy.Access) string {
 	found, longest := "", 0
 	for _, t := range toolchains {

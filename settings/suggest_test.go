@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// What a name is suggested to be allowed by: its toolchain, which makes it before the next session starts, and never a directory that holds
-// what decides about sessions.
+// What a name is suggested to be allowed by: its toolchain, which makes it
+// before the next session starts, and never a directory that holds what decides
+// about sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
 	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "", userFile: ""})

@@ -7,7 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Switch is a key of a single value, with what counts and where that comes from.
+// Switch is a key of a single value, with what counts and where that comes
+// from.
 type Switch struct {
 	Key string
 	// Value is JSON.

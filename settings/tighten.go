@@ -58,7 +58,8 @@ func (e *evaluation) variables() {
 	}
 	for _, pattern := range allowed {
 		origin := from
-		// The line of the entry itself, where the list is a file's and not the outcome of two.
+		// The line of the entry itself, where the list is a file's and not the
+		// outcome of two.
 		if source := e.user.from[key]; !e.projectSets(key) && source.file != "" {
 			origin = source.policy(key, source.element(slices.Index(e.user.values.AllowedEnvVars, pattern)))
 		}
@@ -119,7 +120,8 @@ func (e *evaluation) rest() {
 	}[*e.merged.OnDenied]
 	if e.host.platform == "darwin" {
 		e.policy.TrackBySandbox = *e.merged.ProcessTracking == ProcessTrackingSeatbelt
-		// Sockets in /tmp and in the user's temporary directory are other programs' too; the session's own need a place that is its alone.
+		// Sockets in /tmp and in the user's temporary directory are other
+		// programs' too; the session's own need a place that is its alone.
 		e.policy.PrivateRuntimeDir = true
 	}
 	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == OnUnavailableRefuse {
@@ -131,14 +133,17 @@ func (e *evaluation) rest() {
 	e.merged = e.merged.clone()
 }
 
-// requireProtected reports whether a machine that cannot keep the protected paths is to start nothing: only somebody who has said so
-// wants that. What can be kept without is much, and the default for tools would leave them without any sandbox in most containers.
+// requireProtected reports whether a machine that cannot keep the protected
+// paths is to start nothing: only somebody who has said so wants that. What can
+// be kept without is much, and the default for tools would leave them without
+// any sandbox in most containers.
 func (e *evaluation) requireProtected() bool {
 	asked := e.merged.OnUnavailable
 	return asked != nil && *asked == OnUnavailableRefuse && len(e.policy.Protected) > 0
 }
 
-// onUnavailable is the stricter of what the user and the project say for the kind.
+// onUnavailable is the stricter of what the user and the project say for the
+// kind.
 func (e *evaluation) onUnavailable(kind Kind) policy.OnUnavailable {
 	strictest := defaultOnUnavailable(kind)
 	if e.merged.OnUnavailable != nil {

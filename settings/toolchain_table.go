@@ -2,7 +2,8 @@ package settings
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 
-// toolchain is a named set of places and variables that a language's tools need beside the system's own.
+// toolchain is a named set of places and variables that a language's tools need
+// beside the system's own.
 type toolchain struct {
 	name string
 	// about is one sentence for the reference.
@@ -11,28 +12,35 @@ type toolchain struct {
 	variables []toolchainVariable
 }
 
-// toolchainPlace is a directory or a file, with what sessions may do there and why.
+// toolchainPlace is a directory or a file, with what sessions may do there and
+// why.
 type toolchainPlace struct {
-	// variable moves the place: where it is set, its value stands for at. It may be a list of directories.
+	// variable moves the place: where it is set, its value stands for at. It
+	// may be a list of directories.
 	variable string
-	// at is where the place is otherwise; "" where there is none without the variable.
+	// at is where the place is otherwise; "" where there is none without the
+	// variable.
 	at string
 	// below is a name below either.
 	below  string
 	access policy.Access
 	// on is the only platform; "" is every one.
 	on string
-	// create: the directory is made before a session starts, because the tools cannot make it themselves: only what exists can be granted.
+	// create: the directory is made before a session starts, because the tools
+	// cannot make it themselves: only what exists can be granted.
 	create bool
 	why    string
 }
 
 type toolchainVariable struct{ name, why string }
 
-// Caches that tools write are shared with what runs outside, so a session can leave code there that a build outside will use. That is what
-// a cache is for; what runs without being built, such as ~/.cargo/bin, is never granted for writing, nor is what holds tokens.
+// Caches that tools write are shared with what runs outside, so a session can
+// leave code there that a build outside will use. That is what a cache is for;
+// what runs without being built, such as ~/.cargo/bin, is never granted for
+// writing, nor is what holds tokens.
 //
-// A variable must be no hook and hold no secret; a test holds the table to that.
+// A variable must be no hook and hold no secret; a test holds the table to
+// that.
 var toolchains = []toolchain{
 	{
 		name: "go", about: "Go: toolchains, the module cache and the build cache.",

@@ -27,7 +27,8 @@ type Toolchain struct {
 
 // ToolchainPlace is one line of a toolchain's grants.
 type ToolchainPlace struct {
-	// Path is as in a settings file: "~/.cargo/bin", or "$CARGO_HOME/bin" where there is no other place.
+	// Path is as in a settings file: "~/.cargo/bin", or "$CARGO_HOME/bin" where
+	// there is no other place.
 	Path string
 	// Variable moves it; "" where none does.
 	Variable string
@@ -79,7 +80,8 @@ type chosen struct {
 	at     position
 }
 
-// toolchainsOf returns the toolchains that a layer names, each once, with a remark on a name that is none.
+// toolchainsOf returns the toolchains that a layer names, each once, with a
+// remark on a name that is none.
 func (e *evaluation) toolchainsOf(s *settings) []chosen {
 	from, ok := s.from[toolchainsKey]
 	if !ok {
@@ -114,7 +116,8 @@ func (e *evaluation) unknownToolchain(from origin, i int, name string) {
 	e.report(from.file, from.element(i), SeverityError, toolchainsKey, "%s: no such toolchain, %s", quote(name), hint)
 }
 
-// chooseToolchains decides which toolchains count: an untrusted project can only drop some.
+// chooseToolchains decides which toolchains count: an untrusted project can
+// only drop some.
 func (e *evaluation) chooseToolchains() {
 	e.toolchains = e.toolchainsOf(&e.user)
 	if !e.projectSets(toolchainsKey) {
@@ -132,7 +135,8 @@ func (e *evaluation) chooseToolchains() {
 	e.fromProject(toolchainsKey)
 }
 
-// toolchainGrants resolves what the toolchains grant. What is not there is left out without a word: nobody has every tool.
+// toolchainGrants resolves what the toolchains grant. What is not there is left
+// out without a word: nobody has every tool.
 func (e *evaluation) toolchainGrants() []grant {
 	var list []grant
 	for _, c := range e.toolchains {
@@ -159,7 +163,8 @@ func (e *evaluation) toolchainGrants() []grant {
 	return list
 }
 
-// placeDirs are the directories that a place is in, as the environment says, or else as is usual.
+// placeDirs are the directories that a place is in, as the environment says, or
+// else as is usual.
 func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
 	if p.variable == "" || e.host.env[p.variable] == "" {
 		if dir, err := e.host.expand(p.at, ""); err == nil {
@@ -172,7 +177,8 @@ func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		// Variables are set by programs, and programs err: nobody asked for the whole home directory.
+		// Variables are set by programs, and programs err: nobody asked for the
+		// whole home directory.
 		real := e.resolver.resolve(filepath.Join(dir, p.below)).path
 		why := e.sensitive.hold(real)
 		if why != "" {
@@ -190,7 +196,8 @@ func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
 	return dirs
 }
 
-// toolchainVariables are the names that arrive because of the toolchains, each with what asks for it.
+// toolchainVariables are the names that arrive because of the toolchains, each
+// with what asks for it.
 func (e *evaluation) toolchainVariables() []Variable {
 	var list []Variable
 	for _, c := range e.toolchains {
@@ -203,14 +210,17 @@ func (e *evaluation) toolchainVariables() []Variable {
 	return list
 }
 
-// Variable is an entry of the list of variables that arrive, with where it comes from.
+// Variable is an entry of the list of variables that arrive, with where it
+// comes from.
 type Variable struct {
 	Pattern string
 	Origin  policy.Origin
 }
 
-// MakeDirs makes the caches of toolchains that are not there yet. A session could not make them itself: only what exists when it starts can be
-// granted. It is called right before a restricted session starts, and goes on after an error.
+// MakeDirs makes the caches of toolchains that are not there yet. A session
+// could not make them itself: only what exists when it starts can be granted.
+// It is called right before a restricted session starts, and goes on after an
+// error.
 func (c *Compiled) MakeDirs() error {
 	var problems []error
 	for _, dir := range c.create {

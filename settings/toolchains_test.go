@@ -20,7 +20,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	// What holds tokens may be read only where nothing runs without it, and never be written.
+	// What holds tokens may be read only where nothing runs without it, and
+	// never be written.
 	excepted := []string{"~/.nuget/NuGet"}
 	for _, platform := range []string{"linux", "darwin"} {
 		r := newResolver(inMemory(nil))
@@ -50,7 +51,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if what := places.hold(path); what != "" && (p.access.Has(policy.Write) || !slices.Contains(excepted, p.at)) {
 					t.Errorf("%s: %s is %s", chain.name, path, what)
 				}
-				// Programs that run outside without having been built are not to be replaced from inside.
+				// Programs that run outside without having been built are not
+				// to be replaced from inside.
 				if p.access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" || path == "/home/u/go") {
 					t.Errorf("%s: %s can be written", chain.name, path)
 				}
@@ -63,7 +65,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 					t.Errorf("%s: the variable %s runs code or holds a secret", chain.name, v.name)
 				}
 			}
-			// Whoever moves a place by a variable must be able to tell the tools inside.
+			// Whoever moves a place by a variable must be able to tell the
+			// tools inside.
 			for _, p := range chain.places {
 				if p.variable != "" && !slices.ContainsFunc(chain.variables, func(v toolchainVariable) bool { return v.name == p.variable }) {
 					t.Errorf("%s: the variable %s moves a place and does not arrive", chain.name, p.variable)

@@ -9,19 +9,24 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Project is how a project's settings file stands: what it asks for, and whether it gets it.
+// Project is how a project's settings file stands: what it asks for, and
+// whether it gets it.
 type Project struct {
 	// Dir is the project's real path.
 	Dir string
 	// File is the project's settings file, whether it exists or not.
 	File string
-	// Exists says whether there is such a file. One that is the user's own file at the same time is not a project's.
+	// Exists says whether there is such a file. One that is the user's own file
+	// at the same time is not a project's.
 	Exists bool
-	// Trusted says that the file counts as it is written; else it can only tighten.
+	// Trusted says that the file counts as it is written; else it can only
+	// tighten.
 	Trusted bool
-	// Digest is the SHA-256 of the file's bytes as they were read, in hexadecimal digits; "" where they could not be.
+	// Digest is the SHA-256 of the file's bytes as they were read, in
+	// hexadecimal digits; "" where they could not be.
 	Digest string
-	// Asks is what the file asks for beyond the user's own policy. Where the file is trusted, it is what trusting it has opened.
+	// Asks is what the file asks for beyond the user's own policy. Where the
+	// file is trusted, it is what trusting it has opened.
 	Asks []Ask
 	// Problem is why the file cannot be trusted as it is now; "" where it can.
 	Problem string
@@ -29,7 +34,8 @@ type Project struct {
 
 // NotTrustedError says why a project was not trusted.
 type NotTrustedError struct {
-	// File is the settings file that was to be trusted, or the list of trusted projects that does not count.
+	// File is the settings file that was to be trusted, or the list of trusted
+	// projects that does not count.
 	File string
 	// Reason is the cause in words.
 	Reason string
@@ -42,7 +48,8 @@ func (e *NotTrustedError) Error() string {
 	return fmt.Sprintf("trust project: %s: %s", quote(e.File), e.Reason)
 }
 
-// Project tells how the project's file stands. Without a project directory it is empty.
+// Project tells how the project's file stands. Without a project directory it
+// is empty.
 func (s *Snapshot) Project() Project {
 	e := s.describe()
 	p := Project{Dir: e.policy.Project, Trusted: e.trusted, Asks: e.asks}
@@ -74,15 +81,18 @@ func (s *Snapshot) Project() Project {
 	return p
 }
 
-// trusts reports whether the user trusted the project's file as it was read, for the directory that it is about to govern.
+// trusts reports whether the user trusted the project's file as it was read,
+// for the directory that it is about to govern.
 func (s *Snapshot) trusts(project string) bool {
-	// Content with a mistake counts with values of an older content, which nobody has trusted.
+	// Content with a mistake counts with values of an older content, which
+	// nobody has trusted.
 	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil && isCleanPath(project) &&
 		s.trust.trusts(project, hex.EncodeToString(s.project.digest[:]))
 }
 
-// trustExposed says how sessions under the user's own policy could write the list of trusted projects; then nobody knows who wrote it,
-// and nothing on it counts. It is "" where they cannot.
+// trustExposed says how sessions under the user's own policy could write the
+// list of trusted projects; then nobody knows who wrote it, and nothing on it
+// counts. It is "" where they cannot.
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.resolver) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
@@ -92,9 +102,11 @@ func (s *Snapshot) trustExposed(e *evaluation) string {
 	return ""
 }
 
-// Trust records that the user trusts the project's settings file with the content that it has now. Where digest is not empty it must be
-// that of this content: what changed since the user was shown what it asks for is not trusted. The error is a *NotTrustedError where
-// the file cannot be trusted, else the list of trusted projects could not be written.
+// Trust records that the user trusts the project's settings file with the
+// content that it has now. Where digest is not empty it must be that of this
+// content: what changed since the user was shown what it asks for is not
+// trusted. The error is a *NotTrustedError where the file cannot be trusted,
+// else the list of trusted projects could not be written.
 func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	shown := s.Snapshot(projectDir).Project()
 	switch {
@@ -119,7 +131,8 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	return now, nil
 }
 
-// Untrust takes the trust in a project back, whatever its file holds now. That it was not trusted is no error.
+// Untrust takes the trust in a project back, whatever its file holds now. That
+// it was not trusted is no error.
 func (s *Store) Untrust(projectDir string) (Project, error) {
 	dir := s.Snapshot(projectDir).Project().Dir
 	// Without an entry there is nothing to write, and no reason to make a file.

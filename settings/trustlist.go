@@ -17,7 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// trustVersion is the version of the file's format. A file of another version is left alone: a newer sidecar wrote it.
+// trustVersion is the version of the file's format. A file of another version
+// is left alone: a newer sidecar wrote it.
 const trustVersion = 1
 
 // trustList is the content of trust.json. Immutable.
@@ -34,7 +35,8 @@ type trustList struct {
 type trustedProject struct {
 	// Path is the project's real path.
 	Path string `json:"path"`
-	// Digest is the SHA-256 of the settings file's bytes, in lower-case hexadecimal digits.
+	// Digest is the SHA-256 of the settings file's bytes, in lower-case
+	// hexadecimal digits.
 	Digest string `json:"digest"`
 	// TrustedAt is for people.
 	TrustedAt time.Time `json:"trustedAt"`
@@ -45,12 +47,14 @@ type trustDocument struct {
 	Projects []trustedProject `json:"projects"`
 }
 
-// trusts reports whether exactly this content was trusted for exactly this project.
+// trusts reports whether exactly this content was trusted for exactly this
+// project.
 func (l *trustList) trusts(project, digest string) bool {
 	return slices.ContainsFunc(l.projects, func(p trustedProject) bool { return p.Path == project && p.Digest == digest })
 }
 
-// with returns the projects with one entry more, in place of what was there for the path.
+// with returns the projects with one entry more, in place of what was there for
+// the path.
 func (l *trustList) with(p trustedProject) []trustedProject {
 	return append(l.without(p.Path), p)
 }
@@ -60,7 +64,8 @@ func (l *trustList) without(project string) []trustedProject {
 	return slices.DeleteFunc(slices.Clone(l.projects), func(p trustedProject) bool { return p.Path == project })
 }
 
-// parseTrust reads the bytes of trust.json. It is strict: whatever it does not understand means that nothing is trusted.
+// parseTrust reads the bytes of trust.json. It is strict: whatever it does not
+// understand means that nothing is trusted.
 func parseTrust(path string, data []byte) *trustList {
 	l := &trustList{path: path}
 	var version struct {
@@ -92,13 +97,15 @@ func parseTrust(path string, data []byte) *trustList {
 	return l
 }
 
-// isCleanPath reports whether JSON can hold the path and bring back the same bytes: two file names that differ only in bytes that are not
-// UTF-8 would become one.
+// isCleanPath reports whether JSON can hold the path and bring back the same
+// bytes: two file names that differ only in bytes that are not UTF-8 would
+// become one.
 func isCleanPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && utf8.ValidString(path) && !strings.ContainsRune(path, 0)
 }
 
-// readTrust reads trust.json. A file that is absent trusts nothing, and that is no problem.
+// readTrust reads trust.json. A file that is absent trusts nothing, and that is
+// no problem.
 func readTrust(path string) (*trustList, signature) {
 	info, err := fsguard.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err != nil && missing(err) {
@@ -140,7 +147,8 @@ func newTrustFile(path string) *trustFile {
 	return f
 }
 
-// current looks at the file and returns what is trusted, and whether that is something else than at the look before.
+// current looks at the file and returns what is trusted, and whether that is
+// something else than at the look before.
 func (f *trustFile) current() (list *trustList, changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +156,8 @@ func (f *trustFile) current() (list *trustList, changed bool) {
 	return f.list, changed
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports whether what is trusted did. The lock is held.
+// refresh looks at the file and reads it if it may have changed. It reports
+// whether what is trusted did. The lock is held.
 func (f *trustFile) refresh() bool {
 	if f.path == "" {
 		return false
@@ -166,7 +175,8 @@ func (f *trustFile) refresh() bool {
 	return changed
 }
 
-// trustPath is where the list of trusted projects lives; "" where the home directory is not known.
+// trustPath is where the list of trusted projects lives; "" where the home
+// directory is not known.
 func trustPath(h host) string {
 	state := h.env["XDG_STATE_HOME"]
 	if !filepath.IsAbs(state) {

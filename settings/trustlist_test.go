@@ -13,7 +13,8 @@ import (
 // loosening asks for everything.
 const loosening = `{"terminal": {"sandbox": {"enabled": false, "additional_read_write_paths": ["/"]}}}`
 
-// trustDesk is a desk with a project whose file asks for more than the user grants.
+// trustDesk is a desk with a project whose file asks for more than the user
+// grants.
 func trustDesk(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -217,7 +218,8 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 			if len(said) != 1 || said[0].Severity != SeverityError || !strings.Contains(said[0].Message, test.want) || !strings.Contains(said[0].Message, "no project is trusted") {
 				t.Errorf("diagnostics: %v, want %q", said, test.want)
 			}
-			// Trusting again makes a new list, but does not overwrite a newer program's or go through a link.
+			// Trusting again makes a new list, but does not overwrite a newer
+			// program's or go through a link.
 			_, err := d.store.Trust(d.project, "")
 			if name == "newer" {
 				if err == nil || d.free() {

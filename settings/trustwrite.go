@@ -17,14 +17,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// trustTimeout bounds the wait for another sidecar that is writing the list. A write takes milliseconds.
+// trustTimeout bounds the wait for another sidecar that is writing the list. A
+// write takes milliseconds.
 const trustTimeout = 5 * time.Second
 
 var errLocked = errors.New("another process keeps it locked")
 
-// changeTrust replaces the list by what change makes of it. Two sidecars that do so at once do it one after the other, and a reader sees
-// the list before or after and nothing between. A list that cannot be understood is replaced as if it were empty, which is what it
-// counts for; one of a newer version is left alone.
+// changeTrust replaces the list by what change makes of it. Two sidecars that
+// do so at once do it one after the other, and a reader sees the list before or
+// after and nothing between. A list that cannot be understood is replaced as if
+// it were empty, which is what it counts for; one of a newer version is left
+// alone.
 func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	if path == "" {
 		return errors.New("write list of trusted projects: the home directory is not known")
@@ -54,13 +57,15 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	return nil
 }
 
-// lockTrust takes the lock, which is a file of its own because the list itself is replaced by each write.
+// lockTrust takes the lock, which is a file of its own because the list itself
+// is replaced by each write.
 func lockTrust(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// Not a blocking flock(2): whoever holds the lock may be stopped, and the editor waits for us.
+	// Not a blocking flock(2): whoever holds the lock may be stopped, and the
+	// editor waits for us.
 	for deadline := time.Now().Add(trustTimeout); ; {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -78,7 +83,8 @@ func lockTrust(path string) (unlock func(), err error) {
 	}
 }
 
-// replaceFile writes a file so that after a crash the old content or the new one is there.
+// replaceFile writes a file so that after a crash the old content or the new
+// one is there.
 func replaceFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {

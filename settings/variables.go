@@ -22,7 +22,8 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// patternsOf returns the valid entries of allowed_env_vars, sorted; nil where the layer does not set it.
+// patternsOf returns the valid entries of allowed_env_vars, sorted; nil where
+// the layer does not set it.
 func (e *evaluation) patternsOf(s *settings) []string {
 	const key = "allowed_env_vars"
 	from, ok := s.from[key]

@@ -38,7 +38,8 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	return list
 }
 
-// untilFixed says what becomes of a mistake for which nobody knows what the settings ask for.
+// untilFixed says what becomes of a mistake for which nobody knows what the
+// settings ask for.
 const untilFixed = "tools will not start until it is fixed"
 
 // risks are what sessions of a kind may do that the user may not expect.
@@ -49,7 +50,8 @@ func (e *evaluation) risks(kind Kind) []string {
 	return append(slices.Clone(e.refusals), e.projectRisks()...)
 }
 
-// countErrors says that a file of the user's has entries that do not count: a misspelt one may be what the user relies on.
+// countErrors says that a file of the user's has entries that do not count: a
+// misspelt one may be what the user relies on.
 func countErrors(state fileState, diagnostics []FileDiagnostic) []string {
 	var first *FileDiagnostic
 	count := 0
@@ -104,14 +106,16 @@ func (e *evaluation) projectRisks() []string {
 	return nil
 }
 
-// exposure is a file that decides about sessions, in a place that a session may write.
+// exposure is a file that decides about sessions, in a place that a session may
+// write.
 type exposure struct {
 	warning string
 	// there: only what is there can be kept as it is.
 	there bool
 }
 
-// exposed lists the user's settings files, and the list of trusted projects, where a grant would let a session change them.
+// exposed lists the user's settings files, and the list of trusted projects,
+// where a grant would let a session change them.
 func (s *Snapshot) exposed(e *evaluation) []exposure {
 	var list []exposure
 	add := func(what string, paths []string) {
@@ -128,8 +132,9 @@ func (s *Snapshot) exposed(e *evaluation) []exposure {
 	return list
 }
 
-// Exposures are the warnings of files that decide about sessions and that a session could change. They are protected paths, so a machine
-// that keeps those leaves only files that are not there yet.
+// Exposures are the warnings of files that decide about sessions and that a
+// session could change. They are protected paths, so a machine that keeps those
+// leaves only files that are not there yet.
 func (c *Compiled) Exposures(kept bool) []string {
 	var list []string
 	for _, x := range c.exposed {
@@ -140,13 +145,16 @@ func (c *Compiled) Exposures(kept bool) []string {
 	return list
 }
 
-// Guarded lists, sorted, what must never be writable from inside a session, whatever is granted: the user's settings files, under
-// their real paths and under the names by which they are found, the list of trusted projects, and the other files of the standard
-// settings directories (tasks and key bindings run programs too). A path that does not exist is listed where creating it would add
-// settings or trust.
+// Guarded lists, sorted, what must never be writable from inside a session,
+// whatever is granted: the user's settings files, under their real paths and
+// under the names by which they are found, the list of trusted projects, and
+// the other files of the standard settings directories (tasks and key bindings
+// run programs too). A path that does not exist is listed where creating it
+// would add settings or trust.
 func (s *Snapshot) Guarded() []string { return s.guarded(newResolver(s.files)) }
 
-// maxNeighbours bounds the other files of a settings directory that are guarded; editors have a handful.
+// maxNeighbours bounds the other files of a settings directory that are
+// guarded; editors have a handful.
 const maxNeighbours = 256
 
 func (s *Snapshot) guarded(r *resolver) []string {
@@ -172,12 +180,14 @@ func (s *Snapshot) guarded(r *resolver) []string {
 	return slices.Compact(list)
 }
 
-// ownDirectory reports whether a settings file lies in a directory that is all about settings.
+// ownDirectory reports whether a settings file lies in a directory that is all
+// about settings.
 func ownDirectory(file string) bool {
 	return slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(filepath.Dir(file)))
 }
 
-// settingsFiles are the user's files: each under its real path, and where its name lies, which differs if it is a symlink.
+// settingsFiles are the user's files: each under its real path, and where its
+// name lies, which differs if it is a symlink.
 func (s *Snapshot) settingsFiles(r *resolver) []string {
 	var list []string
 	for _, state := range s.user {
@@ -189,7 +199,8 @@ func (s *Snapshot) settingsFiles(r *resolver) []string {
 	return slices.Compact(list)
 }
 
-// trustFiles are the names of the list of trusted projects, as settingsFiles are.
+// trustFiles are the names of the list of trusted projects, as settingsFiles
+// are.
 func (s *Snapshot) trustFiles(r *resolver) []string {
 	if s.trust == nil || s.trust.path == "" {
 		return nil
@@ -197,7 +208,8 @@ func (s *Snapshot) trustFiles(r *resolver) []string {
 	return slices.Compact(bothNames(r, s.trust.path))
 }
 
-// bothNames are a file's real path, and where its name lies, which differs if it is a symlink.
+// bothNames are a file's real path, and where its name lies, which differs if
+// it is a symlink.
 func bothNames(r *resolver, file string) []string {
 	dir, name := filepath.Split(file)
 	return []string{r.resolve(file).path, filepath.Join(r.resolve(dir).path, name)}

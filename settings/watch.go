@@ -15,12 +15,15 @@ import (
 )
 
 const (
-	// debounce: one save is up to a dozen events within a few milliseconds (write a temporary file, sync, chmod, rename); half a
-	// tenth of a second is past all of them and below what a person notices.
+	// debounce: one save is up to a dozen events within a few milliseconds
+	// (write a temporary file, sync, chmod, rename); half a tenth of a second
+	// is past all of them and below what a person notices.
 	debounce = 50 * time.Millisecond
-	// debounceMost bounds the wait when events never pause, as a session can arrange.
+	// debounceMost bounds the wait when events never pause, as a session can
+	// arrange.
 	debounceMost = 500 * time.Millisecond
-	// pollInterval is for machines without a watch to spare. Spawns look at the files themselves, so it only delays notifications.
+	// pollInterval is for machines without a watch to spare. Spawns look at the
+	// files themselves, so it only delays notifications.
 	pollInterval = 2 * time.Second
 )
 
@@ -36,7 +39,8 @@ type watcher interface {
 // watching is how the store hears of changes.
 type watching struct {
 	newWatcher func() (watcher, error)
-	// deaf names the kind of file system of a directory where that does not tell of every change; else it returns "".
+	// deaf names the kind of file system of a directory where that does not
+	// tell of every change; else it returns "".
 	deaf func(dir string) string
 }
 
@@ -49,7 +53,8 @@ func newSystemWatcher() (watcher, error) {
 	return systemWatcher{w}, err
 }
 
-// watch is the store's goroutine: it keeps the watches on the files and reports changes until stopped is closed.
+// watch is the store's goroutine: it keeps the watches on the files and reports
+// changes until stopped is closed.
 func (s *Store) watch(stopped <-chan struct{}, with watching) {
 	w := &watch{store: s, deaf: with.deaf, poked: make(chan struct{}, 1), armed: map[string]bool{}}
 	watcher, err := with.newWatcher()
@@ -58,7 +63,8 @@ func (s *Store) watch(stopped <-chan struct{}, with watching) {
 	} else {
 		w.watcher = watcher
 		pumped := make(chan struct{})
-		// Events are drained by a goroutine of their own: while a watch is added or OnChange runs, fsnotify must not block.
+		// Events are drained by a goroutine of their own: while a watch is
+		// added or OnChange runs, fsnotify must not block.
 		go func() { defer close(pumped); w.pump() }()
 		defer func() {
 			if err := watcher.Close(); err != nil {
@@ -114,7 +120,8 @@ func (w *watch) run(stopped <-chan struct{}) {
 	}
 }
 
-// round arms the watches first and looks at the files second: what changes in between is seen either way.
+// round arms the watches first and looks at the files second: what changes in
+// between is seen either way.
 func (w *watch) round() {
 	w.arm()
 	if files := w.store.takeDirty(); len(files) > 0 && w.store.options.OnChange != nil {
@@ -122,8 +129,10 @@ func (w *watch) round() {
 	}
 }
 
-// arm watches every directory in which a name on the way to a settings file is looked up: of a file that does not exist yet, the
-// nearest directory that does. A directory that appears while it is being done is found by the next pass.
+// arm watches every directory in which a name on the way to a settings file is
+// looked up: of a file that does not exist yet, the nearest directory that
+// does. A directory that appears while it is being done is found by the next
+// pass.
 func (w *watch) arm() {
 	if w.watcher == nil {
 		return
@@ -141,11 +150,13 @@ func (w *watch) arm() {
 		}
 		for dir := range dirs {
 			if kind := fsguard.Kind(dir); kind != "" {
-				// To add a watch can hang there, too, and would tell half of the changes.
+				// To add a watch can hang there, too, and would tell half of
+				// the changes.
 				w.fallBack(deafError{dir, kind})
 				continue
 			}
-			// Added again each time: behind the same name there may be another directory by now, and adding twice does no harm.
+			// Added again each time: behind the same name there may be another
+			// directory by now, and adding twice does no harm.
 			switch err := w.watcher.Add(dir); {
 			case err == nil:
 				w.armed[dir] = true
@@ -204,7 +215,8 @@ func (w *watch) pump() {
 				failures = nil
 				continue
 			}
-			// The likely one is an overflow: events were lost, so anything may have changed.
+			// The likely one is an overflow: events were lost, so anything may
+			// have changed.
 			w.store.log.Warn("settings: watch", "error", err)
 		}
 		select {
@@ -222,7 +234,8 @@ func (s *Store) poke() {
 	}
 }
 
-// takeDirty looks at every file and returns those that changed since the last call.
+// takeDirty looks at every file and returns those that changed since the last
+// call.
 func (s *Store) takeDirty() []string {
 	s.mu.Lock()
 	sources := slices.Collect(maps.Values(s.sources))
@@ -239,7 +252,8 @@ func (s *Store) takeDirty() []string {
 	return files
 }
 
-// wanted returns the directories to watch and the names in them that matter, as they are now.
+// wanted returns the directories to watch and the names in them that matter, as
+// they are now.
 func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.sources))

@@ -66,7 +66,8 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 				for !d.enabled() {
 					d.await(d.user)
 				}
-				// The snapshot may have been first to see the change; it is told all the same.
+				// The snapshot may have been first to see the change; it is
+				// told all the same.
 				d.await(d.user)
 			})
 		}
@@ -155,7 +156,8 @@ func TestWatch_AFileThatIsHalfWrittenKeepsTheLastGoodContent(t *testing.T) {
 	}
 }
 
-// oddWatcher is a watcher of the system's that may fail to add, or that hears nothing.
+// oddWatcher is a watcher of the system's that may fail to add, or that hears
+// nothing.
 type oddWatcher struct {
 	watcher
 	add  func(dir string) error

@@ -14,13 +14,16 @@ import (
 const (
 	// aheadPause lets what was just started have the processors first.
 	aheadPause = 30 * time.Millisecond
-	// aheadLife is how long a stage that nobody needs is kept: agents run one command after another, people open a terminal now and then.
+	// aheadLife is how long a stage that nobody needs is kept: agents run one
+	// command after another, people open a terminal now and then.
 	aheadLife = 15 * time.Second
 )
 
-// ahead keeps a stage ready for the next sandboxed session, because the start of a process and of its runtime is the most of what a session
-// waits for. The stage has a group of its own, which becomes the session's, and has seen nothing yet of any: its order tells it everything.
-// The zero value is ready, and keeps nothing before want.
+// ahead keeps a stage ready for the next sandboxed session, because the start
+// of a process and of its runtime is the most of what a session waits for. The
+// stage has a group of its own, which becomes the session's, and has seen
+// nothing yet of any: its order tells it everything. The zero value is ready,
+// and keeps nothing before want.
 type ahead struct {
 	mu      sync.Mutex // guards the fields below
 	ready   *ready     // nil where there is none
@@ -150,7 +153,8 @@ func (s *Spawner) abandon(group lifecycle.Group) {
 	run.abandon()
 }
 
-// errRetry means that a session is to be started once more: the stage that was started ahead, or a guess about the machine, was of no use.
+// errRetry means that a session is to be started once more: the stage that was
+// started ahead, or a guess about the machine, was of no use.
 var errRetry = errors.New("the stage was started for another kind of session")
 
 // start starts a session in the stage that is ready, or else in one of its own.

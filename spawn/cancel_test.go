@@ -41,7 +41,8 @@ func TestStart_ACancelledOneLeavesNothing(t *testing.T) {
 	}
 }
 
-// scripted is a backend whose stage is a shell script, with the handshake on descriptor 3.
+// scripted is a backend whose stage is a shell script, with the handshake on
+// descriptor 3.
 type scripted struct {
 	platformtest.Fake
 	script string
@@ -49,8 +50,9 @@ type scripted struct {
 
 func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
 
-// A start can be given up when the program was executed already, and has started others, but the end of the handshake was not seen yet. The
-// stage stands in for such a program.
+// A start can be given up when the program was executed already, and has
+// started others, but the end of the handshake was not seen yet. The stage
+// stands in for such a program.
 func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
 	t.Parallel()
 	backend := &scripted{}

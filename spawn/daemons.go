@@ -9,9 +9,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// withoutDaemons takes out of an environment the variables that name Unix sockets of outside processes of which the policy grants none,
-// and returns their names. outer is the environment in which they were true. A name relative to the runtime directory, of which the session
-// has one of its own, is made absolute.
+// withoutDaemons takes out of an environment the variables that name Unix
+// sockets of outside processes of which the policy grants none, and returns
+// their names. outer is the environment in which they were true. A name
+// relative to the runtime directory, of which the session has one of its own,
+// is made absolute.
 func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dropped []string) {
 	allowed := func(s policy.UnixSocket) bool {
 		real := s.Path

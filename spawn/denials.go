@@ -9,14 +9,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// Denial is something that a session was refused, as often as Count says since it was told of last.
+// Denial is something that a session was refused, as often as Count says since
+// it was told of last.
 type Denial struct {
 	platform.Denial
-	// Missed counts others that are not told, because there were too many at once.
+	// Missed counts others that are not told, because there were too many at
+	// once.
 	Missed int
 }
 
-// Answer is what is said about an access that somebody was asked about; see platform.Answer.
+// Answer is what is said about an access that somebody was asked about; see
+// platform.Answer.
 type Answer = platform.Answer
 
 // The answers there are.
@@ -27,20 +30,25 @@ const (
 )
 
 const (
-	// maxDenials bounds the different denials of one session that are remembered. The one that was quiet for longest makes room.
+	// maxDenials bounds the different denials of one session that are
+	// remembered. The one that was quiet for longest makes room.
 	maxDenials = 256
-	// maxLearnt is the same for one that learns, whose denials are read in the end.
+	// maxLearnt is the same for one that learns, whose denials are read in the
+	// end.
 	maxLearnt = 1 << 16
-	// denialBurst is how many may be told at once, and denialPace how soon after each another one: 20 a second.
+	// denialBurst is how many may be told at once, and denialPace how soon
+	// after each another one: 20 a second.
 	denialBurst = 20
 	denialPace  = 50 * time.Millisecond
-	// firstSilence is how long after one was told the same is told again, with the number of times; each time the silence doubles.
+	// firstSilence is how long after one was told the same is told again, with
+	// the number of times; each time the silence doubles.
 	firstSilence = time.Second
 	mostSilence  = time.Minute
 )
 
-// ledger gathers what one session is refused. Whoever writes never waits; a program that tries without end is told of a few times a minute,
-// and takes no more memory than one that tries once. A nil ledger takes nothing.
+// ledger gathers what one session is refused. Whoever writes never waits; a
+// program that tries without end is told of a few times a minute, and takes no
+// more memory than one that tries once. A nil ledger takes nothing.
 type ledger struct {
 	most int // entries
 
@@ -73,7 +81,8 @@ func newLedger(most int) *ledger {
 	return l
 }
 
-// put notes a denial. Which process it was does not make it another: a build may start thousands that try the same.
+// put notes a denial. Which process it was does not make it another: a build
+// may start thousands that try the same.
 func (l *ledger) put(d platform.Denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +175,8 @@ func (l *ledger) fill(now time.Time) {
 	}
 }
 
-// earliest is what is to be told next, and in what time. In the end nothing waits. l.mu is held.
+// earliest is what is to be told next, and in what time. In the end nothing
+// waits. l.mu is held.
 func (l *ledger) earliest(now time.Time) (first *denialEntry, wait time.Duration) {
 	for _, e := range l.entries {
 		if e.Count > 0 && (first == nil || cmp.Or(e.due.Compare(first.due), cmp.Compare(e.order, first.order)) < 0) {
@@ -193,7 +203,8 @@ func (l *ledger) tell(e *denialEntry, now time.Time) Denial {
 	return told
 }
 
-// end lets next give what has not been told, as far as may be told at once, and then nothing any more.
+// end lets next give what has not been told, as far as may be told at once, and
+// then nothing any more.
 func (l *ledger) end() {
 	if l == nil {
 		return
@@ -206,7 +217,8 @@ func (l *ledger) end() {
 	l.changed.Broadcast()
 }
 
-// all lists everything that is remembered, with how often it was in all, in the order in which it came first, and counts the rest.
+// all lists everything that is remembered, with how often it was in all, in the
+// order in which it came first, and counts the rest.
 func (l *ledger) all() (list []Denial, missed int) {
 	if l == nil {
 		return nil, 0

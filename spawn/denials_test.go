@@ -16,7 +16,8 @@ func refused(target string) platform.Denial {
 	return platform.Denial{Access: platform.RefusedWrite, Target: target, PID: 7, Process: "p", Count: 1}
 }
 
-// hear takes what a ledger tells, with the seconds since the beginning, until its end.
+// hear takes what a ledger tells, with the seconds since the beginning, until
+// its end.
 func hear(l *ledger) (stop func() []string) {
 	begun := time.Now()
 	heard := make(chan []string)
@@ -157,7 +158,8 @@ func TestLedger_CountsWhatIsMissed(t *testing.T) {
 	})
 }
 
-// Who supervises may learn of the last denials only when all have ended: they are told before the end is.
+// Who supervises may learn of the last denials only when all have ended: they
+// are told before the end is.
 func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Handed: []platform.Handed{platform.HandedListener}}

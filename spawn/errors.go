@@ -7,7 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
-// ErrUnavailable means that the policy cannot be enforced on this machine and does not allow to go without.
+// ErrUnavailable means that the policy cannot be enforced on this machine and
+// does not allow to go without.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
 // Error is a session that could not be started, in the parts a user needs.
@@ -16,7 +17,8 @@ type Error struct {
 	Attempt string
 	// Path is what it was tried on; empty where there is no one thing.
 	Path string
-	// Cause is why it failed. It wraps ErrUnavailable where the sandbox is the reason.
+	// Cause is why it failed. It wraps ErrUnavailable where the sandbox is the
+	// reason.
 	Cause error
 	// Hint says what the user can do; empty where nothing.
 	Hint string

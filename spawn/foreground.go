@@ -25,17 +25,21 @@ type Foreground struct {
 	findings []Finding // likewise
 }
 
-// Foreground starts a program with the caller's own streams, session and process group. On an error, which is an *Error, nothing is
-// left running. Size, NoInput and FlowControl of the request do not count.
+// Foreground starts a program with the caller's own streams, session and
+// process group. On an error, which is an *Error, nothing is left running.
+// Size, NoInput and FlowControl of the request do not count.
 func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground, error) {
 	if err := request.check(); err != nil {
 		return nil, err
 	}
-	// From before the start: a signal that came first would end us and leave the program.
+	// From before the start: a signal that came first would end us and leave
+	// the program.
 	//
-	// A key's signal reaches the whole foreground process group, so the program has it already; here it must only not kill us. It must
-	// not stop us either: that is await's to do once the program has stopped, and stopping on both accounts would take two
-	// continuations. What another process sends to us alone is passed on.
+	// A key's signal reaches the whole foreground process group, so the program
+	// has it already; here it must only not kill us. It must not stop us
+	// either: that is await's to do once the program has stopped, and stopping
+	// on both accounts would take two continuations. What another process sends
+	// to us alone is passed on.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
 	running, err := s.start(ctx, request, func(target *platform.Target) (func(), error) {
@@ -53,22 +57,26 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 // Outcome says what the program got.
 func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
-// Alarms are what happened to protected paths, and Findings what changed of all that programs outside act upon. They must not be called
-// before Wait has returned.
+// Alarms are what happened to protected paths, and Findings what changed of all
+// that programs outside act upon. They must not be called before Wait has
+// returned.
 func (f *Foreground) Alarms() []Alarm { return f.alarms }
 
-// Denials are what the program was refused, each with how often in all, and missed counts those that were too many to be remembered. They
-// may be called at any time.
+// Denials are what the program was refused, each with how often in all, and
+// missed counts those that were too many to be remembered. They may be called
+// at any time.
 func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.denials.all() }
 
 // Findings goes with Alarms.
 func (f *Foreground) Findings() []Finding { return f.findings }
 
-// Wait passes signals on, stops when the program stops, kills what the program leaves behind, and says how it ended. The error says
-// that something could not be killed.
+// Wait passes signals on, stops when the program stops, kills what the program
+// leaves behind, and says how it ended. The error says that something could not
+// be killed.
 //
-// The signals are never given back their default: a key's interrupt that has ended the program may reach us only afterwards, and would
-// then end us before we could pass the program's status on.
+// The signals are never given back their default: a key's interrupt that has
+// ended the program may reach us only afterwards, and would then end us before
+// we could pass the program's status on.
 func (f *Foreground) Wait() (Exit, error) {
 	ended := make(chan struct{})
 	forwarded := make(chan struct{})
@@ -105,7 +113,8 @@ func (f *Foreground) Wait() (Exit, error) {
 	return exit, err
 }
 
-// await waits for the program's end. A shell that suspends itself would leave our caller waiting for ever on a proxy that still runs.
+// await waits for the program's end. A shell that suspends itself would leave
+// our caller waiting for ever on a proxy that still runs.
 func (f *Foreground) await() Exit {
 	for {
 		status, err := f.running.process.Wait(true)
@@ -120,18 +129,21 @@ func (f *Foreground) await() Exit {
 	}
 }
 
-// stopWithProgram stops this process too, and lets the program go on when it is continued itself. A shell has made a foreground
-// process group of its own; it gets the terminal back, which our caller has given to our group.
+// stopWithProgram stops this process too, and lets the program go on when it is
+// continued itself. A shell has made a foreground process group of its own; it
+// gets the terminal back, which our caller has given to our group.
 func (f *Foreground) stopWithProgram() {
 	pid := f.running.process.PID()
-	// kill(2) may come back before the stop does, on another thread: what follows must wait for the continuation itself.
+	// kill(2) may come back before the stop does, on another thread: what
+	// follows must wait for the continuation itself.
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	<-continued
 	if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
-		// Giving the terminal away is done from the foreground, so it raises no SIGTTOU; without a terminal it fails, which is right.
+		// Giving the terminal away is done from the foreground, so it raises no
+		// SIGTTOU; without a terminal it fails, which is right.
 		_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, group)
 		_ = unix.Kill(-group, unix.SIGCONT)
 		return
@@ -139,7 +151,8 @@ func (f *Foreground) stopWithProgram() {
 	_ = f.running.process.Signal(unix.SIGCONT)
 }
 
-// Pause makes the whole session stand still until resume is called; see lifecycle.Pausable.
+// Pause makes the whole session stand still until resume is called; see
+// lifecycle.Pausable.
 func (f *Foreground) Pause(ctx context.Context) (resume func() error, err error) {
 	group, can := f.running.group.(lifecycle.Pausable)
 	if !can {

@@ -2,12 +2,14 @@ package spawn
 
 import "sync"
 
-// window is how many bytes may be on their way unacknowledged. It is large enough to keep a fast reader busy over one round trip. All of it
-// is drawn before the answer to Ctrl-C is: with four times as much, an editor on a busy machine took up to two seconds longer to show the
-// prompt, and read no faster.
+// window is how many bytes may be on their way unacknowledged. It is large
+// enough to keep a fast reader busy over one round trip. All of it is drawn
+// before the answer to Ctrl-C is: with four times as much, an editor on a busy
+// machine took up to two seconds longer to show the prompt, and read no faster.
 const window = 128 << 10
 
-// gate holds output back until the reader has caught up. Without flow control it is always open.
+// gate holds output back until the reader has caught up. Without flow control
+// it is always open.
 type gate struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
@@ -20,8 +22,8 @@ func (g *gate) init(flowControl bool) {
 	g.lifted = !flowControl
 }
 
-// pass waits until n more bytes may be sent, and counts them. A single piece may go beyond the window, so that none can be stuck for
-// ever.
+// pass waits until n more bytes may be sent, and counts them. A single piece
+// may go beyond the window, so that none can be stuck for ever.
 func (g *gate) pass(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

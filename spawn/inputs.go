@@ -2,13 +2,16 @@ package spawn
 
 import "sync"
 
-// maxInput bounds what waits for a program that does not read its terminal. A paste is far below it.
+// maxInput bounds what waits for a program that does not read its terminal. A
+// paste is far below it.
 const maxInput = 16 << 20
 
-// inputs is a queue of bytes between whoever types, who must not wait, and the terminal, which makes wait.
+// inputs is a queue of bytes between whoever types, who must not wait, and the
+// terminal, which makes wait.
 type inputs struct {
-	// try types bytes as far as that is possible without waiting, and returns how many; nil where none are to be typed so. A keystroke then
-	// need not wait for another thread to wake up.
+	// try types bytes as far as that is possible without waiting, and returns
+	// how many; nil where none are to be typed so. A keystroke then need not
+	// wait for another thread to wake up.
 	try func([]byte) int
 
 	mu      sync.Mutex // guards the fields below
@@ -36,7 +39,8 @@ func (q *inputs) put(data []byte) bool {
 	return true
 }
 
-// take waits for bytes and returns all there are, which must be typed before it is called again; false once the queue is closed.
+// take waits for bytes and returns all there are, which must be typed before it
+// is called again; false once the queue is closed.
 func (q *inputs) take() ([]byte, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

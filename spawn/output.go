@@ -8,22 +8,29 @@ import (
 )
 
 const (
-	// maxChunk bounds one call of Sink.Output. Larger gains nothing: reads of a terminal return at most 4 KiB anyway.
+	// maxChunk bounds one call of Sink.Output. Larger gains nothing: reads of a
+	// terminal return at most 4 KiB anyway.
 	maxChunk = 64 << 10
-	// busyWindow is how soon after the last chunk a session counts as busy. The first bytes after a pause go out at once, so a keystroke's
-	// echo never waits; while output floods, chunks are gathered, which makes twenty times fewer messages for the editor.
+	// busyWindow is how soon after the last chunk a session counts as busy. The
+	// first bytes after a pause go out at once, so a keystroke's echo never
+	// waits; while output floods, chunks are gathered, which makes twenty times
+	// fewer messages for the editor.
 	busyWindow = 2 * time.Millisecond
-	// gatherTime is how long a chunk is gathered at most, counted from the last one.
+	// gatherTime is how long a chunk is gathered at most, counted from the last
+	// one.
 	gatherTime = 4 * time.Millisecond
-	// drainPause is how long the terminal must be silent, after everything in the session was killed, to count as read to its end. It only
-	// matters where a process that left the session holds the terminal open.
+	// drainPause is how long the terminal must be silent, after everything in
+	// the session was killed, to count as read to its end. It only matters
+	// where a process that left the session holds the terminal open.
 	drainPause = 200 * time.Millisecond
 )
 
-// chunks are for sessions that are busy: hundreds of idle ones need not have one each.
+// chunks are for sessions that are busy: hundreds of idle ones need not have
+// one each.
 var chunks = sync.Pool{New: func() any { return new([maxChunk]byte) }}
 
-// readOutput moves the terminal's bytes into the sink until the terminal is closed on the other side (EIO) and everything is read.
+// readOutput moves the terminal's bytes into the sink until the terminal is
+// closed on the other side (EIO) and everything is read.
 func (s *Session) readOutput(sink Sink) {
 	buf := make([]byte, 4<<10) // what one read returns at most
 	var last time.Time
@@ -50,10 +57,13 @@ func (s *Session) readOutput(sink Sink) {
 	}
 }
 
-// read reads once. While the session is alive it waits as long as it takes; at the end, only drainPause.
+// read reads once. While the session is alive it waits as long as it takes; at
+// the end, only drainPause.
 //
-// awaitEnd sets ending first and then a deadline. So a read that was begun before is cut short by that deadline, and one that is begun
-// after sees ending and sets its own; whichever deadline gather takes back in between is replaced here.
+// awaitEnd sets ending first and then a deadline. So a read that was begun
+// before is cut short by that deadline, and one that is begun after sees ending
+// and sets its own; whichever deadline gather takes back in between is replaced
+// here.
 func (s *Session) read(buf []byte) (int, error) {
 	for {
 		ending := s.ending.Load()

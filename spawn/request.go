@@ -24,7 +24,8 @@ type Request struct {
 	Program string
 	// Argv are the arguments, the program's own name first.
 	Argv []string
-	// Env holds "NAME=value" entries before the policy's filter. Of several with one name the last counts.
+	// Env holds "NAME=value" entries before the policy's filter. Of several
+	// with one name the last counts.
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
@@ -34,16 +35,19 @@ type Request struct {
 	NoInput bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
-	// Ask, where it is not nil, is asked before a file is refused, where the policy says so; see platform.Needs.
+	// Ask, where it is not nil, is asked before a file is refused, where the
+	// policy says so; see platform.Needs.
 	Ask func(ctx context.Context, denial Denial) Answer
-	// Learn, where it is not nil, wants everything told that the policy refuses; see platform.Needs. It needs Ask.
+	// Learn, where it is not nil, wants everything told that the policy
+	// refuses; see platform.Needs. It needs Ask.
 	Learn []string
 }
 
 // Size of a terminal in character cells.
 type Size struct{ Cols, Rows int }
 
-// clamp fits a size into what the kernel can hold (struct winsize has 16 bits) and replaces what makes no sense by the default.
+// clamp fits a size into what the kernel can hold (struct winsize has 16 bits)
+// and replaces what makes no sense by the default.
 func (s Size) clamp() (cols, rows uint16) {
 	fit := func(n, standard int) uint16 {
 		if n <= 0 {
@@ -54,7 +58,8 @@ func (s Size) clamp() (cols, rows uint16) {
 	return fit(s.Cols, 80), fit(s.Rows, 24)
 }
 
-// environment is what the leader gets, and the names of what the policy kept out.
+// environment is what the leader gets, and the names of what the policy kept
+// out.
 func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	env = lastOfEach(r.Env)
 	if r.Policy.Restricted {
@@ -82,7 +87,8 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	return env, dropped
 }
 
-// lastOfEach keeps the last entry of each name, in the order of first appearance.
+// lastOfEach keeps the last entry of each name, in the order of first
+// appearance.
 func lastOfEach(environ []string) []string {
 	at := map[string]int{}
 	var env []string

@@ -15,14 +15,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Sink takes what a session produces. Its methods are called one at a time, from the session's goroutines; one that blocks holds up
-// that session alone.
+// Sink takes what a session produces. Its methods are called one at a time,
+// from the session's goroutines; one that blocks holds up that session alone.
 type Sink interface {
 	// Output takes bytes of the terminal. They are valid only during the call.
 	Output(data []byte)
-	// Alarm tells what happens to protected paths. It may be called while Output is.
+	// Alarm tells what happens to protected paths. It may be called while
+	// Output is.
 	Alarm(alarm Alarm)
-	// Denied tells what the session was refused. It may be called while the others are.
+	// Denied tells what the session was refused. It may be called while the
+	// others are.
 	Denied(denial Denial)
 	// Exited tells how the leader ended. It is the last call, after all output.
 	Exited(exit Exit)
@@ -36,10 +38,12 @@ type Exit struct {
 	Signal syscall.Signal
 }
 
-// killTimeout bounds the wait for killed processes to be gone. Only an uninterruptible system call can take so long.
+// killTimeout bounds the wait for killed processes to be gone. Only an
+// uninterruptible system call can take so long.
 const killTimeout = 10 * time.Second
 
-// Session is one running leader on its terminal. Its methods may be called from several goroutines.
+// Session is one running leader on its terminal. Its methods may be called from
+// several goroutines.
 type Session struct {
 	id          string
 	master      *os.File
@@ -83,8 +87,8 @@ func (s *Session) StartedAt() time.Time { return s.running.startedAt }
 // Outcome says what the session got.
 func (s *Session) Outcome() Outcome { return s.running.outcome }
 
-// Begin lets the session's output flow into sink, after the given first bytes. It must be called once, also for a session that is
-// to be closed at once.
+// Begin lets the session's output flow into sink, after the given first bytes.
+// It must be called once, also for a session that is to be closed at once.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
 		outputDone := make(chan struct{})
@@ -114,8 +118,9 @@ func (s *Session) Begin(sink Sink, first []byte) {
 	})
 }
 
-// awaitEnd owns the end of the session: the leader is reaped, what it left behind is killed, the rest of the output is delivered, and
-// only then the end is told.
+// awaitEnd owns the end of the session: the leader is reaped, what it left
+// behind is killed, the rest of the output is delivered, and only then the end
+// is told.
 func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan struct{}) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
@@ -129,7 +134,8 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	}
 	s.running.endWatch()
 	s.inputs.close()
-	// The reader may be waiting in a read that nothing will end: a process that left the group can hold the terminal open.
+	// The reader may be waiting in a read that nothing will end: a process that
+	// left the group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	<-outputDone
@@ -143,7 +149,8 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 func waitFor(process lifecycle.Process) Exit {
 	status, err := process.Wait(false)
 	if err != nil {
-		// Only a fault of ours can lead here: nobody else may wait for our child.
+		// Only a fault of ours can lead here: nobody else may wait for our
+		// child.
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.PID(), err))
 	}
 	return exitOf(status)
@@ -184,14 +191,17 @@ func (s *Session) releaseGroup() {
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
 func (s *Session) LeaderEnded() <-chan struct{} { return s.leaderEnded }
 
-// Exit says how the leader ended. It must not be called before LeaderEnded is closed.
+// Exit says how the leader ended. It must not be called before LeaderEnded is
+// closed.
 func (s *Session) Exit() Exit { return s.exit }
 
-// Findings are the files that changed while the session ran and that programs outside act upon; none before its processes are gone.
+// Findings are the files that changed while the session ran and that programs
+// outside act upon; none before its processes are gone.
 func (s *Session) Findings() []Finding { return s.running.vigil.reviewed() }
 
-// Input types bytes into the terminal, behind those of earlier calls. It never blocks. It reports false where the bytes were dropped:
-// the session has ended, or more than maxInput is waiting for a program that does not read.
+// Input types bytes into the terminal, behind those of earlier calls. It never
+// blocks. It reports false where the bytes were dropped: the session has ended,
+// or more than maxInput is waiting for a program that does not read.
 func (s *Session) Input(data []byte) bool { return s.inputs.put(data) }
 
 // typeNow types what the terminal takes at once.
@@ -220,7 +230,8 @@ func (s *Session) typeInputs() {
 	}
 }
 
-// Ack tells that the sink's reader has consumed n bytes of output. It counts only under flow control.
+// Ack tells that the sink's reader has consumed n bytes of output. It counts
+// only under flow control.
 func (s *Session) Ack(n int) { s.gate.ack(n) }
 
 // Resize changes the terminal's size.
@@ -231,7 +242,8 @@ func (s *Session) Resize(size Size) error {
 	return nil
 }
 
-// ErrEnded means that the leader has ended, so that there is no foreground process group to speak of.
+// ErrEnded means that the leader has ended, so that there is no foreground
+// process group to speak of.
 var ErrEnded = errors.New("session has ended")
 
 // Signal sends a signal to the terminal's foreground process group.
@@ -254,8 +266,9 @@ func (s *Session) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// foreground asks the terminal (TIOCGPGRP on the master, ioctl_tty(2)). A group that has died meanwhile may have left its number to
-// a stranger; only one of this session counts, and the leader's own stands in otherwise.
+// foreground asks the terminal (TIOCGPGRP on the master, ioctl_tty(2)). A group
+// that has died meanwhile may have left its number to a stranger; only one of
+// this session counts, and the leader's own stands in otherwise.
 func (s *Session) foreground() (int, error) {
 	group := 0
 	err := control(s.master, func(fd int) (err error) {
@@ -275,13 +288,17 @@ func (s *Session) foreground() (int, error) {
 type Closed struct {
 	// Killed is how many processes had to be killed.
 	Killed int
-	// Remaining is how many of them are known to have survived that; 1 where somebody has and nobody knows how many.
+	// Remaining is how many of them are known to have survived that; 1 where
+	// somebody has and nobody knows how many.
 	Remaining int
 }
 
-// Close ends the session: the leader and the foreground process group get SIGHUP as when a terminal window closes, the leader may
-// take grace to end, then everything is killed. It returns once no process is left and the end was told to the sink. When ctx ends
-// first, or processes survive, the error wraps lifecycle.ErrSurvivors and names them where they are known; they go on being killed.
+// Close ends the session: the leader and the foreground process group get
+// SIGHUP as when a terminal window closes, the leader may take grace to end,
+// then everything is killed. It returns once no process is left and the end was
+// told to the sink. When ctx ends first, or processes survive, the error wraps
+// lifecycle.ErrSurvivors and names them where they are known; they go on being
+// killed.
 func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error) {
 	s.gate.open() // nobody may be left who acknowledges
 	if grace > 0 {
@@ -296,7 +313,8 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	}
 	err := s.killGroup()
 	if err != nil {
-		// The leader may be the survivor; then the end is told whenever it comes.
+		// The leader may be the survivor; then the end is told whenever it
+		// comes.
 		bounded, cancel := context.WithTimeout(ctx, survivorPause)
 		defer cancel()
 		ctx = bounded
@@ -317,7 +335,8 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	return closed, err
 }
 
-// survivorPause is how long Close waits for the leader's end to be told where others have survived.
+// survivorPause is how long Close waits for the leader's end to be told where
+// others have survived.
 const survivorPause = 300 * time.Millisecond
 
 // hangUp sends SIGHUP, and SIGCONT so that a stopped process takes it.

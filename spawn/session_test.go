@@ -77,7 +77,8 @@ func (r *recorder) await(t *testing.T, text string) {
 	r.until(t, text, func() bool { return strings.Contains(r.output.String(), text) })
 }
 
-// end waits for the last call and returns how the leader ended, with all output.
+// end waits for the last call and returns how the leader ended, with all
+// output.
 func (r *recorder) end(t *testing.T) (Exit, string) {
 	t.Helper()
 	r.until(t, "Exited", func() bool { return r.exit != nil })
@@ -139,7 +140,8 @@ func TestSession_OutputIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, &platformtest.Fake{})
 	session, r := s.begin(t, s.line("stty -echo; while read x; do printf 1; printf 2; printf $x; done"))
-	// Each round's pieces come close together, so that the later ones are gathered; nothing comes behind them to push them out.
+	// Each round's pieces come close together, so that the later ones are
+	// gathered; nothing comes behind them to push them out.
 	for round := range 20 {
 		session.Input(fmt.Appendf(nil, "end%d\n", round))
 		r.await(t, fmt.Sprintf("12end%d", round))
@@ -282,7 +284,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestClose_WhileItEnds: closing a session in the very moment in which it ends by itself is no error.
+// TestClose_WhileItEnds: closing a session in the very moment in which it ends
+// by itself is no error.
 func TestClose_WhileItEnds(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, &platformtest.Fake{})

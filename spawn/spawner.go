@@ -28,7 +28,8 @@ type Spawner struct {
 	Tracker Tracker
 	// Logger takes what went wrong after a session's end; nil discards it.
 	Logger *slog.Logger
-	// Ahead lets a stage be started before it is needed, for a session like the last one. Close must be called then.
+	// Ahead lets a stage be started before it is needed, for a session like the
+	// last one. Close must be called then.
 	Ahead bool
 
 	ahead ahead
@@ -45,7 +46,8 @@ func (s *Spawner) log() *slog.Logger {
 type Outcome struct {
 	// Confined is true where the kernel confines the session.
 	Confined bool
-	// Unconfinable says why not, where the policy asked for it and goes without; nil otherwise.
+	// Unconfinable says why not, where the policy asked for it and goes
+	// without; nil otherwise.
 	Unconfinable error
 	// Enforcement is the stage's report; empty where Confined is false.
 	Enforcement platform.Enforcement
@@ -55,7 +57,8 @@ type Outcome struct {
 	Dropped []string
 }
 
-// Protections says for each protection how far it holds; see platform.Protections.
+// Protections says for each protection how far it holds; see
+// platform.Protections.
 type Protections = map[string]platform.Protection
 
 // Probe says what this machine can enforce, process tracking included.
@@ -68,7 +71,8 @@ func (s *Spawner) Probe(ctx context.Context) Protections {
 // Platform is the operating system's name.
 func (s *Spawner) Platform() string { return s.Backend.Name() }
 
-// Protections are what confines a session with this outcome, process tracking included.
+// Protections are what confines a session with this outcome, process tracking
+// included.
 func (o Outcome) Protections() Protections {
 	if !o.Confined {
 		return Protections{}
@@ -93,8 +97,9 @@ func trackingProtection(t lifecycle.Tracking) platform.Protection {
 	return platform.Protection{Status: status, Mechanism: t.Mechanism, Detail: t.Detail, Fix: t.Fix}
 }
 
-// Start starts a session on a terminal of its own. It returns once the leader was executed; nothing is sent anywhere before Begin. On
-// an error, which is an *Error, nothing is left running.
+// Start starts a session on a terminal of its own. It returns once the leader
+// was executed; nothing is sent anywhere before Begin. On an error, which is an
+// *Error, nothing is left running.
 func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) {
 	if err := request.check(); err != nil {
 		return nil, err
@@ -121,8 +126,9 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	return newSession(request, running, master), nil
 }
 
-// setTerminal gives a target its terminal, of which it returns the master; nil where the stage opens it. What release closes belongs to
-// the started process alone.
+// setTerminal gives a target its terminal, of which it returns the master; nil
+// where the stage opens it. What release closes belongs to the started process
+// alone.
 func setTerminal(target *platform.Target, request Request) (master *os.File, release func(), err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -144,7 +150,8 @@ func setTerminal(target *platform.Target, request Request) (master *os.File, rel
 	if !request.NoInput {
 		target.Streams[0] = terminal
 	}
-	// Ctty is a descriptor as numbered in the child: standard output is the terminal in any case.
+	// Ctty is a descriptor as numbered in the child: standard output is the
+	// terminal in any case.
 	target.Attr.Setctty, target.Attr.Ctty = true, 1
 	return master, func() {
 		null.Close()
@@ -175,7 +182,8 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
-// endWatch ends the supervision, which may have to wait for the last denials, and with that the denials. Only the first time counts.
+// endWatch ends the supervision, which may have to wait for the last denials,
+// and with that the denials. Only the first time counts.
 func (r *running) endWatch() {
 	r.unwatch.Do(func() {
 		if r.watched != nil {
@@ -187,8 +195,9 @@ func (r *running) endWatch() {
 	})
 }
 
-// release gives back what the leader's processes no longer need. The group must be empty, or else killErr says who has survived. What
-// cannot be given back is logged: it is no reason to tell anybody that a session has not ended.
+// release gives back what the leader's processes no longer need. The group must
+// be empty, or else killErr says who has survived. What cannot be given back is
+// logged: it is no reason to tell anybody that a session has not ended.
 func (r *running) release(killErr error) {
 	r.vigil.end()
 	r.endWatch()
@@ -205,8 +214,8 @@ func (r *running) release(killErr error) {
 	}
 }
 
-// abandon ends what a failed start has left. A start can fail when the program was executed already and has started others: where it is
-// given up just then.
+// abandon ends what a failed start has left. A start can fail when the program
+// was executed already and has started others: where it is given up just then.
 func (r *running) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -214,8 +223,10 @@ func (r *running) abandon() {
 	r.release(err)
 }
 
-// startIn is the one road to a running process, whatever its streams are: they are set by streams, which returns what closes them here. With
-// a stage that was started ahead, which it uses up, the error wraps errRetry where that one is not to be had.
+// startIn is the one road to a running process, whatever its streams are: they
+// are set by streams, which returns what closes them here. With a stage that
+// was started ahead, which it uses up, the error wraps errRetry where that one
+// is not to be had.
 func (s *Spawner) startIn(
 	ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error), prepared *ready,
 ) (_ *running, err error) {
@@ -268,7 +279,8 @@ func (s *Spawner) startIn(
 		watching.Go(func() {
 			var watchErr error
 			if run.vigil, watchErr = newVigil(&request.Policy, target.Confinement.Watch); watchErr != nil {
-				// The editor's own watches may have used up what the user may have (fs.inotify.max_user_watches).
+				// The editor's own watches may have used up what the user may
+				// have (fs.inotify.max_user_watches).
 				unwatched = []string{fmt.Sprintf("protected paths are looked at only in the end: %v", watchErr)}
 			}
 		})
@@ -295,11 +307,13 @@ func (s *Spawner) startIn(
 	return run, nil
 }
 
-// noRuntimeDir is what a session's user is told that was to have a private runtime directory.
+// noRuntimeDir is what a session's user is told that was to have a private
+// runtime directory.
 const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; XDG_RUNTIME_DIR is not set"
 
-// held is the group's tracking by what the sandbox adds to it: an enclosure holds a session that can never signal its subreaper, as was
-// reported from inside.
+// held is the group's tracking by what the sandbox adds to it: an enclosure
+// holds a session that can never signal its subreaper, as was reported from
+// inside.
 func (r *running) held() lifecycle.Tracking {
 	tracking := r.outcome.Tracking
 	if r.enclosed && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
@@ -308,7 +322,8 @@ func (r *running) held() lifecycle.Tracking {
 	return tracking
 }
 
-// launch executes a target in the stage that was started ahead, or in one of its own.
+// launch executes a target in the stage that was started ahead, or in one of
+// its own.
 func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *ready) (platform.Launched, error) {
 	if prepared == nil {
 		launched, err := platform.Launch(ctx, s.Backend, target)
@@ -331,13 +346,15 @@ func unconfined(err error) bool {
 	return !errors.As(err, &failure) || failure.Step == platform.StepConfine
 }
 
-// confine prepares the sandbox that the policy asks for, and the session's private runtime directory, whose path it returns.
+// confine prepares the sandbox that the policy asks for, and the session's
+// private runtime directory, whose path it returns.
 func (s *Spawner) confine(run *running, target *platform.Target, request Request) (runtimeDir string, err error) {
 	p := request.Policy
 	asked := &p
 	if p.Restricted && p.PrivateRuntimeDir {
 		if runtimeDir, err = run.group.MakeDir(); err != nil {
-			// The session gets none, which is less than it was to have, and opens nothing.
+			// The session gets none, which is less than it was to have, and
+			// opens nothing.
 			run.log.Warn("no private runtime directory for a session", "error", err)
 			run.dirless = true
 		} else {
@@ -362,7 +379,8 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 	if target.Confinement, err = s.Backend.Confine(asked, needs); err != nil {
 		target.Confinement = platform.Confinement{}
 		if !p.Restricted {
-			// Nothing was to be refused, and the reply says how the session is tracked instead.
+			// Nothing was to be refused, and the reply says how the session is
+			// tracked instead.
 			run.log.Warn("session is not tracked by a sandbox", "error", err)
 			return "", nil
 		}
@@ -379,8 +397,9 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 	return runtimeDir, nil
 }
 
-// enclose has the kernel hold a group's processes together, where it can and nothing else does, and reports whether it will, once the stage was
-// ordered to.
+// enclose has the kernel hold a group's processes together, where it can and
+// nothing else does, and reports whether it will, once the stage was ordered
+// to.
 func enclose(group lifecycle.Group) bool {
 	enclosed, ok := group.(lifecycle.Enclosed)
 	return ok && enclosed.Enclose()
@@ -419,7 +438,8 @@ func launchError(request Request, err error) error {
 	}
 }
 
-// openTerminal opens a PTY that has its size, and knows that text is UTF-8, before anything is written to it.
+// openTerminal opens a PTY that has its size, and knows that text is UTF-8,
+// before anything is written to it.
 func openTerminal(size Size) (master, terminal *os.File, err error) {
 	master, terminal, err = pty.Open()
 	if err != nil {
@@ -429,8 +449,10 @@ func openTerminal(size Size) (master, terminal *os.File, err error) {
 		err = setUTF8(terminal)
 	}
 	if err == nil {
-		// pty.Open leaves the master in blocking mode (it asks for its Fd), where deadlines have no effect: a read that gathers output
-		// would wait for the next output, and at the end of a session nothing would end it.
+		// pty.Open leaves the master in blocking mode (it asks for its Fd),
+		// where deadlines have no effect: a read that gathers output would wait
+		// for the next output, and at the end of a session nothing would end
+		// it.
 		err = control(master, func(fd int) error { return unix.SetNonblock(fd, true) })
 	}
 	if err != nil {

@@ -23,7 +23,8 @@ func changeTermios(terminal *os.File, get, set uint) error {
 	})
 }
 
-// setSize sets what TIOCGWINSZ tells (ioctl_tty(2)). pty.Setsize would do it, but by way of Fd; see control.
+// setSize sets what TIOCGWINSZ tells (ioctl_tty(2)). pty.Setsize would do it,
+// but by way of Fd; see control.
 func setSize(terminal *os.File, size Size) error {
 	cols, rows := size.clamp()
 	return control(terminal, func(fd int) error {
@@ -31,7 +32,8 @@ func setSize(terminal *os.File, size Size) error {
 	})
 }
 
-// control uses a file's descriptor without (*os.File).Fd, which would put it into blocking mode and take it from the poller.
+// control uses a file's descriptor without (*os.File).Fd, which would put it
+// into blocking mode and take it from the poller.
 func control(file *os.File, use func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// A death signal (PR_SET_PDEATHSIG, prctl(2)) is sent when the thread dies that has forked, not the process; and threads of a Go program come
-// and go. A session lives on. The control is a process that has asked for the signal.
+// A death signal (PR_SET_PDEATHSIG, prctl(2)) is sent when the thread dies that
+// has forked, not the process; and threads of a Go program come and go. A
+// session lives on. The control is a process that has asked for the signal.
 func TestStart_OutlivesTheThreadThatStartedIt(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, &platformtest.Fake{})
@@ -47,7 +48,8 @@ func TestStart_OutlivesTheThreadThatStartedIt(t *testing.T) {
 	}
 }
 
-// onDyingThread calls do on a thread that is gone when it returns, and returns that thread's id.
+// onDyingThread calls do on a thread that is gone when it returns, and returns
+// that thread's id.
 func onDyingThread(do func()) (thread int) {
 	for done := false; !done; {
 		ended := make(chan struct{})

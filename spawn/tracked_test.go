@@ -10,8 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// A sandbox that is only there to recognise processes by is none in the eyes of the user: nothing is restricted, nothing is said to be, and
-// where it cannot be had the session starts without.
+// A sandbox that is only there to recognise processes by is none in the eyes of
+// the user: nothing is restricted, nothing is said to be, and where it cannot
+// be had the session starts without.
 func TestStart_TrackingBySandboxRestrictsNothing(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]*platformtest.Fake{

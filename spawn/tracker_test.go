@@ -19,7 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// diary notes what happens to a group and its supervision, in order. Its groups have the given tracking, and their leaders are real.
+// diary notes what happens to a group and its supervision, in order. Its groups
+// have the given tracking, and their leaders are real.
 type diary struct {
 	tracking  lifecycle.Tracking
 	survivors []int
@@ -91,7 +92,8 @@ var (
 	enclosable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", Enclosable: true}
 )
 
-// A group that can be enclosed is, before its leader starts, and has a guarantee where the session cannot signal.
+// A group that can be enclosed is, before its leader starts, and has a
+// guarantee where the session cannot signal.
 func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 	t.Parallel()
 	signals := func(status platform.Status) platform.Enforcement {
@@ -147,7 +149,8 @@ func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 	}
 }
 
-// Survivors are counted in the answer, nobody waits for them twice, and their group goes on being killed instead of being closed.
+// Survivors are counted in the answer, nobody waits for them twice, and their
+// group goes on being killed instead of being closed.
 func TestClose_SaysWhoHasSurvived(t *testing.T) {
 	t.Parallel()
 	d := &diary{tracking: subreaper, survivors: []int{4711, 4712}}

@@ -8,8 +8,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// unavailable decides what a backend's refusal to confine means: nil to go on unconfined, which the policy must allow, or the error
-// that ends the attempt. A session that must not have the network is never started with it, whatever the policy allows otherwise.
+// unavailable decides what a backend's refusal to confine means: nil to go on
+// unconfined, which the policy must allow, or the error that ends the attempt.
+// A session that must not have the network is never started with it, whatever
+// the policy allows otherwise.
 func unavailable(p *policy.Policy, err error) error {
 	if p.OnUnavailable == policy.Warn && p.Network.Allowed {
 		return nil

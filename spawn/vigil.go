@@ -11,11 +11,12 @@ import (
 // Alarm tells that something happened to a protected path; see platform.Alarm.
 type Alarm = platform.Alarm
 
-// Finding is a file that changed while a session ran and that programs outside act upon; see review.Finding.
+// Finding is a file that changed while a session ran and that programs outside
+// act upon; see review.Finding.
 type Finding = review.Finding
 
-// vigil notices, for one session, what happens to protected paths and to whatever else programs outside act upon. A nil one notices
-// nothing.
+// vigil notices, for one session, what happens to protected paths and to
+// whatever else programs outside act upon. A nil one notices nothing.
 type vigil struct {
 	watching platform.Watching // nil where nothing can be watched, or need be
 	before   *review.State
@@ -27,7 +28,8 @@ type vigil struct {
 	findings []Finding // set by end
 }
 
-// newVigil looks at the project as it is, and starts to watch. What cannot be watched is in the error; the rest is noticed all the same.
+// newVigil looks at the project as it is, and starts to watch. What cannot be
+// watched is in the error; the rest is noticed all the same.
 func newVigil(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watching, error)) (*vigil, error) {
 	v := &vigil{before: review.Take(p)}
 	v.changed.L = &v.mu
@@ -67,7 +69,8 @@ func (v *vigil) next() (Alarm, bool) {
 	return alarm, true
 }
 
-// end looks for the last time, and returns what has changed since the beginning. The session's processes must be gone.
+// end looks for the last time, and returns what has changed since the
+// beginning. The session's processes must be gone.
 func (v *vigil) end() []Finding {
 	if v == nil {
 		return nil

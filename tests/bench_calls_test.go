@@ -13,8 +13,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// BenchmarkCalls measures what a sandbox adds to ordinary system calls, as the time in a session with a sandbox over that in one without.
-// The two take turns, and each figure is the least that was seen.
+// BenchmarkCalls measures what a sandbox adds to ordinary system calls, as the
+// time in a session with a sandbox over that in one without. The two take
+// turns, and each figure is the least that was seen.
 func BenchmarkCalls(b *testing.B) {
 	for _, variant := range []struct {
 		name     string

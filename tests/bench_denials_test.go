@@ -15,7 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// denialWork is what programs do all day, each several times in one session, so that the session's own start hardly counts.
+// denialWork is what programs do all day, each several times in one session, so
+// that the session's own start hardly counts.
 var denialWork = []struct {
 	name, program string
 	line          string
@@ -62,8 +63,9 @@ func manyFiles(b *testing.B, dir string, dirs, files int) {
 	}
 }
 
-// BenchmarkDenials measures what it costs to be told of denials, as the time of work under each value of on_denied over that under "ignore".
-// They take turns, and each figure is the median.
+// BenchmarkDenials measures what it costs to be told of denials, as the time of
+// work under each value of on_denied over that under "ignore". They take turns,
+// and each figure is the median.
 func BenchmarkDenials(b *testing.B) {
 	for _, work := range denialWork {
 		b.Run(work.name, func(b *testing.B) {

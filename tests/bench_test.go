@@ -16,9 +16,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Each benchmark measures its baseline in the same run and reports a ratio: figures of one machine, or of one moment, mean nothing.
+// Each benchmark measures its baseline in the same run and reports a ratio:
+// figures of one machine, or of one moment, mean nothing.
 
-// BenchmarkSpawn measures the time from the request to the first byte of output, over a bare fork and exec on a PTY.
+// BenchmarkSpawn measures the time from the request to the first byte of
+// output, over a bare fork and exec on a PTY.
 func BenchmarkSpawn(b *testing.B) {
 	for _, variant := range []struct{ name, settings string }{{"unsandboxed", harness.Off()}, {"sandboxed", harness.Defaults(nil)}} {
 		b.Run(variant.name, func(b *testing.B) {
@@ -38,8 +40,9 @@ func BenchmarkSpawn(b *testing.B) {
 	}
 }
 
-// BenchmarkSpawnOverAnother compares the same time of two kinds of sandbox, by turns: what protected paths, the network's absence and
-// namespaces as such add.
+// BenchmarkSpawnOverAnother compares the same time of two kinds of sandbox, by
+// turns: what protected paths, the network's absence and namespaces as such
+// add.
 func BenchmarkSpawnOverAnother(b *testing.B) {
 	repository := func(w *harness.World) {
 		if out, err := exec.Command("git", "init", "-q", w.Project).CombinedOutput(); err != nil {
@@ -104,7 +107,8 @@ func bareFirstByte(b *testing.B) time.Duration {
 	return elapsed
 }
 
-// BenchmarkOutput measures bytes per second from a program to the client, over a bare read of a PTY.
+// BenchmarkOutput measures bytes per second from a program to the client, over
+// a bare read of a PTY.
 func BenchmarkOutput(b *testing.B) {
 	const size = 16 << 20
 	line := "head -c 16777216 /dev/zero | tr '\\0' x"
@@ -133,8 +137,9 @@ func BenchmarkOutput(b *testing.B) {
 	b.ReportMetric(size*float64(b.N)/ours.Seconds()/1e6, "MB/s")
 }
 
-// BenchmarkConnect measures a connection of a session to its own server, which the sidecar makes for it before Linux 7.1, and a call that
-// only passes the filter, over the same without a sandbox.
+// BenchmarkConnect measures a connection of a session to its own server, which
+// the sidecar makes for it before Linux 7.1, and a call that only passes the
+// filter, over the same without a sandbox.
 func BenchmarkConnect(b *testing.B) {
 	measure := func(settings string) map[string]float64 {
 		w := harness.NewWorld(b)

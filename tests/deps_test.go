@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// The road is rpc → spawn → platform → lifecycle. This table is the whole of it: what each package may import of ours. A package that
-// is not in it may not exist.
+// The road is rpc → spawn → platform → lifecycle. This table is the whole of
+// it: what each package may import of ours. A package that is not in it may not
+// exist.
 var mayImport = map[string][]string{
 	"display":                 {},
 	"platform/policy":         {},
@@ -67,10 +68,12 @@ var mayImport = map[string][]string{
 	"tests/sockets/victim":      {},
 }
 
-// testsMayImport is open to every package's tests beside: what starts a real stage, and the harness.
+// testsMayImport is open to every package's tests beside: what starts a real
+// stage, and the harness.
 var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness"}
 
-// testsOfMayImport is open to the tests of one package beside: what they stand in for.
+// testsOfMayImport is open to the tests of one package beside: what they stand
+// in for.
 var testsOfMayImport = map[string][]string{
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
@@ -80,11 +83,13 @@ var testsOfMayImport = map[string][]string{
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
 
-// root is read by this process itself, file by file, so that the test cache notices every change; a subprocess such as "go list"
-// would leave a stale "ok".
+// root is read by this process itself, file by file, so that the test cache
+// notices every change; a subprocess such as "go list" would leave a stale
+// "ok".
 var root = os.DirFS("..")
 
-// goFiles calls visit with each Go file of the repository, whatever system it is built for.
+// goFiles calls visit with each Go file of the repository, whatever system it
+// is built for.
 func goFiles(t *testing.T, visit func(file string)) {
 	t.Helper()
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {

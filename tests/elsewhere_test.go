@@ -9,9 +9,11 @@ import (
 	"testing"
 )
 
-// A package whose tests are all of one system would say "no test files" on another, which looks as if there were none to have. Each has at
-// least one test there that says by name what is lacking. The packages of the Linux backend are what they are by their names, and a program that is
-// not built there has nothing to lack.
+// A package whose tests are all of one system would say "no test files" on
+// another, which looks as if there were none to have. Each has at least one
+// test there that says by name what is lacking. The packages of the Linux
+// backend are what they are by their names, and a program that is not built
+// there has nothing to lack.
 func TestPackages_SayWhatTheyLackElsewhere(t *testing.T) {
 	t.Parallel()
 	mac := build.Default

@@ -19,7 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// The subcommand exec in a person's own terminal. What needs no terminal is in script/command_line.txtar.
+// The subcommand exec in a person's own terminal. What needs no terminal is in
+// script/command_line.txtar.
 
 // person runs a command on a terminal of a person's.
 type person struct {
@@ -30,13 +31,15 @@ type person struct {
 	ended   chan error
 }
 
-// sit starts the command in a world with settings that sandbox everything. "sandbox-sidecar" is in its PATH.
+// sit starts the command in a world with settings that sandbox everything.
+// "sandbox-sidecar" is in its PATH.
 func sit(t *testing.T, name string, args ...string) *person {
 	t.Helper()
 	return sitAs(t, func(*exec.Cmd) {}, name, args...)
 }
 
-// everyHold runs a test with each way in which exec holds the processes of its command together: wrap makes a command start so.
+// everyHold runs a test with each way in which exec holds the processes of its
+// command together: wrap makes a command start so.
 func everyHold(t *testing.T, run func(t *testing.T, wrap func(*exec.Cmd))) {
 	t.Helper()
 	t.Run("as it comes", func(t *testing.T) {
@@ -164,7 +167,8 @@ func suspendAndResume(t *testing.T, wrap func(*exec.Cmd)) {
 	p.types("echo stat''us $?\n")
 	p.sees("status 0")
 
-	// A shell inside stops its own jobs, and itself when it is told to; exec stops and goes on with it.
+	// A shell inside stops its own jobs, and itself when it is told to; exec
+	// stops and goes on with it.
 	p.types(`"$SIDECAR" exec -- bash --norc --noprofile --noediting -i` + "\n")
 	p.types("echo ins''ide\n")
 	p.sees("inside")
@@ -202,7 +206,8 @@ func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// Where the test has gone wrong the program still runs. Without its parent it ends when its directory is removed.
+			// Where the test has gone wrong the program still runs. Without its
+			// parent it ends when its directory is removed.
 			_ = command.Process.Kill()
 		})
 		out.Await(t, "ready")
@@ -269,7 +274,8 @@ func TestExec_LeavesStreamsAlone(t *testing.T) {
 	}
 }
 
-// TestPolicyCommand_IsWhatTheProtocolSays: both come from the same settings and must not drift apart.
+// TestPolicyCommand_IsWhatTheProtocolSays: both come from the same settings and
+// must not drift apart.
 func TestPolicyCommand_IsWhatTheProtocolSays(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -317,8 +323,9 @@ func TestSchemaCommand_PrintsASchema(t *testing.T) {
 	}
 }
 
-// A terminal's number may be too high for the session's own /dev/pts to show it. Then the shared one stays, of which nothing but that
-// terminal can be opened.
+// A terminal's number may be too high for the session's own /dev/pts to show
+// it. Then the shared one stays, of which nothing but that terminal can be
+// opened.
 func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -342,8 +349,9 @@ func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 	}
 }
 
-// The command exec does not find out beforehand which namespaces the machine has. Where its guess is wrong the program runs all the same,
-// confined by what there is.
+// The command exec does not find out beforehand which namespaces the machine
+// has. Where its guess is wrong the program runs all the same, confined by what
+// there is.
 func TestExec_OnEveryMachine(t *testing.T) {
 	t.Parallel()
 	outside, err := os.Readlink("/proc/self/ns/mnt")

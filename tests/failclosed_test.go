@@ -18,19 +18,22 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Settings that are wrong, missing or empty: nothing is run under them, and it is said why. The control of each row are the same settings
-// written right: the command runs, confined.
+// Settings that are wrong, missing or empty: nothing is run under them, and it
+// is said why. The control of each row are the same settings written right: the
+// command runs, confined.
 
 // mistake is one row.
 type mistake struct {
 	name string
 	// args are the flags of a command.
 	args func(w *harness.World) []string
-	// spoil writes the settings wrong; block is the content of "terminal.sandbox". right writes them right.
+	// spoil writes the settings wrong; block is the content of
+	// "terminal.sandbox". right writes them right.
 	spoil, right func(t *testing.T, w *harness.World, block string)
 	// says is what the first line of stderr holds.
 	says string
-	// named: a file of the command line, without which no question is answered either.
+	// named: a file of the command line, without which no question is answered
+	// either.
 	named bool
 }
 
@@ -182,7 +185,8 @@ func block(t *testing.T) string {
 	return string(file.Terminal.Sandbox)
 }
 
-// attempt is a command that says that it has run, and fails with status 1 if it is confined.
+// attempt is a command that says that it has run, and fails with status 1 if it
+// is confined.
 func attempt(t *testing.T, w *harness.World) []string {
 	t.Helper()
 	secret := filepath.Join(w.Outside, "secret")
@@ -209,7 +213,8 @@ func (m mistake) run(t *testing.T, w *harness.World, name string, args ...string
 	return ran{strings.Join(command.Args[1:], " "), command.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// expect compares: stdout begins with out, and is empty if that is; the first line of stderr holds first, and some line holds says.
+// expect compares: stdout begins with out, and is empty if that is; the first
+// line of stderr holds first, and some line holds says.
 func (r ran) expect(t *testing.T, status int, out, first, says string) {
 	t.Helper()
 	line, _, _ := strings.Cut(r.stderr, "\n")

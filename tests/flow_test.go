@@ -20,10 +20,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// mostGrowth is how much a sidecar's memory may grow under a flood: far more than its queues hold, far less than a flood.
+// mostGrowth is how much a sidecar's memory may grow under a flood: far more
+// than its queues hold, far less than a flood.
 const mostGrowth = 32 << 20
 
-// resident is the memory that a process occupies, in bytes (VmRSS of proc_pid_status(5)).
+// resident is the memory that a process occupies, in bytes (VmRSS of
+// proc_pid_status(5)).
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	harness.Procfs(t)
@@ -102,8 +104,9 @@ func TestFlowControl_AnEditorThatNeverAcksHoldsItsSessionAlone(t *testing.T) {
 	if grown := resident(t, e.Process()) - before; grown > mostGrowth {
 		t.Errorf("the sidecar has grown by %d MiB", grown>>20)
 	}
-	// An ack lets as much through again, and closing needs none. All of it is acknowledged: a last piece may go beyond the window, and with half of
-	// a window as little as one small piece could follow.
+	// An ack lets as much through again, and closing needs none. All of it is
+	// acknowledged: a last piece may go beyond the window, and with half of a
+	// window as little as one small piece could follow.
 	held := len(flood.Raw())
 	harness.Notify(e, protocol.Ack, protocol.AckParams{SessionID: flood.SessionID, Bytes: held})
 	harness.Eventually(t, "another window after an ack", func() bool { return len(flood.Raw()) >= held+window })
@@ -143,7 +146,8 @@ func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := resident(t, pid)
-	// From here on nobody reads. The sidecar comes to rest: its time on the processor stands still for many looks.
+	// From here on nobody reads. The sidecar comes to rest: its time on the
+	// processor stands still for many looks.
 	last, still := "", 0
 	harness.Eventually(t, "a sidecar at rest", func() bool {
 		if grown := resident(t, pid) - before; grown > mostGrowth {
@@ -209,7 +213,8 @@ func TestFlood_KeystrokesEchoMeanwhile(t *testing.T) {
 		other.Await(word + "\r\n")
 	}
 	flood.Close(0)
-	// Generous, because the tests share the machine; waiting behind the flood would take a second for each.
+	// Generous, because the tests share the machine; waiting behind the flood
+	// would take a second for each.
 	if average := time.Since(begun) / keys; average > 200*time.Millisecond {
 		t.Errorf("an echo takes %v", average)
 	}

@@ -113,7 +113,8 @@ func TestMemoryComesBackAfterLargeBodies(t *testing.T) {
 	}
 }
 
-// Whatever comes is answered, ignored or the end of the connection, and never a crash.
+// Whatever comes is answered, ignored or the end of the connection, and never a
+// crash.
 func TestGarbageCrashesNothing(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

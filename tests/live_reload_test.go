@@ -12,8 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Two panes of one tmux: in the left one somebody edits the settings, in the right one is what an editor is told. A grant makes the session
-// that runs stale; a typing error is told with its place and changes nothing; mending it clears the remark.
+// Two panes of one tmux: in the left one somebody edits the settings, in the
+// right one is what an editor is told. A grant makes the session that runs
+// stale; a typing error is told with its place and changes nothing; mending it
+// clears the remark.
 func TestLiveReload_InTwoPanes(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -103,7 +105,8 @@ func (p *panes) capture(pane string) string {
 	return strings.TrimRight(p.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", pane), "\n ")
 }
 
-// await waits until the right pane shows what matches, and returns the groups of the last match.
+// await waits until the right pane shows what matches, and returns the groups
+// of the last match.
 func (p *panes) await(pattern string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)

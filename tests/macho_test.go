@@ -12,13 +12,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// wantedOfMacOS are the functions of macOS's libSystem that this program binds beside what Go does: a binary that lacks one has lost its
-// sandbox, and one more has not been reviewed.
+// wantedOfMacOS are the functions of macOS's libSystem that this program binds
+// beside what Go does: a binary that lacks one has lost its sandbox, and one
+// more has not been reviewed.
 var wantedOfMacOS = []string{
 	"_getattrlist", "_proc_pidinfo", "_sandbox_check", "_sandbox_free_error", "_sandbox_init_with_parameters",
 }
 
-// The program for a Mac is built here, and what it imports is read from the file.
+// The program for a Mac is built here, and what it imports is read from the
+// file.
 func TestMacBinaries_ImportWhatTheyMust(t *testing.T) {
 	t.Parallel()
 	harness.Binary(t) // so that the result of this test depends on the sources, which only the builder reads

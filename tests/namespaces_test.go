@@ -53,7 +53,8 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 	}
 }
 
-// asUser changes who runs a sidecar, to a user that is not root, and gives it the world.
+// asUser changes who runs a sidecar, to a user that is not root, and gives it
+// the world.
 func asUser(t *testing.T, w *harness.World) (name string, wrap func(*exec.Cmd)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -124,7 +125,8 @@ func TestNamespaces_OfAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// A repository of somebody else's is "dubious" to git, in a session as outside: namespaces make no difference to whom it trusts.
+// A repository of somebody else's is "dubious" to git, in a session as outside:
+// namespaces make no difference to whom it trusts.
 func TestNamespaces_GitTrustsWhomItTrustsOutside(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -149,7 +151,8 @@ func TestNamespaces_GitTrustsWhomItTrustsOutside(t *testing.T) {
 	}
 }
 
-// ssh refuses configuration files that belong to neither root nor the user, and in a user namespace root's belong to nobody.
+// ssh refuses configuration files that belong to neither root nor the user, and
+// in a user namespace root's belong to nobody.
 func TestNamespaces_SSHTakesTheSystemsConfiguration(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -166,7 +169,8 @@ func TestNamespaces_SSHTakesTheSystemsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two files, one of which includes another elsewhere by a symlink, as Fedora's does; in mounts that only the sidecar sees.
+	// Two files, one of which includes another elsewhere by a symlink, as
+	// Fedora's does; in mounts that only the sidecar sees.
 	prepare := `set -e
 mount -t tmpfs none ` + dir + `
 mkdir ` + dir + `/more

@@ -82,7 +82,8 @@ func checkGroup(t *testing.T, file string, group *ast.GenDecl) {
 	}
 }
 
-// isExported reports whether a method's receiver is an exported type; a function has none.
+// isExported reports whether a method's receiver is an exported type; a
+// function has none.
 func isExported(receiver *ast.FieldList) bool {
 	if receiver == nil {
 		return true

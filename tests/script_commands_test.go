@@ -19,9 +19,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// scriptCommands are the commands of scripts beside testscript's own. JSON is written without quotes around it, so that $NAME works in
-// it; 'single quotes' keep blanks and dollars together where that matters. After "->" come patterns for the compact JSON of the answer:
-// /matches/ and !/matches not/.
+// scriptCommands are the commands of scripts beside testscript's own. JSON is
+// written without quotes around it, so that $NAME works in it; 'single quotes'
+// keep blanks and dollars together where that matters. After "->" come patterns
+// for the compact JSON of the answer: /matches/ and !/matches not/.
 //
 //	settings user|project JSON     save harness.Settings with these keys of terminal.sandbox, by rename
 //	save FILE PATH                 save a file as editors do, by rename
@@ -108,7 +109,8 @@ func positive(run func(s *scene, args []string)) func(*testscript.TestScript, bo
 	})
 }
 
-// end shuts down what a script has left, and tells what the sidecar did wrong unasked.
+// end shuts down what a script has left, and tells what the sidecar did wrong
+// unasked.
 func (s *scene) end() {
 	if s.w == nil {
 		return

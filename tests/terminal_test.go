@@ -15,7 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Everything here happens inside the sandbox: that a terminal works there as it does elsewhere is the point.
+// Everything here happens inside the sandbox: that a terminal works there as it
+// does elsewhere is the point.
 
 // terminals is what the names of terminals look like.
 const terminals = `/dev/(?:pts/|ttys)\d+`
@@ -132,7 +133,8 @@ func TestJobControl_SuspendAndResume(t *testing.T) {
 	s.Type("\x04")
 	s.Await("fgend")
 
-	// It forks nothing: a child that is stopped between vfork and exec would hold up its parent, and nobody would see the stop.
+	// It forks nothing: a child that is stopped between vfork and exec would
+	// hold up its parent, and nobody would see the stop.
 	s.Type("mkfifo gate; sh -c 'echo sec''ond; read x <gate; echo fin''ished'\n")
 	s.Await("second")
 	s.Type("\x1a")
@@ -188,7 +190,8 @@ func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	}
 }
 
-// under starts the sidecar by a shell that first runs some commands, as an editor with odd habits does.
+// under starts the sidecar by a shell that first runs some commands, as an
+// editor with odd habits does.
 func under(commands string) func(*exec.Cmd) {
 	return func(command *exec.Cmd) {
 		command.Args = append([]string{"sh", "-c", commands + `; exec "$0" "$@"`, command.Path}, command.Args[1:]...)
@@ -207,7 +210,8 @@ func TestTerminal_NoSignalIsIgnoredOrBlocked(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", kind, got, want)
 		}
 	}
-	// Not by way of a shell: dash catches SIGINT, and forgets one that comes before it has started its command.
+	// Not by way of a shell: dash catches SIGINT, and forgets one that comes
+	// before it has started its command.
 	s := e.Spawn(protocol.SpawnParams{Command: "sleep", Args: []string{"1000"}})
 	harness.Call(e, protocol.Signal, protocol.SignalParams{SessionID: s.SessionID, Signal: "SIGINT"})
 	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGINT" {

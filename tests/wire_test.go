@@ -15,8 +15,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// wire is an editor that knows nothing but frames and JSON: it can say what no decent editor says, and it checks of every message what
-// the protocol promises of all of them.
+// wire is an editor that knows nothing but frames and JSON: it can say what no
+// decent editor says, and it checks of every message what the protocol promises
+// of all of them.
 type wire struct {
 	process *exec.Cmd
 	in      io.WriteCloser
@@ -150,7 +151,8 @@ func (w *wire) update(change func()) {
 	w.changed = make(chan struct{})
 }
 
-// until waits for a condition on the guarded fields. It gives up when the sidecar has ended, or after harness.Timeout.
+// until waits for a condition on the guarded fields. It gives up when the
+// sidecar has ended, or after harness.Timeout.
 func (w *wire) until(condition func() bool) bool {
 	timeout := time.After(harness.Timeout)
 	for {

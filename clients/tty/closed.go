@@ -17,12 +17,14 @@ import (
 type closedFile struct {
 	say  string
 	file string
-	// ours is true where we made the file, so that writing beside it is ours to try.
+	// ours is true where we made the file, so that writing beside it is ours to
+	// try.
 	ours bool
 }
 
-// findClosed makes a private file where the policy grants nothing: in the home directory. Where that is granted too (a home below /tmp,
-// in a container say), a file of the system's has to do.
+// findClosed makes a private file where the policy grants nothing: in the home
+// directory. Where that is granted too (a home below /tmp, in a container say),
+// a file of the system's has to do.
 func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFile, func(), error) {
 	result, err := client.Call(ctx, conn, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: cwd, Kind: protocol.Tool})
 	if err != nil {

@@ -1,5 +1,7 @@
-// Command tty is the smallest client of sandbox-sidecar: it opens a sandboxed shell in a terminal through the real sidecar over its
-// own protocol. Without a terminal it plays a short session that shows what is allowed and what is refused.
+// Command tty is the smallest client of sandbox-sidecar: it opens a sandboxed
+// shell in a terminal through the real sidecar over its own protocol. Without a
+// terminal it plays a short session that shows what is allowed and what is
+// refused.
 package main
 
 import (
@@ -40,7 +42,8 @@ func run(sidecar, project string, watching bool) (int, error) {
 	}
 	command := exec.Command(sidecar, "serve", "--log-level", "error")
 	command.Stderr = os.Stderr
-	// A key's signal goes to the whole foreground process group; the sidecar must not take the user's Ctrl-C for its own.
+	// A key's signal goes to the whole foreground process group; the sidecar
+	// must not take the user's Ctrl-C for its own.
 	command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	conn, err := client.Start(command)
 	if err != nil {
@@ -130,8 +133,9 @@ func interact(ctx context.Context, conn *client.Client, cwd string) (int, error)
 	}
 }
 
-// plainShell is the user's shell, not as a login shell: this one is started from a shell that has logged in, and /etc/profile would
-// set its PATH anew. Without $SHELL the sidecar picks one.
+// plainShell is the user's shell, not as a login shell: this one is started
+// from a shell that has logged in, and /etc/profile would set its PATH anew.
+// Without $SHELL the sidecar picks one.
 func plainShell() *protocol.Shell {
 	if shell := os.Getenv("SHELL"); shell != "" {
 		return &protocol.Shell{Program: shell}

@@ -18,11 +18,13 @@ import (
 type scene struct {
 	say     string
 	command string
-	// refusedBy is the absence of this setting; empty where the command must succeed.
+	// refusedBy is the absence of this setting; empty where the command must
+	// succeed.
 	refusedBy string
 }
 
-// play runs commands as an agent's tool would, and explains what happens. It fails where the sandbox does not do what it promises.
+// play runs commands as an agent's tool would, and explains what happens. It
+// fails where the sandbox does not do what it promises.
 func play(ctx context.Context, conn *client.Client, cwd string) (int, error) {
 	closed, cleanUp, err := findClosed(ctx, conn, cwd)
 	if err != nil {

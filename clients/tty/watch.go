@@ -13,7 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// watch shows what an editor is told while settings files are edited: remarks, which session has become stale, and what a new one gets.
+// watch shows what an editor is told while settings files are edited: remarks,
+// which session has become stale, and what a new one gets.
 func watch(ctx context.Context, conn *client.Client, cwd string) error {
 	v := &viewer{ctx: ctx, conn: conn, cwd: cwd, changes: make(chan protocol.SettingsChangedParams, 16)}
 	client.On(conn, protocol.SettingsDiagnostics, v.diagnostics)

@@ -8,15 +8,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// defaultJSON is the built-in value of a dotted key as JSON. It is null where the default depends on the platform, the project or the
-// kind of session; the key's comment says what null means.
+// defaultJSON is the built-in value of a dotted key as JSON. It is null where
+// the default depends on the platform, the project or the kind of session; the
+// key's comment says what null means.
 func defaultJSON(key string) (json.RawMessage, error) {
 	text, err := json.Marshal(settings.Defaults())
 	if err != nil {
 		return nil, fmt.Errorf("look up the default: of %s: %w", key, err)
 	}
 	for _, name := range strings.Split(key, ".") {
-		// Below a null object every key is null too; Unmarshal leaves the map empty then.
+		// Below a null object every key is null too; Unmarshal leaves the map
+		// empty then.
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(text, &object); err != nil {
 			return nil, fmt.Errorf("look up the default: of %s: %w", key, err)

@@ -21,7 +21,8 @@ type message struct {
 	Result  any    `json:"result,omitempty"`
 }
 
-// request, result and notification take the descriptor for its types: an example of another shape does not compile.
+// request, result and notification take the descriptor for its types: an
+// example of another shape does not compile.
 func request[P, R any](m protocol.Request[P, R], id int, params P) message {
 	return message{Version: "2.0", ID: id, Method: m.Method, Params: params}
 }

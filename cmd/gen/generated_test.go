@@ -58,7 +58,8 @@ func TestGenerate_WritesOnceAndNamesWhatIsStale(t *testing.T) {
 		t.Errorf("just written: %v", err)
 	}
 
-	// A second run must not touch what is up to date: build tools go by the time of change.
+	// A second run must not touch what is up to date: build tools go by the
+	// time of change.
 	doc := filepath.Join(root, "docs", "protocol.md")
 	if err := os.Chmod(doc, 0o444); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,9 @@ var basicKinds = map[string]Kind{
 	"float32": KindNumber, "float64": KindNumber,
 }
 
-// typeOf translates a Go type as encoding/json writes it. What has no clear counterpart on the wire is an error, so that a field
-// cannot reach clients as "anything" by accident.
+// typeOf translates a Go type as encoding/json writes it. What has no clear
+// counterpart on the wire is an error, so that a field cannot reach clients as
+// "anything" by accident.
 func (p *packageParser) typeOf(expr ast.Expr) (Type, error) {
 	switch e := expr.(type) {
 	case *ast.Ident:

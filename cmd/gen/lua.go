@@ -12,7 +12,8 @@ import (
 // luaPrefix is the namespace of the LuaCATS classes.
 const luaPrefix = "sandbox_sidecar."
 
-// lua is the protocol for the Neovim client: LuaCATS annotations, and a table of method names and error codes.
+// lua is the protocol for the Neovim client: LuaCATS annotations, and a table
+// of method names and error codes.
 func lua(p *Package) []byte {
 	w := &luaWriter{pkg: p}
 	w.printf("-- %s\n", marker)
@@ -91,7 +92,8 @@ func (w *luaWriter) table() {
 	w.printf("}\n\nreturn M\n")
 }
 
-// luaType writes a type in LuaCATS. Which value a decoded null becomes depends on the version of Neovim: nil or vim.NIL.
+// luaType writes a type in LuaCATS. Which value a decoded null becomes depends
+// on the version of Neovim: nil or vim.NIL.
 func luaType(t Type) string {
 	if t.Nullable {
 		t.Nullable = false
@@ -124,7 +126,8 @@ func luaType(t Type) string {
 // oneLine is text without paragraphs, for annotations that end with their line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// snakeCase turns a Go name such as "SettingsGet" or "PTYError" into "settings_get", "pty_error".
+// snakeCase turns a Go name such as "SettingsGet" or "PTYError" into
+// "settings_get", "pty_error".
 func snakeCase(name string) string {
 	var b strings.Builder
 	runes := []rune(name)

@@ -1,6 +1,7 @@
 package main
 
-// Package is what the artefacts need of one Go package: the declarations that are reachable from its roots, in source order.
+// Package is what the artefacts need of one Go package: the declarations that
+// are reachable from its roots, in source order.
 type Package struct {
 	Methods []*Method
 	Structs []*Struct
@@ -8,7 +9,8 @@ type Package struct {
 	// Named are types that only name another one, such as a map.
 	Named []*Named
 	Codes []*Code
-	// Consts are the exported untyped constants whose value is an integer literal; comments refer to them by name.
+	// Consts are the exported untyped constants whose value is an integer
+	// literal; comments refer to them by name.
 	Consts map[string]string
 }
 
@@ -127,7 +129,8 @@ func (p *Package) enumNamed(name string) *Enum {
 	return nil
 }
 
-// allFields are the fields of s in the order of its declaration, with those of embedded structs behind its own.
+// allFields are the fields of s in the order of its declaration, with those of
+// embedded structs behind its own.
 func (p *Package) allFields(s *Struct) []*Field {
 	fields := append([]*Field(nil), s.Fields...)
 	for _, name := range s.Embeds {

@@ -10,8 +10,10 @@ import (
 	"strings"
 )
 
-// parsePackage reads the declarations of one package. Only what is reachable from the method descriptors, the error codes and the
-// named roots is kept: a package may hold types that are no part of a contract, of shapes that JSON does not have.
+// parsePackage reads the declarations of one package. Only what is reachable
+// from the method descriptors, the error codes and the named roots is kept: a
+// package may hold types that are no part of a contract, of shapes that JSON
+// does not have.
 func parsePackage(sources []Source, roots ...string) (*Package, error) {
 	p := &packageParser{
 		fset:  token.NewFileSet(),
@@ -47,7 +49,8 @@ func parsePackage(sources []Source, roots ...string) (*Package, error) {
 	return p.pkg, nil
 }
 
-// typeDecl is a type declaration and, once something uses it, what it became: exactly one of the last three.
+// typeDecl is a type declaration and, once something uses it, what it became:
+// exactly one of the last three.
 type typeDecl struct {
 	spec   *ast.TypeSpec
 	doc    string
@@ -84,7 +87,8 @@ func (p *packageParser) collectTypes(file *ast.File) {
 	}
 }
 
-// collectValues reads constants and descriptor variables; the types must be known by then.
+// collectValues reads constants and descriptor variables; the types must be
+// known by then.
 func (p *packageParser) collectValues(file *ast.File) error {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
@@ -96,7 +100,8 @@ func (p *packageParser) collectValues(file *ast.File) error {
 			if len(spec.Names) != 1 || len(spec.Values) != 1 || !spec.Names[0].IsExported() {
 				continue
 			}
-			// The comment above a group belongs to the group, unless it holds one declaration without parentheses.
+			// The comment above a group belongs to the group, unless it holds
+			// one declaration without parentheses.
 			doc := docText(spec.Doc, nil)
 			if !gen.Lparen.IsValid() {
 				doc = docText(spec.Doc, gen.Doc)
@@ -151,7 +156,8 @@ func literalText(expr ast.Expr) (text string, kind token.Token, ok bool) {
 	return "", 0, false
 }
 
-// addMethod keeps a variable of the form Request[P, R]{"name", Direction} or Notification[P]{…}, with or without field names.
+// addMethod keeps a variable of the form Request[P, R]{"name", Direction} or
+// Notification[P]{…}, with or without field names.
 func (p *packageParser) addMethod(spec *ast.ValueSpec, doc string) error {
 	lit, ok := spec.Values[0].(*ast.CompositeLit)
 	if !ok {
@@ -287,7 +293,8 @@ func (p *packageParser) finish() {
 	}
 }
 
-// docText is the text of the first comment that says something, unwrapped to one line a paragraph.
+// docText is the text of the first comment that says something, unwrapped to
+// one line a paragraph.
 func docText(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
 		if text := strings.TrimSpace(g.Text()); text != "" {

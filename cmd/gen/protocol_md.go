@@ -14,7 +14,8 @@ import (
 //go:embed text/protocol.md
 var protocolIntro string
 
-// protocolReference is docs/protocol.md: the hand-written account of the transport, then every method, type and code.
+// protocolReference is docs/protocol.md: the hand-written account of the
+// transport, then every method, type and code.
 func protocolReference(p *Package) ([]byte, error) {
 	w := &markdown{pkg: p}
 	w.printf("<!-- %s -->\n\n", marker)
@@ -38,7 +39,8 @@ func protocolReference(p *Package) ([]byte, error) {
 	return append(bytes.TrimRight(w.buf.Bytes(), "\n"), '\n'), nil
 }
 
-// intro fills the numbers into the hand-written part, so that they cannot differ from the declarations.
+// intro fills the numbers into the hand-written part, so that they cannot
+// differ from the declarations.
 func (w *markdown) intro() error {
 	code := func(name string) (string, error) {
 		for _, c := range w.pkg.Codes {
@@ -116,7 +118,8 @@ func (w *markdown) method(m *Method, examples map[string][]exampleFrame) {
 	}
 }
 
-// object writes the params or the result of a method: the table itself where nothing else uses the type, else a link to it.
+// object writes the params or the result of a method: the table itself where
+// nothing else uses the type, else a link to it.
 func (w *markdown) object(role, name string) {
 	s := w.pkg.structNamed(name)
 	switch {
@@ -130,8 +133,9 @@ func (w *markdown) object(role, name string) {
 	}
 }
 
-// isShared is true for types that get a section of their own: everything but the params or the result of a single method. An
-// object without fields needs none either.
+// isShared is true for types that get a section of their own: everything but
+// the params or the result of a single method. An object without fields needs
+// none either.
 func (p *Package) isShared(name string) bool {
 	if s := p.structNamed(name); s != nil && len(p.allFields(s)) == 0 {
 		return false

@@ -8,7 +8,8 @@ import (
 
 type anyMap = map[string]any
 
-// schemaSnippet is a text that VS Code's JSON language server offers where nothing stands yet.
+// schemaSnippet is a text that VS Code's JSON language server offers where
+// nothing stands yet.
 type schemaSnippet struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
@@ -21,7 +22,8 @@ type hint struct {
 	examples         []string
 }
 
-// paths are absolute, from the home directory or a variable, or relative, which counts in a project's file.
+// paths are absolute, from the home directory or a variable, or relative, which
+// counts in a project's file.
 var pathHint = hint{
 	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in a project's file. ~user does not count.",
 }
@@ -32,7 +34,8 @@ func paths(examples ...string) hint {
 	return h
 }
 
-// schemaHints are by key. A pattern must accept everything that the settings accept: a language server's word is taken for the program's.
+// schemaHints are by key. A pattern must accept everything that the settings
+// accept: a language server's word is taken for the program's.
 var schemaHints = map[string]hint{
 	"system_paths.executable":     paths("/usr/bin", "/usr/lib", "/opt"),
 	"system_paths.read_only":      paths("/etc", "/usr/share", "/proc"),

@@ -85,8 +85,9 @@ func marshalPlain(v any, indent string) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
-// settingsSchema is the JSON Schema of a whole settings file. Draft 7 is the newest one that editors support throughout. Everything
-// outside the sandbox block belongs to other programs and is allowed.
+// settingsSchema is the JSON Schema of a whole settings file. Draft 7 is the
+// newest one that editors support throughout. Everything outside the sandbox
+// block belongs to other programs and is allowed.
 func settingsSchema(p *Package) ([]byte, error) {
 	block := p.structNamed(settingsRoot)
 	if block == nil {
@@ -133,7 +134,8 @@ func settingsSchema(p *Package) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// objectSchema describes a struct of the settings, whose keys all may be absent or null. prefix is the dotted key before its own.
+// objectSchema describes a struct of the settings, whose keys all may be absent
+// or null. prefix is the dotted key before its own.
 func objectSchema(p *Package, s *Struct, prefix string) (*schemaNode, error) {
 	properties := schemaProperties{}
 	for _, f := range p.allFields(s) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// helpWidth is how long lines of Vim help may be: the text width of Vim's own files.
+// helpWidth is how long lines of Vim help may be: the text width of Vim's own
+// files.
 const helpWidth = 78
 
 // settingsHelp is the settings as Vim help: one tagged entry for each key.
@@ -41,7 +42,8 @@ func (w *help) heading(title, tag string) {
 	w.tagged(title, tag)
 }
 
-// tagged is a line with a tag at the right margin, or above it where both do not fit.
+// tagged is a line with a tag at the right margin, or above it where both do
+// not fit.
 func (w *help) tagged(text, tag string) {
 	tag = "*" + tag + "*"
 	room := helpWidth - len(text) - len(tag)
@@ -60,7 +62,8 @@ func (w *help) paragraph(indent, text string) {
 	w.printf("\n")
 }
 
-// settings writes the entries of an object's keys; prefix is the dotted key before theirs.
+// settings writes the entries of an object's keys; prefix is the dotted key
+// before theirs.
 func (w *help) settings(s *Struct, prefix string) error {
 	for _, f := range w.pkg.allFields(s) {
 		key := prefix + f.Name

@@ -12,7 +12,8 @@ import (
 //go:embed text/settings.md
 var settingsIntro string
 
-// settingsReference is docs/settings.md: the hand-written introduction, and one section for each key.
+// settingsReference is docs/settings.md: the hand-written introduction, and one
+// section for each key.
 func settingsReference(p *Package) ([]byte, error) {
 	block := p.structNamed(settingsRoot)
 	if block == nil {
@@ -27,7 +28,8 @@ func settingsReference(p *Package) ([]byte, error) {
 	return append(bytes.TrimRight(w.buf.Bytes(), "\n"), '\n'), nil
 }
 
-// settings writes the sections of an object's keys; prefix is the dotted key before theirs.
+// settings writes the sections of an object's keys; prefix is the dotted key
+// before theirs.
 func (w *markdown) settings(s *Struct, prefix string) error {
 	for _, f := range w.pkg.allFields(s) {
 		key := prefix + f.Name

@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// typeScript is the protocol for clients that use vscode-jsonrpc: types for every compiler, and values that tie each method's name
-// to its types.
+// typeScript is the protocol for clients that use vscode-jsonrpc: types for
+// every compiler, and values that tie each method's name to its types.
 func typeScript(p *Package) []byte {
 	w := &tsWriter{pkg: p}
 	w.printf("// %s\n\n", marker)

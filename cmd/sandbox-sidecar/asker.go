@@ -32,8 +32,9 @@ func (a *asker) started(command *spawn.Foreground) {
 	close(a.runs)
 }
 
-// ask waits for an answer. Whatever keeps the question from being read and answered is a no. The command stands still meanwhile: it can neither
-// paint over the question nor read what is typed.
+// ask waits for an answer. Whatever keeps the question from being read and
+// answered is a no. The command stands still meanwhile: it can neither paint
+// over the question nor read what is typed.
 func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +92,8 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	return answer
 }
 
-// writtenTo is the file that a decision was written into; empty where it was not.
+// writtenTo is the file that a decision was written into; empty where it was
+// not.
 func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Suggestion) string {
 	if decision != protocol.DecisionProject && decision != protocol.DecisionUser {
 		return ""
@@ -99,7 +101,8 @@ func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Sugges
 	return a.store.Snapshot(a.projectDir).WrittenTo(settings.Scope(decision), suggestion)
 }
 
-// interruptible returns a context that the keys and signals end too that would end or stop a program.
+// interruptible returns a context that the keys and signals end too that would
+// end or stop a program.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 1)
@@ -117,8 +120,10 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// conversable reports whether a question can be read and answered: our process group has the terminal (an interactive shell inside gives it
-// to a group of its own, and who reads from behind is stopped), and no program has taken the keyboard for itself, as editors do.
+// conversable reports whether a question can be read and answered: our process
+// group has the terminal (an interactive shell inside gives it to a group of
+// its own, and who reads from behind is stopped), and no program has taken the
+// keyboard for itself, as editors do.
 func conversable(terminal *os.File) bool {
 	raw, err := terminal.SyscallConn()
 	if err != nil {
@@ -132,7 +137,8 @@ func conversable(terminal *os.File) bool {
 	return err == nil && is
 }
 
-// readsLines reports whether a terminal gathers what is typed into lines, and shows it.
+// readsLines reports whether a terminal gathers what is typed into lines, and
+// shows it.
 func readsLines(fd int) bool {
 	termios, err := unix.IoctlGetTermios(fd, getTermios)
 	return err == nil && termios.Lflag&unix.ICANON != 0

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are what doctor tries, by name: each does one thing that a session must not be able to do, and says whether it could. They run
-// in a process of their own, without a sandbox and in a session.
+// attempts are what doctor tries, by name: each does one thing that a session
+// must not be able to do, and says whether it could. They run in a process of
+// their own, without a sandbox and in a session.
 var attempts = map[string]func(argument string) error{
 	"read":    func(path string) error { return opened(os.Open(path)) },
 	"write":   func(path string) error { return opened(os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)) },
@@ -29,7 +30,8 @@ var attempts = map[string]func(argument string) error{
 	"stay": stay,
 }
 
-// runAttempts is the process that tries: each argument is "name=argument", and for each a line is printed.
+// runAttempts is the process that tries: each argument is "name=argument", and
+// for each a line is printed.
 func runAttempts(arguments []string) int {
 	known := maps.Clone(attempts)
 	maps.Copy(known, systemAttempts)
@@ -53,7 +55,8 @@ func runAttempts(arguments []string) int {
 	return 0
 }
 
-// rootCause is the kernel's own word, without the paths that every layer above adds.
+// rootCause is the kernel's own word, without the paths that every layer above
+// adds.
 func rootCause(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -84,8 +87,9 @@ func withPID(text string, do func(pid int) error) error {
 	return do(pid)
 }
 
-// execUnknown executes a file that is no program. The kernel looks at permissions first, so that its complaint of the format means that it
-// would have run a program.
+// execUnknown executes a file that is no program. The kernel looks at
+// permissions first, so that its complaint of the format means that it would
+// have run a program.
 func execUnknown(path string) error {
 	err := exec.Command(path).Run()
 	if errors.Is(err, unix.ENOEXEC) {
@@ -97,7 +101,8 @@ func execUnknown(path string) error {
 // stayTime ends what a session failed to end.
 const stayTime = 20 * time.Second
 
-// stay leaves a process behind that is in another session of processes, and returns once that holds the lock of the file.
+// stay leaves a process behind that is in another session of processes, and
+// returns once that holds the lock of the file.
 func stay(path string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -133,7 +138,8 @@ func linger(path string) {
 	time.Sleep(stayTime)
 }
 
-// lockHeld reports whether somebody lives who holds the lock of the file. It asks for a shared lock, so as not to be in the way.
+// lockHeld reports whether somebody lives who holds the lock of the file. It
+// asks for a shared lock, so as not to be in the way.
 func lockHeld(path string) (bool, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

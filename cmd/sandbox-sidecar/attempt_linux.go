@@ -30,14 +30,16 @@ var systemAttempts = map[string]func(argument string) error{
 			return err
 		}
 		defer unix.Close(fd)
-		// Landlock is asked before the device is; that one says that it is no terminal.
+		// Landlock is asked before the device is; that one says that it is no
+		// terminal.
 		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != unix.ENOTTY {
 			return err
 		}
 		return nil
 	},
 	"namespace": func(string) error {
-		// A flag that does not exist: nothing is made, and a kernel says EINVAL where a filter says EPERM.
+		// A flag that does not exist: nothing is made, and a kernel says EINVAL
+		// where a filter says EPERM.
 		if err := unix.Unshare(unix.CLONE_NEWUSER | 1<<40); err != unix.EINVAL {
 			return err
 		}
@@ -61,7 +63,8 @@ var systemProofs = []proof{
 	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace", on: func(*scenery) string { return "" }},
 	{protection: "syscalls", attack: "start a ring of operations past every filter (io_uring)", act: "ring", on: func(*scenery) string { return "" }},
 	{
-		// Here alone: the log that tells of refusals on macOS comes when it likes.
+		// Here alone: the log that tells of refusals on macOS comes when it
+		// likes.
 		protection: platform.Denials, attack: "try to change a file without a word of it to the editor", act: "write", on: (*scenery).secret,
 		told: func(s *scenery, d spawn.Denial) bool {
 			return d.Access == platform.RefusedWrite && d.Target == s.secret()

@@ -30,5 +30,6 @@ func newBackend(logger *slog.Logger) platform.Backend {
 // backendForOne is that of a process that starts one session.
 func backendForOne(logger *slog.Logger) platform.Backend { return newBackend(logger) }
 
-// adopts says whether this process has to be the parent of its sessions' orphans.
+// adopts says whether this process has to be the parent of its sessions'
+// orphans.
 func adopts() bool { return false }

@@ -9,7 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// diagnosis is what "doctor --json" prints: what is claimed of this machine, and what came of trying it.
+// diagnosis is what "doctor --json" prints: what is claimed of this machine,
+// and what came of trying it.
 type diagnosis struct {
 	Protections []diagnosed `json:"protections"`
 }
@@ -21,12 +22,14 @@ type diagnosed struct {
 	Attacks []tried `json:"attacks"`
 }
 
-// tried is an attack on a protection. Unsandboxed and Session are "works", or what the kernel answered.
+// tried is an attack on a protection. Unsandboxed and Session are "works", or
+// what the kernel answered.
 type tried struct {
 	Attack      string `json:"attack"`
 	Unsandboxed string `json:"unsandboxed"`
 	Session     string `json:"session"`
-	// Status is the session's own, which can be better than the machine's: some sessions get less than others.
+	// Status is the session's own, which can be better than the machine's: some
+	// sessions get less than others.
 	Status  platform.Status `json:"status"`
 	Verdict verdict         `json:"verdict"`
 }

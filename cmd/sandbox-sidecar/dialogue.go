@@ -171,7 +171,8 @@ func (d *dialogue) comes(within time.Duration) bool {
 	return errors.Join(d.control(flushInput), set(&d.lines)) != nil || came
 }
 
-// readLine reads a line, or keys where none are gathered, until a deadline or the end of the question.
+// readLine reads a line, or keys where none are gathered, until a deadline or
+// the end of the question.
 func (d *dialogue) readLine(deadline time.Time) (string, error) {
 	if err := d.terminal.SetReadDeadline(deadline); err != nil {
 		return "", err

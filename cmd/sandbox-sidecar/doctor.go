@@ -16,11 +16,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// doctorTimeout is far above what its attacks take, which is some tenths of a second.
+// doctorTimeout is far above what its attacks take, which is some tenths of a
+// second.
 const doctorTimeout = 30 * time.Second
 
-// doctor prints what this machine can enforce, and what came of attacks that it has just tried. The exit status is 1 where files cannot be
-// protected, which is the least of a sandbox, or where something that is claimed does not hold.
+// doctor prints what this machine can enforce, and what came of attacks that it
+// has just tried. The exit status is 1 where files cannot be protected, which
+// is the least of a sandbox, or where something that is claimed does not hold.
 func doctor(args []string) error {
 	flags := newFlags("doctor", "doctor [flags]")
 	asJSON := flags.Bool("json", false, "print it for programs")
@@ -77,7 +79,8 @@ func printFindings(findings []finding) error {
 	return out.Flush()
 }
 
-// broken is an error that says what is claimed and does not hold; nil where all does.
+// broken is an error that says what is claimed and does not hold; nil where all
+// does.
 func broken(findings []finding) error {
 	var all []string
 	for _, f := range findings {

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// execute runs a command under the settings in the caller's own terminal, and ends as the command ends.
+// execute runs a command under the settings in the caller's own terminal, and
+// ends as the command ends.
 func execute(args []string) error {
 	flags := newFlags("exec", "exec [flags] -- CMD [ARG…]")
 	project := addProjectFlags(flags, settings.KindTerminal)
@@ -41,7 +42,8 @@ func execute(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if !compiled.Policy.Restricted {
-		// Who asks for a sandbox by name and gets none is told by which setting. What the access is does not matter here.
+		// Who asks for a sandbox by name and gets none is told by which
+		// setting. What the access is does not matter here.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
 			warnUnsandboxed(x.Reason)
 		}

@@ -67,7 +67,8 @@ func explain(args []string) error {
 	return nil
 }
 
-// isPath reports whether the target is a path that is relative to the working directory.
+// isPath reports whether the target is a path that is relative to the working
+// directory.
 func isPath(attempt settings.Attempt, target string) bool {
 	switch attempt {
 	case settings.AttemptConnect, settings.AttemptBind:

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// newFlags makes a flag set whose help goes to stdout when it is asked for, and to stderr when the usage was wrong.
+// newFlags makes a flag set whose help goes to stdout when it is asked for, and
+// to stderr when the usage was wrong.
 func newFlags(name, synopsis string) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Usage = func() {
@@ -24,7 +25,8 @@ func newFlags(name, synopsis string) *flag.FlagSet {
 	return flags
 }
 
-// parse returns errUsage where the arguments make no sense, after saying why, and exitStatus(0) after help.
+// parse returns errUsage where the arguments make no sense, after saying why,
+// and exitStatus(0) after help.
 func parse(flags *flag.FlagSet, args []string) error {
 	var said teller
 	flags.SetOutput(&said)
@@ -77,7 +79,8 @@ func misuse(flags *flag.FlagSet, format string, args ...any) error {
 	return errUsage
 }
 
-// printError writes one line for the error and one for what can be done about it: lower case, no full stop.
+// printError writes one line for the error and one for what can be done about
+// it: lower case, no full stop.
 func printError(w io.Writer, err error) {
 	display.Fprintf(w, "sandbox-sidecar: %v\n", err)
 	hint := ""
@@ -135,7 +138,8 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 	return store, store.Snapshot(project), kind, nil
 }
 
-// openSettings opens the settings for a command that asks once; user is a file to read instead of the user's own, or empty.
+// openSettings opens the settings for a command that asks once; user is a file
+// to read instead of the user's own, or empty.
 func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
 	if user == "" && given(flags, "settings") {
 		return nil, misuse(flags, "--settings: expected a file, found an empty name")

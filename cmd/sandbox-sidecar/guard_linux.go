@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// guardFileSystems lets this binary, run again, wait for file systems that may not answer.
+// guardFileSystems lets this binary, run again, wait for file systems that may
+// not answer.
 func guardFileSystems() {
 	fsguard.SetHelper(func(files []*os.File) error {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -32,7 +33,8 @@ func guardFileSystems() {
 	})
 }
 
-// workingDir is os.Getwd, which looks at what PWD names, too, and so would wait for its file system.
+// workingDir is os.Getwd, which looks at what PWD names, too, and so would wait
+// for its file system.
 func workingDir() (string, error) {
 	dir, err := unix.Getwd()
 	if err == nil && (fsguard.Kind(dir) != "" || fsguard.Kind(os.Getenv("PWD")) != "") {

@@ -18,8 +18,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// learn runs a command to find out which settings it needs. What it reads and executes beyond those that hold is let through, but for
-// credentials; what it would change outside stays refused, as do sockets and the network. All of it goes into the block that is printed.
+// learn runs a command to find out which settings it needs. What it reads and
+// executes beyond those that hold is let through, but for credentials; what it
+// would change outside stays refused, as do sockets and the network. All of it
+// goes into the block that is printed.
 func learn(args []string) error {
 	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
 		"Runs CMD. What it reads and executes beyond the settings is let through and noted, but for credentials. What it would write outside of\n"+
@@ -85,7 +87,8 @@ type need struct {
 	program        string // who needs it, where it is about a name in a directory
 }
 
-// begin takes over what the settings grant already beside the defaults, so that the block says all that it takes.
+// begin takes over what the settings grant already beside the defaults, so that
+// the block says all that it takes.
 func (l *lesson) begin(merged settings.Sandbox) {
 	for _, key := range grantingKeys {
 		if list := listOf(merged, key); len(list) > 0 {
@@ -116,7 +119,8 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	if err := compiled.MakeDirs(); err != nil {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
 	}
-	// Learning without a sandbox would be to run it, and what is ignored could not be learnt.
+	// Learning without a sandbox would be to run it, and what is ignored could
+	// not be learnt.
 	compiled.Policy.OnUnavailable, compiled.Policy.OnDenied = policy.Refuse, policy.Report
 	program, err := exec.LookPath(command[0])
 	if err != nil {
@@ -159,8 +163,9 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	return exit, nil
 }
 
-// programPlaces are where programs may be executed from to see what comes of it: the directories of PATH, that of the program itself, and
-// those of every toolchain.
+// programPlaces are where programs may be executed from to see what comes of
+// it: the directories of PATH, that of the program itself, and those of every
+// toolchain.
 func (l *lesson) programPlaces(program string, secrets func(string) string) ([]string, error) {
 	all := []string{}
 	for _, t := range settings.Toolchains() {
@@ -201,18 +206,21 @@ func (l *lesson) opening(d spawn.Denial, secrets func(string) string) spawn.Answ
 	return spawn.AnswerOnce
 }
 
-// dispensable are readings that programs go on without: what the kernel tells of the machine.
+// dispensable are readings that programs go on without: what the kernel tells
+// of the machine.
 func dispensable(target string) bool {
 	return policy.Contains("/sys", target) || policy.Contains("/proc", target)
 }
 
-// bytecode reports whether a name is for what Python makes of the modules that it loads. It goes on where it cannot (importlib ignores the error),
-// and to let it would be to let sessions write beside the programs that run outside.
+// bytecode reports whether a name is for what Python makes of the modules that
+// it loads. It goes on where it cannot (importlib ignores the error), and to
+// let it would be to let sessions write beside the programs that run outside.
 func bytecode(target string) bool {
 	return strings.Contains(target+"/", "/__pycache__/")
 }
 
-// note gathers everything that was needed. The program itself is looked up and executed by the sidecar, and is no denial.
+// note gathers everything that was needed. The program itself is looked up and
+// executed by the sidecar, and is no denial.
 func (l *lesson) note(program string, denials []spawn.Denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +232,8 @@ func (l *lesson) note(program string, denials []spawn.Denial) {
 		case access == "read" && dispensable(target), access == "create" && bytecode(target):
 			continue
 		case access == "create" || access == "remove":
-			// Names belong to their directory, unless they are for a tool: of a thousand in one, some say enough.
+			// Names belong to their directory, unless they are for a tool: of a
+			// thousand in one, some say enough.
 			if names[filepath.Dir(target)]++; names[filepath.Dir(target)] > mostNames {
 				continue
 			}
@@ -241,7 +250,8 @@ func (l *lesson) note(program string, denials []spawn.Denial) {
 // mostNames bounds the names in one directory that are asked about.
 const mostNames = 8
 
-// open opens the settings with the block so far over them. The store is to be closed.
+// open opens the settings with the block so far over them. The store is to be
+// closed.
 func (l *lesson) open() (*settings.Store, *settings.Snapshot, error) {
 	layer, err := l.text()
 	if err != nil {

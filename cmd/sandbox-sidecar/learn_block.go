@@ -14,8 +14,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// block finds the settings for all needs: first those that are no paths, as a toolchain's name makes many paths needless, then the paths, from
-// the widest on, each only where what stands there by then does not grant it. notes are the needs that no setting is offered for.
+// block finds the settings for all needs: first those that are no paths, as a
+// toolchain's name makes many paths needless, then the paths, from the widest
+// on, each only where what stands there by then does not grant it. notes are
+// the needs that no setting is offered for.
 func (l *lesson) block() (text []byte, notes []string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
@@ -38,7 +40,8 @@ func (l *lesson) block() (text []byte, notes []string, err error) {
 	return text, notes, err
 }
 
-// meet adds what one need takes to the block, if that is a path or not, as paths says. note says why nothing can be added.
+// meet adds what one need takes to the block, if that is a path or not, as
+// paths says. note says why nothing can be added.
 func (l *lesson) meet(n need, paths bool) (note string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
@@ -68,7 +71,8 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 	return "", nil
 }
 
-// listOf is a list as it holds, to which an entry is added: what stands in the block replaces what stands below.
+// listOf is a list as it holds, to which an entry is added: what stands in the
+// block replaces what stands below.
 func listOf(merged settings.Sandbox, key string) []string {
 	switch key {
 	case "toolchains":
@@ -95,10 +99,12 @@ func (l *lesson) text() ([]byte, error) {
 	return display.JSON(b.Bytes()), err
 }
 
-// enoughToFold is how many entries of one directory are replaced by the directory.
+// enoughToFold is how many entries of one directory are replaced by the
+// directory.
 const enoughToFold = 4
 
-// fold makes directories of many files in them, as long as nothing comes in that gives power elsewhere, and puts the widest first.
+// fold makes directories of many files in them, as long as nothing comes in
+// that gives power elsewhere, and puts the widest first.
 func fold(needs []need, secrets func(string) string) []need {
 	for {
 		in := map[need][]need{}
@@ -128,7 +134,8 @@ func foldable(n need) bool {
 	return strings.HasPrefix(n.target, "/") && (n.access == "read" || n.access == "write" || n.access == "execute")
 }
 
-// widest leaves out what lies in another entry for the same access, and puts writing before executing before reading, which each includes.
+// widest leaves out what lies in another entry for the same access, and puts
+// writing before executing before reading, which each includes.
 func widest(needs []need) []need {
 	rank := map[string]int{"write": 1, "execute": 2, "read": 3}
 	slices.SortFunc(needs, func(a, b need) int {

@@ -1,5 +1,6 @@
-// Command sandbox-sidecar gives an editor terminals that the kernel confines. The editor starts it and talks to it over stdio; for
-// people and scripts it has subcommands, see usage.
+// Command sandbox-sidecar gives an editor terminals that the kernel confines.
+// The editor starts it and talks to it over stdio; for people and scripts it
+// has subcommands, see usage.
 package main
 
 import (

@@ -19,8 +19,10 @@ import (
 const asProgram = "SANDBOX_SIDECAR_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	// The stage and the watchdog are started without an environment. "go test" passes flags only, so any other first argument means that
-	// the program is wanted; to run the tests instead would start programs that start watchdogs that run the tests.
+	// The stage and the watchdog are started without an environment. "go test"
+	// passes flags only, so any other first argument means that the program is
+	// wanted; to run the tests instead would start programs that start
+	// watchdogs that run the tests.
 	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}

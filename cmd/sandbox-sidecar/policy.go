@@ -46,7 +46,8 @@ func printPolicy(args []string) error {
 	return describePolicy(os.Stdout, string(kind), result, snapshot.Project())
 }
 
-// describePolicy writes a line for each permission, and behind it where it comes from.
+// describePolicy writes a line for each permission, and behind it where it
+// comes from.
 func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) error {
 	p := result.Policy
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

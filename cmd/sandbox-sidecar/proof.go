@@ -17,16 +17,20 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// proof is an attack that doctor tries twice: in a process without a sandbox, which is the control, and in a session.
+// proof is an attack that doctor tries twice: in a process without a sandbox,
+// which is the control, and in a session.
 type proof struct {
 	protection string // that must stop it
 	attack     string // what is tried, for people
 	act        string // of attempts
 	on         func(*scenery) string
-	// effect looks whether the attack has had its effect; nil: what the attempt says counts.
+	// effect looks whether the attack has had its effect; nil: what the attempt
+	// says counts.
 	effect func(*scenery) bool
-	// told looks for the denial that a session must tell of; nil where it is enough that the attack is refused. A session that tells nothing has
-	// had its way, also where the protection is reported as degraded: what is missed then is other than this.
+	// told looks for the denial that a session must tell of; nil where it is
+	// enough that the attack is refused. A session that tells nothing has had
+	// its way, also where the protection is reported as degraded: what is
+	// missed then is other than this.
 	told func(*scenery, spawn.Denial) bool
 }
 
@@ -60,13 +64,16 @@ const attemptWorks = "works"
 type verdict string
 
 const (
-	// verdictUntried: the attack does not work without a sandbox either, so that its refusal in a session would prove nothing.
+	// verdictUntried: the attack does not work without a sandbox either, so
+	// that its refusal in a session would prove nothing.
 	verdictUntried verdict = "untried"
 	// verdictHeld: the session could not do it.
 	verdictHeld verdict = "held"
-	// verdictOpen: the session could do it, and nobody has claimed that it could not.
+	// verdictOpen: the session could do it, and nobody has claimed that it
+	// could not.
 	verdictOpen verdict = "open"
-	// verdictBroken: the session could do it, although the protection is reported as enforced.
+	// verdictBroken: the session could do it, although the protection is
+	// reported as enforced.
 	verdictBroken verdict = "broken"
 )
 
@@ -83,8 +90,9 @@ func (f finding) verdict() verdict {
 	}
 }
 
-// prove tries every attack in a session that is thrown away: a sandboxed one, or, where this machine has no sandbox, one that goes without, as
-// the user's would. An error means that it could not be tried.
+// prove tries every attack in a session that is thrown away: a sandboxed one,
+// or, where this machine has no sandbox, one that goes without, as the user's
+// would. An error means that it could not be tried.
 func prove(ctx context.Context, spawner *spawn.Spawner, claimed spawn.Protections) ([]finding, error) {
 	all := slices.Concat(proofs, systemProofs)
 	plain, err := newScenery()
@@ -103,7 +111,8 @@ func prove(ctx context.Context, spawner *spawn.Spawner, claimed spawn.Protection
 	defer guarded.clear()
 	p := guarded.policy()
 	if claimed[platform.Filesystem].Status == platform.Absent {
-		// A session that must not have the network never goes without a sandbox.
+		// A session that must not have the network never goes without a
+		// sandbox.
 		p.OnUnavailable, p.Network.Allowed = policy.Warn, true
 	}
 	inside, outcome, err := guarded.attemptInSession(ctx, spawner, p, all)
@@ -191,10 +200,12 @@ func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, 
 	return list, session.Outcome(), nil
 }
 
-// libraries are where the loader is, and what this program loads where it was built with a C compiler.
+// libraries are where the loader is, and what this program loads where it was
+// built with a C compiler.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/System", "/usr/local/lib"}
 
-// policy is that of the session: it asks for every protection that can be tried.
+// policy is that of the session: it asks for every protection that can be
+// tried.
 func (s *scenery) policy() policy.Policy {
 	grant := func(path string, access policy.Access) policy.Rule {
 		return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "doctor"}}

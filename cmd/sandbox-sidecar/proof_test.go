@@ -23,7 +23,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// lying is a backend that grants the temporary directories, whatever the policy says.
+// lying is a backend that grants the temporary directories, whatever the policy
+// says.
 type lying struct{ linux.Backend }
 
 func (l lying) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
@@ -71,7 +72,8 @@ func TestProve_FindsWhatIsClaimedAndDoesNotHold(t *testing.T) {
 	}
 }
 
-// That something is refused is not enough where it is claimed that it is told. Nothing else is found, and a machine that claims nothing lies not.
+// That something is refused is not enough where it is claimed that it is told.
+// Nothing else is found, and a machine that claims nothing lies not.
 func TestProve_FindsDenialsThatAreNotTold(t *testing.T) {
 	t.Parallel()
 	for _, f := range findingsOf(t, mute{}) {
@@ -103,7 +105,8 @@ func TestProve_TheControlsWorkAndTheClaimsHold(t *testing.T) {
 	}
 }
 
-// What doctor starts and makes goes with it, also where a control left something behind.
+// What doctor starts and makes goes with it, also where a control left
+// something behind.
 func TestProve_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s, err := newScenery()

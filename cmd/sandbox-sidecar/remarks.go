@@ -9,8 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// printRemarks writes a line for each diagnostic of the settings files that count: "file:line:column: severity: key: message". What is only
-// worth knowing is left to policy, which prints everything.
+// printRemarks writes a line for each diagnostic of the settings files that
+// count: "file:line:column: severity: key: message". What is only worth knowing
+// is left to policy, which prints everything.
 func printRemarks(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	files := snapshot.Files()
 	for _, d := range diagnostics {
@@ -31,7 +32,8 @@ func printRemark(w io.Writer, d settings.FileDiagnostic) {
 // mostRemark is more than any remark has that holds one name or value.
 const mostRemark = 400
 
-// doubtError says that something is not done because nobody knows what the settings ask for. The diagnostic has been printed.
+// doubtError says that something is not done because nobody knows what the
+// settings ask for. The diagnostic has been printed.
 type doubtError struct {
 	doubt *settings.Doubt
 	// tools says that terminals do start.
@@ -56,8 +58,9 @@ func (e *doubtError) hint() string {
 	return "fix the file; a file that asks for nothing holds {}"
 }
 
-// inDoubt returns why a command is not run; nil if it is known what the settings ask for. Unlike an editor's terminals it is refused whatever
-// its kind: who types it has a terminal to fix the file in.
+// inDoubt returns why a command is not run; nil if it is known what the
+// settings ask for. Unlike an editor's terminals it is refused whatever its
+// kind: who types it has a terminal to fix the file in.
 func inDoubt(doubt *settings.Doubt) error {
 	if doubt == nil {
 		return nil
@@ -65,7 +68,8 @@ func inDoubt(doubt *settings.Doubt) error {
 	return &doubtError{doubt: doubt}
 }
 
-// unnamed returns why a question about settings cannot be answered: the file that was asked for cannot be used. It is nil if it can.
+// unnamed returns why a question about settings cannot be answered: the file
+// that was asked for cannot be used. It is nil if it can.
 func unnamed(doubt *settings.Doubt) error {
 	if doubt == nil || !doubt.Named {
 		return nil

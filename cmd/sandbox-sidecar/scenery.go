@@ -14,17 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scenery is what doctor's attacks are aimed at: files, servers and processes of its own, so that nothing of the user's is at stake.
+// scenery is what doctor's attacks are aimed at: files, servers and processes
+// of its own, so that nothing of the user's is at stake.
 type scenery struct {
 	dir     string // real path
 	program string // this one
-	// server, socket and abstract are addresses that somebody listens at; bystander and target are process ids.
+	// server, socket and abstract are addresses that somebody listens at;
+	// bystander and target are process ids.
 	server, socket, abstract, bystander, target string
 
 	undo []func()
 }
 
-// sceneryDir makes the directory. A socket's path has 103 bytes at most (macOS; 107 on Linux, unix(7)), and a temporary directory may have more.
+// sceneryDir makes the directory. A socket's path has 103 bytes at most (macOS;
+// 107 on Linux, unix(7)), and a temporary directory may have more.
 func sceneryDir() (string, error) {
 	const most = 103 - len("/sidecar-0123456789/outside/s")
 	place := os.TempDir()
@@ -104,7 +107,8 @@ func (s *scenery) listen(network, address string) (string, error) {
 	return server.Addr().String(), nil
 }
 
-// waiter starts a process that waits until it is cleared away, and returns its id.
+// waiter starts a process that waits until it is cleared away, and returns its
+// id.
 func (s *scenery) waiter() (string, error) {
 	command := exec.Command(s.program, "attempt", "wait")
 	stdin, err := command.StdinPipe()
@@ -133,8 +137,9 @@ func (s *scenery) clear() {
 	}
 }
 
-// endLingerer ends the process that stay left behind, by the id that it wrote. Only this program writes it: the control's, and that of
-// a session whose processes were not ended, of which the caller has said so.
+// endLingerer ends the process that stay left behind, by the id that it wrote.
+// Only this program writes it: the control's, and that of a session whose
+// processes were not ended, of which the caller has said so.
 func (s *scenery) endLingerer() {
 	file, err := os.Open(s.path("project", "lock"))
 	if err != nil {

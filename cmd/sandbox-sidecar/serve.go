@@ -47,7 +47,8 @@ func serve(args []string) error {
 	defer stop()
 	ctx, stopUnread := unread(ctx)
 	defer stopUnread()
-	// The handler keeps a write to an editor that is gone from ending us by SIGPIPE before the sessions have been killed.
+	// The handler keeps a write to an editor that is gone from ending us by
+	// SIGPIPE before the sessions have been killed.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
 	tracker := openTracker(logger)
@@ -79,7 +80,8 @@ type signalled unix.Signal
 
 func (s signalled) Error() string { return unix.SignalName(unix.Signal(s)) }
 
-// terminated returns a context that a signal to end ends, with the signal as its cause.
+// terminated returns a context that a signal to end ends, with the signal as
+// its cause.
 func terminated() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -109,7 +111,8 @@ func unread(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
-			// Of a pipe's end for writing, Linux always reports that there is no reader; macOS only where something is asked for.
+			// Of a pipe's end for writing, Linux always reports that there is
+			// no reader; macOS only where something is asked for.
 			fds := []unix.PollFd{{Fd: int32(syscall.Stdout), Events: unix.POLLHUP}}
 			switch _, err := unix.Poll(fds, -1); {
 			case err == nil && fds[0].Revents != 0:
@@ -142,8 +145,9 @@ func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
-// openTracker opens a tracker that ends its sessions even when this process is killed. Without a state directory that depends on the watchdog
-// alone, and the log says so.
+// openTracker opens a tracker that ends its sessions even when this process is
+// killed. Without a state directory that depends on the watchdog alone, and the
+// log says so.
 func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	stateDir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
@@ -154,7 +158,8 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	})
 }
 
-// again is the command line that runs this very binary again as something else, as the stage's does.
+// again is the command line that runs this very binary again as something else,
+// as the stage's does.
 func again(as string) func() (string, []string) {
 	return func() (string, []string) {
 		path, argv := newBackend(slog.New(slog.DiscardHandler)).Stage()
@@ -166,7 +171,8 @@ func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner 
 	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger}
 }
 
-// guarded are the paths beside settings files that no session may write: this program and its state.
+// guarded are the paths beside settings files that no session may write: this
+// program and its state.
 func guarded() []string {
 	paths := program()
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
@@ -175,7 +181,8 @@ func guarded() []string {
 	return paths
 }
 
-// program is the path of this program, in a list that is empty where it is not known.
+// program is the path of this program, in a list that is empty where it is not
+// known.
 func program() []string {
 	path, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTerminated_EndsWithTheSignalAsItsCause is not parallel: a signal reaches the whole process.
+// TestTerminated_EndsWithTheSignalAsItsCause is not parallel: a signal reaches
+// the whole process.
 func TestTerminated_EndsWithTheSignalAsItsCause(t *testing.T) {
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
 		ctx, stop := terminated()

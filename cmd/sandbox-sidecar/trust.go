@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// trust shows what a project's settings ask for beyond the user's own, and lets them count.
+// trust shows what a project's settings ask for beyond the user's own, and lets
+// them count.
 func trust(args []string) error {
 	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. On a terminal it asks before, unless --digest is given.\n")
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
@@ -80,7 +81,8 @@ func untrust(args []string) error {
 	return printProject(project)
 }
 
-// openProject parses flags and one optional directory, and opens the settings. The caller closes the store.
+// openProject parses flags and one optional directory, and opens the settings.
+// The caller closes the store.
 func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, error) {
 	user := flags.String("settings", "", "settings file to read instead of the user's own")
 	if err := parse(flags, args); err != nil {
@@ -138,5 +140,6 @@ func printProject(p settings.Project) error {
 	return nil
 }
 
-// quoted shows a name that may hold anything, such as a sequence that a terminal would obey.
+// quoted shows a name that may hold anything, such as a sequence that a
+// terminal would obey.
 func quoted(name string) string { return display.Quote(name) }

@@ -1,5 +1,6 @@
-// Command sbom prints what a Go program is made of, as CycloneDX 1.6: sbom BINARY VERSION. It reads what the linker has written into the binary, so
-// it says what is in there, not what a go.mod asks for.
+// Command sbom prints what a Go program is made of, as CycloneDX 1.6: sbom
+// BINARY VERSION. It reads what the linker has written into the binary, so it
+// says what is in there, not what a go.mod asks for.
 package main
 
 import (
@@ -52,8 +53,10 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf lists the standard library and every module, with the sum that go.sum pins it by. A module that was replaced stands as what it was
-// replaced by. The version is that of the program itself, which is not built as somebody's module.
+// billOf lists the standard library and every module, with the sum that go.sum
+// pins it by. A module that was replaced stands as what it was replaced by. The
+// version is that of the program itself, which is not built as somebody's
+// module.
 func billOf(info *debug.BuildInfo, version string) bill {
 	main := component{Type: "application", Name: info.Path, Version: version, PURL: purl(info.Main.Path, version)}
 	for _, setting := range info.Settings {
@@ -75,7 +78,8 @@ func billOf(info *debug.BuildInfo, version string) bill {
 	return bill{Format: "CycloneDX", Version: "1.6", Revision: 1, Metadata: metadata{main}, Components: list}
 }
 
-// purl is a package URL of the type "golang"; of the characters in module paths none but "+" in versions needs escaping.
+// purl is a package URL of the type "golang"; of the characters in module paths
+// none but "+" in versions needs escaping.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

@@ -25,7 +25,8 @@ func TestCheck_OfAProcessWithoutASandbox(t *testing.T) {
 	}
 }
 
-// The argument behind the ellipsis arrives: of a process that may read one path and not another, the answers differ.
+// The argument behind the ellipsis arrives: of a process that may read one path
+// and not another, the answers differ.
 func TestCheck_TakesItsArgument(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("/usr/bin/sandbox-exec", "-p", `(version 1)(allow default)(deny file-read-data (literal "/private/etc/hosts"))`, "/bin/cat")

@@ -27,16 +27,19 @@ const (
 	noFollowAny       = 0x00000800 // FSOPT_NOFOLLOW_ANY: no component may be a symlink
 )
 
-// RealPath is a file's path as the kernel spells it, which is the only spelling that a Seatbelt rule matches: letters in the case, and in
-// the Unicode form, that are on the disk, and through firmlinks (/Users, not /System/Volumes/Data/Users). The file itself is not opened.
-// Where a component of path is a symlink, the error wraps ELOOP.
+// RealPath is a file's path as the kernel spells it, which is the only spelling
+// that a Seatbelt rule matches: letters in the case, and in the Unicode form,
+// that are on the disk, and through firmlinks (/Users, not
+// /System/Volumes/Data/Users). The file itself is not opened. Where a component
+// of path is a symlink, the error wraps ELOOP.
 func RealPath(path string) (string, error) {
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return "", fmt.Errorf("find real path of %q: %w", path, err)
 	}
 	list := attributeList{bitmapCount: attributeBitmaps, common: attributeFullPath}
-	// The answer is its own length, where the text is and how long it is, and the text: PATH_MAX bytes at most.
+	// The answer is its own length, where the text is and how long it is, and
+	// the text: PATH_MAX bytes at most.
 	buffer := make([]byte, 4+8+unix.PathMax)
 	result, _, errno := syscall6(libc_getattrlist_stub_address, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&list)),
 		uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), noFollow|noFollowAny, 0)

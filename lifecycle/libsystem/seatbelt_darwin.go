@@ -7,12 +7,16 @@ import (
 	"unsafe"
 )
 
-// Confine puts a Seatbelt profile in force on this process, all of its threads, and for good. The text's (param "KEY") take their values
-// from parameters: a key, its value, the next key. It must be called on the main thread, because the profile is compiled by an interpreter
-// that recurses on the caller's stack, and before anything else was started. On failure libsandbox itself prints a line to stderr too.
+// Confine puts a Seatbelt profile in force on this process, all of its threads,
+// and for good. The text's (param "KEY") take their values from parameters: a
+// key, its value, the next key. It must be called on the main thread, because
+// the profile is compiled by an interpreter that recurses on the caller's
+// stack, and before anything else was started. On failure libsandbox itself
+// prints a line to stderr too.
 //
-// sandbox_init_with_parameters(const char *profile, uint64_t flags, const char *const parameters[], char **errorbuf); flags 0 means that
-// profile is a text. Deprecated since OS X 10.8 and enforcing ever since: browsers depend on it.
+// sandbox_init_with_parameters(const char *profile, uint64_t flags, const char
+// *const parameters[], char **errorbuf); flags 0 means that profile is a text.
+// Deprecated since OS X 10.8 and enforcing ever since: browsers depend on it.
 func Confine(profile string, parameters []string) error {
 	text, err := syscall.BytePtrFromString(profile)
 	if err != nil {
@@ -50,14 +54,17 @@ const (
 	FilterGlobalName = 2
 )
 
-// noReport keeps a refused question out of the system's log (SANDBOX_CHECK_NO_REPORT).
+// noReport keeps a refused question out of the system's log
+// (SANDBOX_CHECK_NO_REPORT).
 const noReport = 0x40000000
 
-// Check asks the kernel whether a process may perform an operation. It returns 0 where it may and 1 where not; -1, with the error, where
-// the question could not be answered. Of a process that has ended the answer is 1 or -1. An empty operation asks whether the process is
-// confined at all: 1 or 0.
+// Check asks the kernel whether a process may perform an operation. It returns
+// 0 where it may and 1 where not; -1, with the error, where the question could
+// not be answered. Of a process that has ended the answer is 1 or -1. An empty
+// operation asks whether the process is confined at all: 1 or 0.
 //
-// int sandbox_check(pid_t pid, const char *operation, enum sandbox_filter_type type, ...)
+// int sandbox_check(pid_t pid, const char *operation, enum sandbox_filter_type
+// type, ...)
 func Check(pid int, operation string, filter int, argument string) (int, error) {
 	var name, value *byte
 	var err error

@@ -13,11 +13,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Backend confines by Seatbelt. Its fields are set before the first use and not changed after it.
+// Backend confines by Seatbelt. Its fields are set before the first use and not
+// changed after it.
 type Backend struct {
 	// Executable is the path of this very binary.
 	Executable string
-	// Closed are the sidecar's own directories, of which sessions see nothing but what is theirs.
+	// Closed are the sidecar's own directories, of which sessions see nothing
+	// but what is theirs.
 	Closed []string
 	// Fixed are the sidecar's own files, which no session may write.
 	Fixed []string
@@ -35,7 +37,8 @@ func (b *Backend) Stage() (string, []string) {
 	return b.Executable, []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine turns the policy into a plan for the stage. A policy that restricts nothing becomes one that only makes processes recognisable.
+// Confine turns the policy into a plan for the stage. A policy that restricts
+// nothing becomes one that only makes processes recognisable.
 func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
@@ -59,7 +62,8 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 	confinement := platform.Confinement{Orders: orders}
 	if needs.Mark != nil {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			// What the stage hands over only says that it waits: the leader is confined now, and has executed nothing.
+			// What the stage hands over only says that it waits: the leader is
+			// confined now, and has executed nothing.
 			handover.Close()
 			if doubt := needs.Mark.Recognise(); doubt != nil {
 				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
@@ -84,7 +88,8 @@ func (b *Backend) logger() *slog.Logger {
 	return b.Logger
 }
 
-// supervision is of a session that the kernel alone confines; all there is to do is to read what it refuses.
+// supervision is of a session that the kernel alone confines; all there is to
+// do is to read what it refuses.
 type supervision struct{ end func() }
 
 func (s supervision) Close() error {
@@ -92,7 +97,8 @@ func (s supervision) Close() error {
 	return nil
 }
 
-// outsideOfSandboxes reports a sandbox that this process itself is in. Its children are in it too, and the system lets nobody put another on.
+// outsideOfSandboxes reports a sandbox that this process itself is in. Its
+// children are in it too, and the system lets nobody put another on.
 func outsideOfSandboxes() error {
 	answer, err := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, "")
 	if err != nil {
@@ -104,8 +110,8 @@ func outsideOfSandboxes() error {
 	return nil
 }
 
-// Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
-// inside.
+// Probe confines a process that is thrown away, with a policy that grants
+// nothing, the network neither, and reports what it saw from inside.
 func (b *Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	strictest := &policy.Policy{
 		Restricted: true,

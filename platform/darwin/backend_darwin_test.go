@@ -20,7 +20,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// These tests are what a Mac has to say. None of them is skipped on one: a Mac without a sandbox of ours is a failure.
+// These tests are what a Mac has to say. None of them is skipped on one: a Mac
+// without a sandbox of ours is a failure.
 
 func backend(t testing.TB) *Backend {
 	t.Helper()
@@ -37,7 +38,8 @@ func TestBackend_AnswersAsTheTableSays(t *testing.T) {
 	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, backend(t)))
 }
 
-// marked is a group's fingerprint for a test: Recognise is what the lifecycle package's does, on the process that the test names.
+// marked is a group's fingerprint for a test: Recognise is what the lifecycle
+// package's does, on the process that the test names.
 type marked struct {
 	lifecycle.Marked
 	fingerprint lifecycle.SessionFingerprint
@@ -67,7 +69,8 @@ func answers(t *testing.T, f lifecycle.SessionFingerprint, pid int) string {
 	return strings.Join(all, " ")
 }
 
-// The calling convention, and the marks, by both media, in both kinds of profile: 1 and 0 inside, 0 and 0 outside.
+// The calling convention, and the marks, by both media, in both kinds of
+// profile: 1 and 0 inside, 0 and 0 outside.
 func TestMarks_AreReadFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
@@ -130,7 +133,8 @@ func answersOfTheGone(f lifecycle.SessionFingerprint, pid int) string {
 	return strings.Join(all, " ")
 }
 
-// Names that are not ASCII reach the kernel as parameters, and in the pattern of what does not exist yet.
+// Names that are not ASCII reach the kernel as parameters, and in the pattern
+// of what does not exist yet.
 func TestProfile_NamesOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Zo\u00eb", "\u65e5\u672c", `quo"te (and) \ back`, "line\nbreak", "dot.+*[x]"} {
@@ -198,7 +202,8 @@ func TestProgramsOfEveryDay(t *testing.T) {
 	}
 }
 
-// The log is best effort, but on a machine at rest it must deliver one refusal in half a minute of trying.
+// The log is best effort, but on a machine at rest it must deliver one refusal
+// in half a minute of trying.
 func TestDenials_AreReadFromTheLog(t *testing.T) {
 	t.Parallel()
 	denied := make(chan platform.Denial, 64)
@@ -257,7 +262,8 @@ func TestConfine_RefusesInsideASandbox(t *testing.T) {
 	}
 }
 
-// TestConfine_InsideASandbox is run by the test above; outside of a sandbox it confines.
+// TestConfine_InsideASandbox is run by the test above; outside of a sandbox it
+// confines.
 func TestConfine_InsideASandbox(t *testing.T) {
 	t.Parallel()
 	_, err := backend(t).Confine(&policy.Policy{Restricted: true}, platform.Needs{})

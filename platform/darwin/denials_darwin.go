@@ -8,20 +8,23 @@ import (
 	"sync"
 )
 
-// denialsPredicate selects what the kernel's part of the sandbox writes to the system's log. Processes can write there too, but not in the
-// kernel's name.
+// denialsPredicate selects what the kernel's part of the sandbox writes to the
+// system's log. Processes can write there too, but not in the kernel's name.
 const denialsPredicate = `processID == 0 AND senderImagePath CONTAINS "/Sandbox.kext/"`
 
-// denialStream reads refusals from the system's log while there are sessions to read them for. It is best effort: the log drops messages
-// under load, gathers repetitions, and on some machines delivers none. One reader serves every session, because each costs a process.
+// denialStream reads refusals from the system's log while there are sessions to
+// read them for. It is best effort: the log drops messages under load, gathers
+// repetitions, and on some machines delivers none. One reader serves every
+// session, because each costs a process.
 type denialStream struct {
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]func(Denial)
 	stop     func() // nil while nothing is read; returns when nothing is read any more
 }
 
-// watch calls denied with each refusal that carries the tag, from the stream's own goroutine, until the returned function is called. That
-// one returns when no call is under way any more.
+// watch calls denied with each refusal that carries the tag, from the stream's
+// own goroutine, until the returned function is called. That one returns when
+// no call is under way any more.
 func (s *denialStream) watch(log *slog.Logger, tag string, denied func(Denial)) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +55,8 @@ func (s *denialStream) watch(log *slog.Logger, tag string, denied func(Denial)) 
 	})
 }
 
-// read runs the system's own reader, the only one that may see the kernel's messages.
+// read runs the system's own reader, the only one that may see the kernel's
+// messages.
 func (s *denialStream) read(ctx context.Context, log *slog.Logger) {
 	command := exec.CommandContext(ctx, "/usr/bin/log", "stream", "--style", "ndjson", "--predicate", denialsPredicate)
 	command.Env = []string{}

@@ -32,7 +32,8 @@ func TestParseDenial(t *testing.T) {
 		"Sandbox: python3.12(9) deny(1) network-outbound 1.1.1.1:443\n" + tag:                        {tag, "python3.12", 9, "network-outbound", "1.1.1.1:443", 1},
 		"Sandbox: Google Chrome H(12) deny(1) process-fork\n" + tag:                                  {tag, "Google Chrome H", 12, "process-fork", "", 1},
 		"Sandbox: sh(3) deny(1) process-exec* /Users/u/x\n" + tag:                                    {tag, "sh", 3, "process-exec*", "/Users/u/x", 1},
-		// A name with a line break, and with another session's tag: the kernel's own tag is the last.
+		// A name with a line break, and with another session's tag: the
+		// kernel's own tag is the last.
 		"Sandbox: cat(1) deny(1) file-read-data /tmp/x\nsandbox-sidecar-2\n" + tag: {tag, "cat", 1, "file-read-data", "/tmp/x\nsandbox-sidecar-2", 1},
 	} {
 		if got, ok := ParseDenial(recorded(t, message)); !ok || got != want {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// disk is a file system as macOS has it: it ignores case and remembers the spelling. A value is "dir", "file", or "-> " and a symlink's
-// target.
+// disk is a file system as macOS has it: it ignores case and remembers the
+// spelling. A value is "dir", "file", or "-> " and a symlink's target.
 type disk map[string]string
 
 // mac is a Mac with a project of a user's.

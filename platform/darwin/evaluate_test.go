@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// verdict is what a profile says to a question, where every model says the same.
+// verdict is what a profile says to a question, where every model says the
+// same.
 func verdict(p Profile, q question) (bool, error) {
 	rules, err := readProfile(p)
 	if err != nil {
@@ -25,7 +26,8 @@ func verdict(p Profile, q question) (bool, error) {
 	return first, nil
 }
 
-// disagreement is a question that a profile leaves to what nobody knows for sure.
+// disagreement is a question that a profile leaves to what nobody knows for
+// sure.
 type disagreement struct {
 	question question
 	model    model
@@ -73,7 +75,8 @@ func with(operation, attribute, value string) question {
 	return question{operation, map[string]string{attribute: value}}
 }
 
-// The evaluator itself, on profiles of which the system's answer has been measured.
+// The evaluator itself, on profiles of which the system's answer has been
+// measured.
 func TestEvaluator(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -1,11 +1,14 @@
 package darwin
 
-// service is a service of another process that sessions may ask for by its Mach name, and what goes without it.
+// service is a service of another process that sessions may ask for by its Mach
+// name, and what goes without it.
 type service struct{ name, reason string }
 
-// baseServices answer questions and act for nobody. Whatever starts programs or opens files for its callers is not here, and must not
-// be: launchservicesd, lsd, coreservicesd, AppleEvents, the authorization trampoline, the window server, the pasteboard. A session would
-// act outside of its sandbox through them.
+// baseServices answer questions and act for nobody. Whatever starts programs or
+// opens files for its callers is not here, and must not be: launchservicesd,
+// lsd, coreservicesd, AppleEvents, the authorization trampoline, the window
+// server, the pasteboard. A session would act outside of its sandbox through
+// them.
 var baseServices = []service{
 	{"com.apple.system.opendirectoryd.libinfo", "getpwuid(3), getaddrinfo(3)"},
 	{"com.apple.system.opendirectoryd.membership", "getgrouplist(3), initgroups"},

@@ -7,31 +7,40 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Plan is a policy in Seatbelt's terms, before it is known how the kernel spells its paths. It is what the sidecar sends to the stage.
+// Plan is a policy in Seatbelt's terms, before it is known how the kernel
+// spells its paths. It is what the sidecar sends to the stage.
 type Plan struct {
-	// TrackOnly leaves the process unrestricted but for the fingerprint; of the other fields only Tag and Fingerprint count then.
+	// TrackOnly leaves the process unrestricted but for the fingerprint; of the
+	// other fields only Tag and Fingerprint count then.
 	TrackOnly bool `json:"trackOnly,omitempty"`
 	// Tag stands in the system's log beside each refusal.
 	Tag string `json:"tag"`
-	// Fingerprint recognises the session's processes; the zero value puts none into the profile.
+	// Fingerprint recognises the session's processes; the zero value puts none
+	// into the profile.
 	Fingerprint lifecycle.SessionFingerprint `json:"fingerprint"`
 	Grants      []Grant                      `json:"grants"`
-	// Protected stay as they are although a grant covers them, but for those in directories that do not exist; see Scene.Unkept.
+	// Protected stay as they are although a grant covers them, but for those in
+	// directories that do not exist; see Scene.Unkept.
 	Protected []Path `json:"protected"`
 	// Sockets of outside processes may be connected to.
 	Sockets []Path `json:"sockets"`
-	// Closed are the sidecar's own directories: nothing in them can be seen but what is granted below them.
+	// Closed are the sidecar's own directories: nothing in them can be seen but
+	// what is granted below them.
 	Closed []Path `json:"closed"`
-	// Fixed are the sidecar's own files and those that decide about sessions: they can be neither written nor made, whatever is granted.
+	// Fixed are the sidecar's own files and those that decide about sessions:
+	// they can be neither written nor made, whatever is granted.
 	Fixed []Path `json:"fixed"`
-	// Network says whether all of it is open; otherwise nothing is, localhost neither.
+	// Network says whether all of it is open; otherwise nothing is, localhost
+	// neither.
 	Network bool `json:"network"`
-	// Canary is a directory that everybody may list and that the profile must close; empty where the policy leaves none to try.
+	// Canary is a directory that everybody may list and that the profile must
+	// close; empty where the policy leaves none to try.
 	Canary string `json:"canary"`
 	Asked  Asked  `json:"asked"`
 }
 
-// Path is the path of a file. It travels byte for byte, whether or not it is text.
+// Path is the path of a file. It travels byte for byte, whether or not it is
+// text.
 type Path string
 
 // MarshalJSON keeps every byte; see UnmarshalJSON.
@@ -51,9 +60,11 @@ func (p *Path) UnmarshalJSON(data []byte) error {
 type Grant struct {
 	Path   Path          `json:"path"`
 	Access policy.Access `json:"access"`
-	// Required grants must be possible: a session without its project directory is not the session that was asked for.
+	// Required grants must be possible: a session without its project directory
+	// is not the session that was asked for.
 	Required bool `json:"required,omitempty"`
-	// Private is the session's own directory, in which no outside process has a socket.
+	// Private is the session's own directory, in which no outside process has a
+	// socket.
 	Private bool `json:"private,omitempty"`
 }
 
@@ -64,7 +75,8 @@ type Asked struct {
 	Denials        bool `json:"denials"`
 }
 
-// canaries are directories that everybody may list and that no program needs to list at its start.
+// canaries are directories that everybody may list and that no program needs to
+// list at its start.
 var canaries = []string{"/Users", "/Library", "/Applications", "/private/var", "/Volumes"}
 
 // Host is what a plan holds beside a policy.
@@ -75,7 +87,8 @@ type Host struct {
 	Fixed       []string
 }
 
-// Translate turns a policy into a plan. It is pure: whether paths exist is the stage's business.
+// Translate turns a policy into a plan. It is pure: whether paths exist is the
+// stage's business.
 func Translate(p *policy.Policy, host Host) Plan {
 	plan := Plan{
 		Tag: host.Tag, Fingerprint: host.Fingerprint, Closed: paths(host.Closed), Fixed: paths(host.Fixed),
@@ -114,7 +127,8 @@ func Translate(p *policy.Policy, host Host) Plan {
 	return plan
 }
 
-// TrackOnly is the plan that restricts nothing and only makes a session's processes recognisable.
+// TrackOnly is the plan that restricts nothing and only makes a session's
+// processes recognisable.
 func TrackOnly(fingerprint lifecycle.SessionFingerprint, tag string) Plan {
 	return Plan{TrackOnly: true, Tag: tag, Fingerprint: fingerprint}
 }

@@ -7,9 +7,11 @@ import (
 
 // Profile is what Seatbelt is given.
 type Profile struct {
-	// Text is in the profile language, SBPL. It is ASCII, and its shape depends only on how many paths of which kind there are.
+	// Text is in the profile language, SBPL. It is ASCII, and its shape depends
+	// only on how many paths of which kind there are.
 	Text string
-	// Parameters are keys and values in turn, as sandbox_init_with_parameters takes them.
+	// Parameters are keys and values in turn, as sandbox_init_with_parameters
+	// takes them.
 	Parameters []string
 }
 
@@ -23,12 +25,15 @@ func (p Profile) String() string {
 	return b.String()
 }
 
-// Profile writes the profile. Of the rules on one operation the last that matches decides; the sections stand in an order in which
-// refusals come after the grants that they cut into, and the fingerprint after everything.
+// Profile writes the profile. Of the rules on one operation the last that
+// matches decides; the sections stand in an order in which refusals come after
+// the grants that they cut into, and the fingerprint after everything.
 //
-// Two exceptions to "the last decides" have been measured: a rule without filter never beats one with, and a rule on a wildcard such as
-// file-read* does not beat an earlier one on the very operation. So only the first line has no filter, but for operations that are wholly
-// open, and refusals name the operations that grants name.
+// Two exceptions to "the last decides" have been measured: a rule without
+// filter never beats one with, and a rule on a wildcard such as file-read* does
+// not beat an earlier one on the very operation. So only the first line has no
+// filter, but for operations that are wholly open, and refusals name the
+// operations that grants name.
 func (s Scene) Profile() Profile {
 	w := &writer{}
 	sections := restricted
@@ -82,7 +87,8 @@ type writer struct {
 // line writes one line.
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
 
-// parameter makes a parameter of a value, and returns the expression that stands for it.
+// parameter makes a parameter of a value, and returns the expression that
+// stands for it.
 func (w *writer) parameter(kind, value string) string {
 	key := fmt.Sprintf("%s_%d", kind, len(w.parameters)/2)
 	w.parameters = append(w.parameters, key, value)

@@ -96,17 +96,19 @@ func TestProfile_Golden(t *testing.T) {
 	}
 }
 
-// operations are those of the language that this program uses. A name that the compiler does not know would make it refuse all of a
-// profile.
+// operations are those of the language that this program uses. A name that the
+// compiler does not know would make it refuse all of a profile.
 var operations = strings.Fields(`default file-ioctl file-link file-map-executable file-read* file-read-data file-read-metadata
 	file-test-existence file-write* file-write-create file-write-data file-write-unlink iokit-open ipc-posix-sem ipc-posix-shm-read*
 	mach-lookup network-bind network-inbound network-outbound process-exec* process-fork process-info* pseudo-tty signal sysctl-read
 	system-fsctl system-mac-syscall system-socket`)
 
-// wholly are the operations that a restricted profile leaves open whatever they are about.
+// wholly are the operations that a restricted profile leaves open whatever they
+// are about.
 var wholly = strings.Fields("process-fork sysctl-read ipc-posix-sem pseudo-tty")
 
-// unsound lists what must not be true of a profile for a restricted process, in the eyes of the compiler and of an attacker.
+// unsound lists what must not be true of a profile for a restricted process, in
+// the eyes of the compiler and of an attacker.
 func unsound(p Profile) []string {
 	var faults []string
 	for _, char := range []byte(p.Text) {
@@ -159,7 +161,8 @@ func TestProfile_IsSound(t *testing.T) {
 	}
 }
 
-// The names of the system's services that would act outside of the sandbox for a session.
+// The names of the system's services that would act outside of the sandbox for
+// a session.
 func TestServices_NoneActsForItsCallers(t *testing.T) {
 	t.Parallel()
 	acting := regexp.MustCompile(`launchservices|\.lsd\b|coreservicesd|appleevents|authtrampoline|windowserver|pasteboard|pboard|xpc\.loginitem|` +
@@ -181,7 +184,8 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 	}
 }
 
-// What a session can do, and what not, in the profile that an editor's terminal gets.
+// What a session can do, and what not, in the profile that an editor's terminal
+// gets.
 func TestProfile_Everyday(t *testing.T) {
 	t.Parallel()
 	profile := profileOf(t, samples()["terminal"], mac())
@@ -248,7 +252,8 @@ func TestProfile_Everyday(t *testing.T) {
 	}
 }
 
-// A project without a repository gets one by "git init", and what git makes in it.
+// A project without a repository gets one by "git init", and what git makes in
+// it.
 func TestProfile_GitInit(t *testing.T) {
 	t.Parallel()
 	disk := disk{}
@@ -267,7 +272,8 @@ func TestProfile_GitInit(t *testing.T) {
 	if want := []string{"/Users/u/p/.git/config", "/Users/u/p/.git/hooks"}; !slices.Equal(scene.Unkept, want) {
 		t.Errorf("not kept: %v", scene.Unkept)
 	}
-	// The next session finds a repository, and keeps it, hooks that are not there included.
+	// The next session finds a repository, and keeps it, hooks that are not
+	// there included.
 	disk.add("file", "/Users/u/p/.git/config")
 	for _, name := range []string{"/.git/config", "/.git/hooks", "/.git/Hooks", "/.git/hooks/pre-commit", "/.vscode"} {
 		if ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {

@@ -8,7 +8,8 @@ import (
 
 const mechanism = "seatbelt"
 
-// report says what a scene protects once its profile is in force and its canary was refused.
+// report says what a scene protects once its profile is in force and its canary
+// was refused.
 func report(p Scene) map[string]platform.Protection {
 	enforced := func(detail string) platform.Protection {
 		return platform.Protection{Status: platform.Enforced, Mechanism: mechanism, Detail: detail}

@@ -45,7 +45,8 @@ func TestReport(t *testing.T) {
 	mustBeWhole(t, "absent", absent(errors.New("switched off")))
 }
 
-// mustBeWhole checks that each protection stands in a report, with words, and with a mechanism exactly where there is one.
+// mustBeWhole checks that each protection stands in a report, with words, and
+// with a mechanism exactly where there is one.
 func mustBeWhole(t *testing.T, name string, report map[string]platform.Protection) {
 	t.Helper()
 	for _, protection := range platform.Protections {

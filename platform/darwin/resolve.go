@@ -15,7 +15,8 @@ import (
 
 // Files is what resolving paths asks of the file system.
 type Files interface {
-	// Real is a file as the kernel spells it. A symlink at the end of path is the file itself; one before is an error that wraps ELOOP.
+	// Real is a file as the kernel spells it. A symlink at the end of path is
+	// the file itself; one before is an error that wraps ELOOP.
 	Real(path string) (Real, error)
 	// Follow is path without any symlink.
 	Follow(path string) (string, error)
@@ -31,13 +32,17 @@ type Real struct {
 type Scene struct {
 	Plan
 	Grants []ResolvedGrant
-	// Protected, Closed and Fixed are those of the plan, with the symlinks on the way to them.
+	// Protected, Closed and Fixed are those of the plan, with the symlinks on
+	// the way to them.
 	Protected, Closed, Fixed []Name
-	// Unkept are protected paths in directories that do not exist. To keep them from being made, the directory would have to be refused too,
-	// and with .git/config every "git init". What comes to be there is found by the review at the session's end, as on Linux.
+	// Unkept are protected paths in directories that do not exist. To keep them
+	// from being made, the directory would have to be refused too, and with
+	// .git/config every "git init". What comes to be there is found by the
+	// review at the session's end, as on Linux.
 	Unkept []string
-	// Pinned are the directories on the way to what is protected, and the roots of grants for writing: they stay where they are, because
-	// a rule is about a path, and a directory that has another name is another path.
+	// Pinned are the directories on the way to what is protected, and the roots
+	// of grants for writing: they stay where they are, because a rule is about
+	// a path, and a directory that has another name is another path.
 	Pinned []Name
 	// Sockets are those of the plan.
 	Sockets []string
@@ -62,11 +67,13 @@ type Name struct {
 	Exists string
 }
 
-// Absent reports whether there is nothing yet. Most disks of macOS ignore case: whatever is put there may be spelt otherwise.
+// Absent reports whether there is nothing yet. Most disks of macOS ignore case:
+// whatever is put there may be spelt otherwise.
 func (n Name) Absent() bool { return n.Exists != n.Path }
 
-// Resolve finds out how the kernel spells the plan's paths. What cannot be granted is returned beside; what cannot be refused is an error,
-// as is a required grant that cannot be granted.
+// Resolve finds out how the kernel spells the plan's paths. What cannot be
+// granted is returned beside; what cannot be refused is an error, as is a
+// required grant that cannot be granted.
 func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 	scene := Scene{Plan: p}
 	var missing []platform.Missing
@@ -122,7 +129,8 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 	return scene, missing, nil
 }
 
-// realPath refuses what a rule could not stand for. Nothing is repaired: a path that needs it did not come from a policy.
+// realPath refuses what a rule could not stand for. Nothing is repaired: a path
+// that needs it did not come from a policy.
 func realPath(files Files, name string) (Real, error) {
 	if !path.IsAbs(name) || path.Clean(name) != name || strings.Contains(name, "\x00") {
 		return Real{}, fmt.Errorf("%q is no clean absolute path", name)
@@ -130,11 +138,12 @@ func realPath(files Files, name string) (Real, error) {
 	return files.Real(name)
 }
 
-// maxLinks bounds how many symlinks are followed on the way to what is refused, as the kernel does (MAXSYMLINKS).
+// maxLinks bounds how many symlinks are followed on the way to what is refused,
+// as the kernel does (MAXSYMLINKS).
 const maxLinks = 32
 
-// refuse is the path as the kernel spells it, whether or not it exists, behind every symlink on the way, which would otherwise be pointed
-// elsewhere.
+// refuse is the path as the kernel spells it, whether or not it exists, behind
+// every symlink on the way, which would otherwise be pointed elsewhere.
 func refuse(files Files, name string) (list []Name, err error) {
 	for range maxLinks {
 		real, err := realPath(files, name)
@@ -166,12 +175,14 @@ func refuse(files Files, name string) (list []Name, err error) {
 	return nil, syscall.ELOOP
 }
 
-// isAbsent reports whether an error says that a path, or the end of it, does not exist.
+// isAbsent reports whether an error says that a path, or the end of it, does
+// not exist.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// spell spells a path that does not exist: the directory that does as the kernel spells it, and the rest as it is.
+// spell spells a path that does not exist: the directory that does as the
+// kernel spells it, and the rest as it is.
 func spell(files Files, name string) (Name, error) {
 	rest := ""
 	for dir := name; ; {
@@ -186,7 +197,8 @@ func spell(files Files, name string) (Name, error) {
 	}
 }
 
-// firstLink is the first symlink on the way to a path, as the kernel spells it, and what follows it.
+// firstLink is the first symlink on the way to a path, as the kernel spells it,
+// and what follows it.
 func firstLink(files Files, name string) (link, rest string, err error) {
 	names := strings.Split(name, "/")
 	for i := 2; i <= len(names); i++ {
@@ -199,11 +211,13 @@ func firstLink(files Files, name string) (link, rest string, err error) {
 	return "", "", syscall.ELOOP
 }
 
-// pin finds what must keep its name. Only what a grant lets the session rename is listed.
+// pin finds what must keep its name. Only what a grant lets the session rename
+// is listed.
 func (s *Scene) pin() {
 	pinned := map[string]Name{}
 	for _, grant := range s.Grants {
-		// Landlock, too, lets nobody remove the root of a grant: that is the business of the directory above it.
+		// Landlock, too, lets nobody remove the root of a grant: that is the
+		// business of the directory above it.
 		if grant.Access.Has(policy.Write) && grant.Path != "/" && !s.writable(path.Dir(grant.Path)) {
 			pinned[grant.Path] = Name{grant.Path, grant.Path}
 		}

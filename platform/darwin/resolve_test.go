@@ -199,7 +199,8 @@ func (anywhere) Real(name string) (Real, error) {
 }
 func (anywhere) Follow(name string) (string, error) { return name, nil }
 
-// No name of a file changes what the text says, what it means for any other file, or how many rules there are.
+// No name of a file changes what the text says, what it means for any other
+// file, or how many rules there are.
 func FuzzProfile_NamesStayNames(f *testing.F) {
 	f.Add("p", "q")
 	f.Add(`x")) (allow default) (deny file-read* (subpath "`, `y")) ; `)
@@ -261,8 +262,8 @@ func fuzzed(t testing.TB, first, second string) Profile {
 // numbered is the number in a parameter's name.
 var numbered = regexp.MustCompile("_[0-9]+")
 
-// shape is the text and the names of the parameters without their numbers, and without the directories above, of which two names may share
-// some.
+// shape is the text and the names of the parameters without their numbers, and
+// without the directories above, of which two names may share some.
 func shape(p Profile) string {
 	var b strings.Builder
 	put := func(line string) {

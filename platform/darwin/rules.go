@@ -12,7 +12,8 @@ import (
 
 // The sections of a profile that depend on the policy.
 
-// The operations of a refusal: the wildcard, and those beneath it that some grant names.
+// The operations of a refusal: the wildcard, and those beneath it that some
+// grant names.
 const (
 	allReads    = "file-read* file-read-data file-read-metadata file-test-existence"
 	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-ioctl"
@@ -20,8 +21,9 @@ const (
 	allExecutes = "process-exec* file-map-executable"
 )
 
-// grants add up along a path, in whatever order they stand. Reading does not include executing; writing a directory includes making
-// sockets in it, but not connecting to those of others there.
+// grants add up along a path, in whatever order they stand. Reading does not
+// include executing; writing a directory includes making sockets in it, but not
+// connecting to those of others there.
 func grants(w *writer, s *Scene) {
 	for _, grant := range s.Grants {
 		below := w.below("GRANT", grant.Real)
@@ -65,8 +67,10 @@ func protectedPaths(w *writer, s *Scene) {
 	}
 }
 
-// anyCase is a pattern for a path that does not exist yet: most disks take .GIT for .git. Of characters that are not ASCII the pattern
-// says only that there may be some: their forms are many, and Apple's compiler is not to be given any.
+// anyCase is a pattern for a path that does not exist yet: most disks take .GIT
+// for .git. Of characters that are not ASCII the pattern says only that there
+// may be some: their forms are many, and Apple's compiler is not to be given
+// any.
 func anyCase(name Name, end string) string {
 	var b strings.Builder
 	b.WriteString("^")
@@ -95,7 +99,8 @@ func anyCase(name Name, end string) string {
 	return b.String()
 }
 
-// network: IP alone is named, because a rule without filter would open every Unix socket too. Names are asked of mDNSResponder.
+// network: IP alone is named, because a rule without filter would open every
+// Unix socket too. Names are asked of mDNSResponder.
 func network(w *writer, s *Scene) {
 	if !s.Network {
 		return
@@ -119,7 +124,8 @@ func sockets(w *writer, s *Scene) {
 	}
 }
 
-// ownState: a session must not command the sidecar, nor see what belongs to other sessions. What it has there itself is opened again.
+// ownState: a session must not command the sidecar, nor see what belongs to
+// other sessions. What it has there itself is opened again.
 func ownState(w *writer, s *Scene) {
 	for _, dir := range s.Closed {
 		key := w.parameter("CLOSED", dir.Path)
@@ -143,8 +149,9 @@ func ownState(w *writer, s *Scene) {
 	}
 }
 
-// fingerprint: in an open profile the allowed sides would need no rule; it is written out so that both profiles end alike. A session that
-// could write the directory could make itself unrecognisable.
+// fingerprint: in an open profile the allowed sides would need no rule; it is
+// written out so that both profiles end alike. A session that could write the
+// directory could make itself unrecognisable.
 func fingerprint(w *writer, s *Scene) {
 	if dir := s.Fingerprint.Dir; dir != "" {
 		w.line("(deny "+allReads+" "+allWrites+" (subpath %s))", w.parameter("MARK", dir))
@@ -159,7 +166,8 @@ func fingerprint(w *writer, s *Scene) {
 	}
 }
 
-// ancestors are the directories above whatever is granted or connected to, and the working directory with those above it, each once.
+// ancestors are the directories above whatever is granted or connected to, and
+// the working directory with those above it, each once.
 func (s *Scene) ancestors() []string {
 	seen := map[string]bool{}
 	add := func(name string) {

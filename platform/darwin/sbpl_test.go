@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A reader and an evaluator of profiles. They know what of the language is known from the outside: the manual does not describe it.
+// A reader and an evaluator of profiles. They know what of the language is
+// known from the outside: the manual does not describe it.
 
 // rule is one "(allow …)" or "(deny …)".
 type rule struct {
@@ -144,7 +145,8 @@ func (r *reader) list() ([]any, error) {
 	}
 }
 
-// question is an operation on something. Its attributes are named as the filters that look at them.
+// question is an operation on something. Its attributes are named as the
+// filters that look at them.
 type question struct {
 	operation  string
 	attributes map[string]string
@@ -152,7 +154,8 @@ type question struct {
 
 func (q question) String() string { return fmt.Sprintf("%s %v", q.operation, q.attributes) }
 
-// model is one of the ways in which the system has been seen to decide between rules.
+// model is one of the ways in which the system has been seen to decide between
+// rules.
 type model struct {
 	// specificOperation: a rule on the very operation beats any on a wildcard.
 	specificOperation bool
@@ -171,7 +174,8 @@ func models() []model {
 	return list
 }
 
-// names reports how closely a rule's operation names another: 0 not at all, 1 by default, 2 by a wildcard, 3 by its very name.
+// names reports how closely a rule's operation names another: 0 not at all, 1
+// by default, 2 by a wildcard, 3 by its very name.
 func (m model) names(rule, operation string) int {
 	prefix, wildcard := strings.CutSuffix(rule, "*")
 	switch {

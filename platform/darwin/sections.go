@@ -2,7 +2,8 @@ package darwin
 
 // The sections of a profile that are the same for every policy.
 
-// closedByDefault: every refusal stands in the system's log with the session's tag.
+// closedByDefault: every refusal stands in the system's log with the session's
+// tag.
 func closedByDefault(w *writer, s *Scene) {
 	if s.Tag == "" {
 		w.line("(deny default)")
@@ -13,16 +14,20 @@ func closedByDefault(w *writer, s *Scene) {
 
 func openByDefault(w *writer, _ *Scene) { w.line("(allow default)") }
 
-// ownProcesses: a session may fork, and signal and look at its own. "self" is written out because same-sandbox has been seen not to
-// include it. The seeds' (target children) would leave worker pools and supervisors without power over grandchildren and siblings.
+// ownProcesses: a session may fork, and signal and look at its own. "self" is
+// written out because same-sandbox has been seen not to include it. The seeds'
+// (target children) would leave worker pools and supervisors without power over
+// grandchildren and siblings.
 func ownProcesses(w *writer, _ *Scene) {
 	w.line("(allow process-fork)")
 	w.line("(allow process-info* signal (target self))")
 	w.line("(allow process-info* signal (target same-sandbox))")
 }
 
-// startQuestions: runtimes ask for sizes, versions and processors. kern.procargs2 would show arguments and environments of other
-// processes. The two calls into policies are made by every program of recent systems (guarded files; whether it runs in a container).
+// startQuestions: runtimes ask for sizes, versions and processors.
+// kern.procargs2 would show arguments and environments of other processes. The
+// two calls into policies are made by every program of recent systems (guarded
+// files; whether it runs in a container).
 func startQuestions(w *writer, _ *Scene) {
 	w.line("(allow sysctl-read)")
 	w.line(`(deny sysctl-read (sysctl-name "kern.procargs2") (sysctl-name-prefix "kern.procargs2."))`)
@@ -41,7 +46,8 @@ func services(w *writer, s *Scene) {
 	}
 }
 
-// kernelObjects: semaphores for Python's multiprocessing, the pages that notify(3) and CFPreferences share, power for the JVM and Electron.
+// kernelObjects: semaphores for Python's multiprocessing, the pages that
+// notify(3) and CFPreferences share, power for the JVM and Electron.
 func kernelObjects(w *writer, _ *Scene) {
 	w.line("(allow ipc-posix-sem)")
 	w.line(`(allow ipc-posix-shm-read* (ipc-posix-name "apple.shm.notification_center"))`)
@@ -50,8 +56,10 @@ func kernelObjects(w *writer, _ *Scene) {
 	w.line("(allow system-socket (socket-domain AF_UNIX))")
 }
 
-// terminals: without ioctls an interactive shell cannot become the foreground job, and stays without input. Terminals that the session
-// opens itself carry an extension; its own, opened before, does not, and is named. Other terminals of the user stay closed.
+// terminals: without ioctls an interactive shell cannot become the foreground
+// job, and stays without input. Terminals that the session opens itself carry
+// an extension; its own, opened before, does not, and is named. Other terminals
+// of the user stay closed.
 func terminals(w *writer, s *Scene) {
 	w.line("(allow pseudo-tty)")
 	w.line(`(allow file-read* file-test-existence file-write* file-ioctl (literal "/dev/tty") (literal "/dev/ptmx"))`)
@@ -62,10 +70,12 @@ func terminals(w *writer, s *Scene) {
 	}
 }
 
-// typing comes after every grant of ioctls: nobody types into a terminal on another's behalf (TIOCSTI).
+// typing comes after every grant of ioctls: nobody types into a terminal on
+// another's behalf (TIOCSTI).
 func typing(w *writer, _ *Scene) { w.line("(deny file-ioctl (ioctl-command #x80017472))") }
 
-// devices: what any process needs and none can harm with. dyld dies where it cannot reach dtracehelper.
+// devices: what any process needs and none can harm with. dyld dies where it
+// cannot reach dtracehelper.
 func devices(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero") ` +
 		`(literal "/dev/random") (literal "/dev/urandom") (literal "/dev/dtracehelper"))`)
@@ -74,8 +84,9 @@ func devices(w *writer, _ *Scene) {
 		`(literal "/dev/stderr"))`)
 }
 
-// walking: chdir(2), realpath(3) and lstat(2) need the metadata of each directory on the way, and a symlink's of whoever follows it;
-// /tmp, /var and /etc are symlinks. Contents stay closed.
+// walking: chdir(2), realpath(3) and lstat(2) need the metadata of each
+// directory on the way, and a symlink's of whoever follows it; /tmp, /var and
+// /etc are symlinks. Contents stay closed.
 func walking(w *writer, s *Scene) {
 	w.line("(allow file-read-metadata file-test-existence (vnode-type SYMLINK))")
 	w.line(`(allow file-read-metadata file-test-existence (literal "/tmp") (literal "/var") (literal "/etc") (literal "/System/Volumes") ` +
@@ -86,8 +97,10 @@ func walking(w *writer, s *Scene) {
 	}
 }
 
-// startFiles: without reading "/" itself every program dies in dyld with no word. The rest are libraries, frameworks, which shell and which
-// tools of Xcode are chosen, the time zone. They are the system's, the same on every Mac; running programs takes a grant.
+// startFiles: without reading "/" itself every program dies in dyld with no
+// word. The rest are libraries, frameworks, which shell and which tools of
+// Xcode are chosen, the time zone. They are the system's, the same on every
+// Mac; running programs takes a grant.
 func startFiles(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence (literal "/"))`)
 	w.line(`(allow file-read* file-test-existence (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +

@@ -10,8 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// mistakes are ones that profiles like ours have been shipped with. Each is put back into a good profile, and the check that is to notice
-// it must do so.
+// mistakes are ones that profiles like ours have been shipped with. Each is put
+// back into a good profile, and the check that is to notice it must do so.
 var mistakes = map[string]struct {
 	putBack func(Profile) Profile
 	check   func(Profile) error
@@ -158,7 +158,8 @@ func faultsOf(p Profile) error {
 	return nil
 }
 
-// recognised tells by which marks of session 1, with its directory, processes under a profile are recognised from outside.
+// recognised tells by which marks of session 1, with its directory, processes
+// under a profile are recognised from outside.
 func recognised(p Profile, dir string) []lifecycle.Medium {
 	var by []lifecycle.Medium
 	for _, mark := range (lifecycle.SessionFingerprint{ID: "1", Dir: dir}).Marks() {
@@ -195,7 +196,8 @@ func markedIn(dir string) func(Profile) error {
 
 func TestProfile_MistakesAreNoticed(t *testing.T) {
 	t.Parallel()
-	// The mark lies where sessions may write, as in the plan that this program was made from.
+	// The mark lies where sessions may write, as in the plan that this program
+	// was made from.
 	h := host
 	h.Fingerprint.Dir = "/private/tmp/mark"
 	good := profileOf(t, Translate(everyday(), h), mac())
@@ -213,7 +215,8 @@ func TestProfile_MistakesAreNoticed(t *testing.T) {
 	}
 }
 
-// Processes of other sessions, of strangers' sandboxes and of none are not recognised.
+// Processes of other sessions, of strangers' sandboxes and of none are not
+// recognised.
 func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 	t.Parallel()
 	profiles := map[string]Profile{
@@ -239,7 +242,8 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 	}
 }
 
-// Grants add up, so that "read-only" below "read-write" means what it means on Linux.
+// Grants add up, so that "read-only" below "read-write" means what it means on
+// Linux.
 func TestProfile_GrantsAddUp(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Restricted: true, Rules: []policy.Rule{

@@ -13,7 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// A daemon that has left its session and its parents is found by its fingerprint, and a stranger of the same name is not touched.
+// A daemon that has left its session and its parents is found by its
+// fingerprint, and a stranger of the same name is not touched.
 func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{

@@ -17,13 +17,15 @@ import (
 // RunStage is the stage of this platform; see platform.RunStage.
 func RunStage() int { return platform.RunStage(confineSelf, nil) }
 
-// confineSelf puts the profile on. Everything that needs the file system comes before, and the proof after.
+// confineSelf puts the profile on. Everything that needs the file system comes
+// before, and the proof after.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var plan Plan
 	if err := json.Unmarshal(order.Orders, &plan); err != nil {
 		return platform.Confined{}, fmt.Errorf("read plan: %w", err)
 	}
-	// A second profile is not refused loudly: the system ignores it, and the process stays in the first.
+	// A second profile is not refused loudly: the system ignores it, and the
+	// process stays in the first.
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confined{}, err
 	}
@@ -105,7 +107,8 @@ func (kernelFiles) Follow(name string) (string, error) {
 	return libsystem.RealPath(followed)
 }
 
-// ownTerminal is the path of the terminal that a standard stream is; empty where none is one. Terminals are numbered by their device.
+// ownTerminal is the path of the terminal that a standard stream is; empty
+// where none is one. Terminals are numbered by their device.
 func ownTerminal() string {
 	for fd := range 3 {
 		var stat, named unix.Stat_t

@@ -33,10 +33,12 @@ func (hereFiles) Real(name string) (Real, error) {
 
 func (hereFiles) Follow(name string) (string, error) { return filepath.EvalSymlinks(name) }
 
-// questions are what the kernel of macOS asks of a profile while an act is performed. All of them must be allowed.
+// questions are what the kernel of macOS asks of a profile while an act is
+// performed. All of them must be allowed.
 func questions(t *testing.T, act platformtest.Act) []question {
 	t.Helper()
-	// Of a path the kernel asks about the file that it leads to, or, where the name itself is meant, about that name in its real directory.
+	// Of a path the kernel asks about the file that it leads to, or, where the
+	// name itself is meant, about that name in its real directory.
 	file := func(operation, path string) question { return file(operation, follow(t, path)) }
 	named := func(operation, path string) question {
 		return question{operation, map[string]string{"path": filepath.Join(follow(t, filepath.Dir(path)), filepath.Base(path))}}
@@ -78,8 +80,9 @@ func follow(t *testing.T, path string) string {
 	return real
 }
 
-// The Linux kernel passes the same table for real, in package linux: a policy means the same on both systems, as far as is known of what
-// this one's kernel asks.
+// The Linux kernel passes the same table for real, in package linux: a policy
+// means the same on both systems, as far as is known of what this one's kernel
+// asks.
 func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	agreed, byDesign := 0, 0

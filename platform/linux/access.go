@@ -7,7 +7,8 @@ import (
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// FSAccess is a set of Landlock filesystem rights (LANDLOCK_ACCESS_FS_*, linux/landlock.h).
+// FSAccess is a set of Landlock filesystem rights (LANDLOCK_ACCESS_FS_*,
+// linux/landlock.h).
 type FSAccess uint64
 
 // fsNames are in the order of the bits.

@@ -7,14 +7,16 @@ type Action uint32
 
 const (
 	actionAllow Action = 0x7fff0000
-	// actionKill ends the whole process, so that no other thread goes on with half the work.
+	// actionKill ends the whole process, so that no other thread goes on with
+	// half the work.
 	actionKill  Action = 0x80000000
 	actionErrno Action = 0x00050000
 	// actionNotify asks the supervisor; without one the kernel answers ENOSYS.
 	actionNotify Action = 0x7fc00000
 )
 
-// refuse answers the call with an error of Linux (asm-generic/errno*.h), the same numbers on every architecture here.
+// refuse answers the call with an error of Linux (asm-generic/errno*.h), the
+// same numbers on every architecture here.
 func refuse(errno Errno) Action { return actionErrno | Action(errno) }
 
 // Errno is an error number of Linux, whatever system this is built for.

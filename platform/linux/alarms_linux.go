@@ -11,8 +11,10 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 	tripwire.Written: platform.AlarmWritten, tripwire.Refused: platform.AlarmRefused,
 }
 
-// watchProtected watches a policy's protected paths for what the mounts of a session, where it has any, do not keep: names that do not
-// exist, and whatever a program outside replaces, because the kernel takes a mount off what is renamed over or removed.
+// watchProtected watches a policy's protected paths for what the mounts of a
+// session, where it has any, do not keep: names that do not exist, and whatever
+// a program outside replaces, because the kernel takes a mount off what is
+// renamed over or removed.
 func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watching, error) {
 	var paths []string
 	for _, protected := range p.Protected {

@@ -2,29 +2,36 @@ package linux
 
 import "fmt"
 
-// arch is one architecture's way to make system calls, as struct seccomp_data tells it (AUDIT_ARCH_*, linux/audit.h).
+// arch is one architecture's way to make system calls, as struct seccomp_data
+// tells it (AUDIT_ARCH_*, linux/audit.h).
 type arch struct {
 	audit  uint32
 	number func(numbers) int
 	// largeFile is O_LARGEFILE (asm/fcntl.h).
 	largeFile uint64
-	// stacks are where the first stack of a process lies, with the command line at its top (fs/binfmt_elf.c).
+	// stacks are where the first stack of a process lies, with the command line
+	// at its top (fs/binfmt_elf.c).
 	stacks []region
 }
 
-// region is the top of an address space, as the bits that all of its addresses have in common.
+// region is the top of an address space, as the bits that all of its addresses
+// have in common.
 type region struct{ mask, bits uint64 }
 
-// topOf is the last part of an address space, both in bits of their sizes. A kernel maps nothing else there by itself: mmap(2) begins below
-// the lowest beginning that a stack may be given (mmap_base, mm/util.c and arch/x86/mm/mmap.c). Where a process does without randomness
-// (personality(2), ADDR_NO_RANDOMIZE) libraries are there too.
+// topOf is the last part of an address space, both in bits of their sizes. A
+// kernel maps nothing else there by itself: mmap(2) begins below the lowest
+// beginning that a stack may be given (mmap_base, mm/util.c and
+// arch/x86/mm/mmap.c). Where a process does without randomness (personality(2),
+// ADDR_NO_RANDOMIZE) libraries are there too.
 func topOf(space, part int) region {
 	return region{mask: ^uint64(0) << part, bits: 1<<space - 1<<part}
 }
 
-// Stacks begin up to STACK_RND_MASK pages below the end (asm/elf.h): 16 GiB on amd64, 1 GiB on arm64, 8 MiB of 32 bits, of which a stack takes
-// about as much again. How large the space of arm64 is depends on how its kernel was built (CONFIG_ARM64_VA_BITS): 48 bits, or 47, 42 or 36 with
-// larger pages, or 39 on small boards.
+// Stacks begin up to STACK_RND_MASK pages below the end (asm/elf.h): 16 GiB on
+// amd64, 1 GiB on arm64, 8 MiB of 32 bits, of which a stack takes about as much
+// again. How large the space of arm64 is depends on how its kernel was built
+// (CONFIG_ARM64_VA_BITS): 48 bits, or 47, 42 or 36 with larger pages, or 39 on
+// small boards.
 var (
 	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }, 0o100000, []region{topOf(47, 34)}}
 	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000, []region{topOf(48, 30), topOf(47, 30), topOf(42, 30), topOf(39, 30), topOf(36, 30)}}
@@ -32,11 +39,13 @@ var (
 	arm   = &arch{0x40000028, func(n numbers) int { return n.arm }, 0o400000, []region{topOf(32, 24)}}
 )
 
-// machine is what a kernel runs: programs of its own architecture and of an older, 32-bit one. Any program may make the calls of both:
-// on amd64 the instruction int 0x80 is enough.
+// machine is what a kernel runs: programs of its own architecture and of an
+// older, 32-bit one. Any program may make the calls of both: on amd64 the
+// instruction int 0x80 is enough.
 type machine struct {
 	native, compat *arch
-	// x32 is true where the numbers of a third kind of call, those of 32-bit pointers on amd64, are the native ones with a bit set.
+	// x32 is true where the numbers of a third kind of call, those of 32-bit
+	// pointers on amd64, are the native ones with a bit set.
 	x32 bool
 }
 

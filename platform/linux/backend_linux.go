@@ -8,10 +8,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Backend confines by Landlock and a filter of system calls, in namespaces where there are any. The zero value is ready.
+// Backend confines by Landlock and a filter of system calls, in namespaces
+// where there are any. The zero value is ready.
 type Backend struct {
-	// Guess lets Confine suppose the namespaces that most machines have, as long as nobody has found out, which takes longer than a session's
-	// start. A stage that cannot have them executes nothing; then Confinement.InvalidateGuess finds out, and Confine is to be called again.
+	// Guess lets Confine suppose the namespaces that most machines have, as
+	// long as nobody has found out, which takes longer than a session's start.
+	// A stage that cannot have them executes nothing; then
+	// Confinement.InvalidateGuess finds out, and Confine is to be called again.
 	Guess bool
 	// namespaces are those to be used; nil: those of this machine.
 	namespaces *namespaces
@@ -20,13 +23,15 @@ type Backend struct {
 // Name is "linux".
 func (Backend) Name() string { return "linux" }
 
-// Stage runs this very binary again. The link stays true when the file on disk is replaced by another version.
+// Stage runs this very binary again. The link stays true when the file on disk
+// is replaced by another version.
 func (Backend) Stage() (string, []string) {
 	return "/proc/self/exe", []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine translates the policy for this kernel, which must have both Landlock and filters of system calls. The first call finds out,
-// in some milliseconds, which namespaces this machine has.
+// Confine translates the policy for this kernel, which must have both Landlock
+// and filters of system calls. The first call finds out, in some milliseconds,
+// which namespaces this machine has.
 func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
@@ -52,7 +57,8 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 		ruleset.dropGuarded(p)
 	}
 	for _, dir := range needs.Learn {
-		// To execute a file is to read it, too (get_required_file_open_access in the kernel's security/landlock/fs.c).
+		// To execute a file is to read it, too (get_required_file_open_access
+		// in the kernel's security/landlock/fs.c).
 		ruleset.Rules = append(ruleset.Rules, Rule{Path: dir, Access: (fsRead | fsExecute) & ruleset.FS})
 	}
 	confinement, err := confine(ruleset, p, needs)
@@ -73,8 +79,8 @@ func (b Backend) available() (n namespaces, guessed bool) {
 	return availableNamespaces(), false
 }
 
-// Probe confines a process that is thrown away, with a policy that grants nothing, the network neither, and reports what it saw from
-// inside.
+// Probe confines a process that is thrown away, with a policy that grants
+// nothing, the network neither, and reports what it saw from inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	b.Guess = false
 	confinement, err := b.Confine(strictestPolicy(), platform.Needs{Denied: func(platform.Denial) {}})

@@ -188,7 +188,8 @@ func TestStage_AbstractSocketsFollowTheScope(t *testing.T) {
 		t.Fatalf("the control fails: %s", results[0].Error)
 	}
 	results, _ = platformtest.Perform(t, Backend{}, platformtest.Confined(t, Backend{}, platformtest.Policy(t), act))
-	// Below the scope the sidecar connects, and refuses; where it cannot either, the report says that nobody does.
+	// Below the scope the sidecar connects, and refuses; where it cannot
+	// either, the report says that nobody does.
 	if results[0].Refused() != (abi >= 6 || mediationAvailable() == nil) {
 		t.Errorf("ABI %d: %+v", abi, results[0])
 	}

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// Instruction is one of classic BPF, in the layout of struct sock_filter (linux/filter.h).
+// Instruction is one of classic BPF, in the layout of struct sock_filter
+// (linux/filter.h).
 type Instruction struct {
 	Code   uint16
 	JT, JF uint8
 	K      uint32
 }
 
-// Program is a filter of system calls: it reads struct seccomp_data and returns what the kernel does with the call.
+// Program is a filter of system calls: it reads struct seccomp_data and returns
+// what the kernel does with the call.
 type Program []Instruction
 
 // instructionSize is that of struct sock_filter.
@@ -52,8 +54,9 @@ const (
 	bpfReturn   = 0x06 // RET|K
 )
 
-// Offsets in struct seccomp_data (linux/seccomp.h). The words of an argument lie low before high on the little-endian machines that
-// this program is built for.
+// Offsets in struct seccomp_data (linux/seccomp.h). The words of an argument
+// lie low before high on the little-endian machines that this program is built
+// for.
 const (
 	offsetNr   = 0
 	offsetArch = 4
@@ -63,19 +66,22 @@ const (
 // maxProgram is the kernel's BPF_MAXINSNS.
 const maxProgram = 4096
 
-// label is a place in a program that jumps lead to. next is the place right after the jump.
+// label is a place in a program that jumps lead to. next is the place right
+// after the jump.
 type label int
 
 const next label = 0
 
-// piece is an instruction whose jumps are not yet resolved, or the mark of a label.
+// piece is an instruction whose jumps are not yet resolved, or the mark of a
+// label.
 type piece struct {
 	Instruction
 	yes, no label // of a conditional jump; yes of an unconditional one
 	mark    label // a label stands here, and no instruction
 }
 
-// builder puts a program together. Jumps only lead forward, as the kernel wants them.
+// builder puts a program together. Jumps only lead forward, as the kernel wants
+// them.
 type builder struct {
 	pieces []piece
 	labels label
@@ -116,8 +122,9 @@ func (b *builder) ifSome(mask uint32, yes, no label) {
 	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpSome, K: mask}, yes: yes, no: no})
 }
 
-// ifSome64 asks whether some bit of the mask is set in the argument. A word in which the mask has no bits is not looked at. Both labels
-// are placed ones: the question takes several jumps, and there is no one place next to them.
+// ifSome64 asks whether some bit of the mask is set in the argument. A word in
+// which the mask has no bits is not looked at. Both labels are placed ones: the
+// question takes several jumps, and there is no one place next to them.
 func (b *builder) ifSome64(arg int, mask uint64, yes, no label) {
 	low, high := uint32(mask), uint32(mask>>32)
 	if low != 0 {
@@ -131,7 +138,8 @@ func (b *builder) ifSome64(arg int, mask uint64, yes, no label) {
 	b.jump(no)
 }
 
-// ifEqual64 asks whether the masked argument is the value, which has no bits beside the mask's; see ifSome64.
+// ifEqual64 asks whether the masked argument is the value, which has no bits
+// beside the mask's; see ifSome64.
 func (b *builder) ifEqual64(arg int, mask, value uint64, yes, no label) {
 	for _, word := range []struct {
 		load        func(int)
@@ -149,8 +157,10 @@ func (b *builder) ifEqual64(arg int, mask, value uint64, yes, no label) {
 	b.jump(yes)
 }
 
-// build resolves the jumps. A conditional jump reaches 255 instructions; one that leads further jumps to a jump behind it, which reaches
-// everywhere. An error is a fault of this package: a label without place, a jump backward, a program that is too long.
+// build resolves the jumps. A conditional jump reaches 255 instructions; one
+// that leads further jumps to a jump behind it, which reaches everywhere. An
+// error is a fault of this package: a label without place, a jump backward, a
+// program that is too long.
 func (b *builder) build() (Program, error) {
 	long := make([][2]bool, len(b.pieces)) // which sides of a conditional jump need one
 	for {
@@ -168,7 +178,8 @@ func (b *builder) build() (Program, error) {
 	}
 }
 
-// layout numbers the instructions: where each piece begins, and each label stands.
+// layout numbers the instructions: where each piece begins, and each label
+// stands.
 func (b *builder) layout(long [][2]bool) (at []int, places map[label]int) {
 	at, places = make([]int, len(b.pieces)), map[label]int{}
 	position := 0
@@ -188,8 +199,8 @@ func (b *builder) layout(long [][2]bool) (at []int, places map[label]int) {
 	return at, places
 }
 
-// resolve writes the instructions down for a layout. Where a jump turns out to lead too far it marks it as long and says that the
-// layout has grown.
+// resolve writes the instructions down for a layout. Where a jump turns out to
+// lead too far it marks it as long and says that the layout has grown.
 func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (program Program, grown bool, err error) {
 	for i, p := range b.pieces {
 		if p.mark != next {
@@ -238,7 +249,8 @@ func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (progr
 	return program, grown, nil
 }
 
-// String lists the program for people and golden files; jumps are written with the number of the instruction they lead to.
+// String lists the program for people and golden files; jumps are written with
+// the number of the instruction they lead to.
 func (p Program) String() string {
 	var b strings.Builder
 	for i, in := range p {

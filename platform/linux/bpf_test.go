@@ -25,8 +25,9 @@ func (d seccompData) bytes() []byte {
 	return out
 }
 
-// run interprets a program as the kernel does, and fails the test where the kernel would not have taken it: a jump out of the program,
-// a load that is not of an aligned word, an end without an answer.
+// run interprets a program as the kernel does, and fails the test where the
+// kernel would not have taken it: a jump out of the program, a load that is not
+// of an aligned word, an end without an answer.
 func run(t testing.TB, p Program, d seccompData) Action {
 	t.Helper()
 	data := d.bytes()
@@ -120,7 +121,8 @@ func TestBuilder_AsksAboutWholeArguments(t *testing.T) {
 	}
 }
 
-// A chain of comparisons of any length, with all answers at its end, tests every distance around the limit of a conditional jump.
+// A chain of comparisons of any length, with all answers at its end, tests
+// every distance around the limit of a conditional jump.
 func TestBuilder_JumpsAreAsLongAsNeeded(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{1, 2, 84, 85, 126, 127, 128, 129, 253, 254, 255, 256, 257, 258, 300, 600, 900} {

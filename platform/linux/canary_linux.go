@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryCanary lists the canary's directory as any program would. access(2) would not do: Landlock does not mediate it.
+// tryCanary lists the canary's directory as any program would. access(2) would
+// not do: Landlock does not mediate it.
 func tryCanary(c *Canary) error {
 	fd, err := unix.Open(c.Path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -16,7 +17,8 @@ func tryCanary(c *Canary) error {
 	return unix.Close(fd)
 }
 
-// proveBefore makes sure that the canary sings: a directory that cannot be listed anyway would prove nothing.
+// proveBefore makes sure that the canary sings: a directory that cannot be
+// listed anyway would prove nothing.
 func proveBefore(c *Canary) error {
 	if err := tryCanary(c); err != nil {
 		return fmt.Errorf("list %s before confining, as everybody may: %w", c.Path, err)

@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { platformtest.Main(m, confineSelf) }
 
-// requireLandlock returns the kernel's ABI version; without one the test is skipped, or fails, by the rules of harness.Skip.
+// requireLandlock returns the kernel's ABI version; without one the test is
+// skipped, or fails, by the rules of harness.Skip.
 func requireLandlock(t *testing.T) int {
 	t.Helper()
 	abi, err := abiVersionOf()
@@ -43,14 +44,16 @@ func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
 	platformtest.Run(t, Backend{namespaces: &namespaces{why: "switched off"}}, features(abi))
 }
 
-// The same table is put to the evaluator of Seatbelt profiles, in package darwin.
+// The same table is put to the evaluator of Seatbelt profiles, in package
+// darwin.
 func TestBackend_AnswersAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, Backend{}))
 }
 
-// older is the backend on a kernel with an older version of the ABI: every kernel takes the rulesets of its predecessors.
+// older is the backend on a kernel with an older version of the ABI: every
+// kernel takes the rulesets of its predecessors.
 type older struct {
 	Backend
 	abi int
@@ -60,8 +63,9 @@ func (o older) Confine(p *policy.Policy, needs platform.Needs) (platform.Confine
 	return confine(Translate(p, o.abi), p, needs)
 }
 
-// All versions that exist, and one that does not yet, are tried as far as this kernel knows their rights: a kernel above the last version in
-// the table is taken for one of that.
+// All versions that exist, and one that does not yet, are tried as far as this
+// kernel knows their rights: a kernel above the last version in the table is
+// taken for one of that.
 func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)
@@ -87,8 +91,9 @@ func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	}
 }
 
-// probeMove moves a file between two directories of the project, which Landlock itself knows from version 2 on. Below it the session must do
-// without: that is no hole, but a reply that hid it would be wrong.
+// probeMove moves a file between two directories of the project, which Landlock
+// itself knows from version 2 on. Below it the session must do without: that is
+// no hole, but a reply that hid it would be wrong.
 func probeMove(t *testing.T, backend older) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -107,7 +112,8 @@ func probeMove(t *testing.T, backend older) {
 	}
 }
 
-// probeOlder holds what the report claims on an older kernel against one attack.
+// probeOlder holds what the report claims on an older kernel against one
+// attack.
 func probeOlder(t *testing.T, backend older, verb platformtest.Verb) {
 	t.Helper()
 	victim := t.TempDir() + "/victim"

@@ -15,8 +15,10 @@ const (
 	ptmx   = "/dev/ptmx"
 )
 
-// setTerminals puts a devpts of the session's own on /dev/pts, and opens its terminal there. Where the session is to run on a terminal
-// that it was given, that one keeps its name; where it cannot, the shared devpts stays, of which only that terminal is granted.
+// setTerminals puts a devpts of the session's own on /dev/pts, and opens its
+// terminal there. Where the session is to run on a terminal that it was given,
+// that one keeps its name; where it cannot, the shared devpts stays, of which
+// only that terminal is granted.
 func (m *made) setTerminals(terminal *platform.Terminal) error {
 	devpts, err := newDevpts()
 	if err != nil {
@@ -50,7 +52,8 @@ func (m *made) setTerminals(terminal *platform.Terminal) error {
 	return leadToOwn(devpts)
 }
 
-// newDevpts makes a devpts, which is on no path yet. Each is an instance of its own (Documentation/filesystems/devpts.rst, Linux 4.7).
+// newDevpts makes a devpts, which is on no path yet. Each is an instance of its
+// own (Documentation/filesystems/devpts.rst, Linux 4.7).
 func newDevpts() (int, error) {
 	context, err := unix.Fsopen("devpts", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -82,7 +85,8 @@ func openMaster(devpts int) (int, error) {
 	return master, nil
 }
 
-// openPeer opens a master's other side without its path (TIOCGPTPEER, ioctl_tty(2)).
+// openPeer opens a master's other side without its path (TIOCGPTPEER,
+// ioctl_tty(2)).
 func openPeer(master int) (int, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return -1, fmt.Errorf("unlock terminal: %w", err)
@@ -94,7 +98,8 @@ func openPeer(master int) (int, error) {
 	return int(fd), nil
 }
 
-// openTerminal opens the session's terminal and makes it the controlling terminal and the standard streams. It returns the master.
+// openTerminal opens the session's terminal and makes it the controlling
+// terminal and the standard streams. It returns the master.
 func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	master, err := openMaster(devpts)
 	if err != nil {
@@ -131,8 +136,10 @@ func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	return master, nil
 }
 
-// leadToOwn makes sure that /dev/ptmx opens terminals of the session's own devpts. The usual device node does, because the kernel looks
-// for a devpts beside it; a container may have bound the node of its own devpts there, which then is covered.
+// leadToOwn makes sure that /dev/ptmx opens terminals of the session's own
+// devpts. The usual device node does, because the kernel looks for a devpts
+// beside it; a container may have bound the node of its own devpts there, which
+// then is covered.
 func leadToOwn(devpts int) error {
 	err := provePTMX(devpts)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -179,8 +186,9 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// borrowed is a terminal of the shared devpts that the session runs on. Programs find a terminal's name by looking for its number in
-// /dev/pts (ttyname(3)), so it is to stand there in the session's own devpts too.
+// borrowed is a terminal of the shared devpts that the session runs on.
+// Programs find a terminal's name by looking for its number in /dev/pts
+// (ttyname(3)), so it is to stand there in the session's own devpts too.
 type borrowed struct {
 	number int
 	node   int // the terminal, as a mount that is on no path yet
@@ -190,7 +198,8 @@ type borrowed struct {
 // maxBorrowed bounds the numbers that are tried: each costs an open terminal.
 const maxBorrowed = 512
 
-// borrow prepares the terminal among the standard streams; nil where none of them is one that stands in /dev/pts.
+// borrow prepares the terminal among the standard streams; nil where none of
+// them is one that stands in /dev/pts.
 func borrow(devpts int) (*borrowed, error) {
 	number, found := sharedTerminal()
 	if !found {
@@ -208,7 +217,8 @@ func borrow(devpts int) (*borrowed, error) {
 	return b, nil
 }
 
-// sharedTerminal is the number of the first standard stream that stands in /dev/pts.
+// sharedTerminal is the number of the first standard stream that stands in
+// /dev/pts.
 func sharedTerminal() (number int, found bool) {
 	const unix98Major, unix98Majors = 136, 8 // Documentation/admin-guide/devices.txt: 256 terminals each
 	for fd := range streamNames {
@@ -228,7 +238,8 @@ func sharedTerminal() (number int, found bool) {
 	return 0, false
 }
 
-// takeNumber opens terminals of a devpts, which gives out the lowest free number, until one has the wanted number. It closes the others.
+// takeNumber opens terminals of a devpts, which gives out the lowest free
+// number, until one has the wanted number. It closes the others.
 func takeNumber(devpts, number int) (int, error) {
 	if number > maxBorrowed {
 		return -1, fmt.Errorf("its number, %d, is too high to be shown to the session", number)

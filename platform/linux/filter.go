@@ -6,13 +6,17 @@ import "fmt"
 type Filtering struct {
 	// Offline keeps the network away.
 	Offline bool `json:"offline"`
-	// Sockets sends connect(2) and bind(2) to a supervisor, and lets no Unix socket be made that sends datagrams.
+	// Sockets sends connect(2) and bind(2) to a supervisor, and lets no Unix
+	// socket be made that sends datagrams.
 	Sockets bool `json:"sockets"`
-	// Observed are the calls that a supervisor looks at before the kernel refuses them, or not.
+	// Observed are the calls that a supervisor looks at before the kernel
+	// refuses them, or not.
 	Observed Observed `json:"observed,omitempty"`
-	// Priorities sends calls that change the priority of other processes to a supervisor. Without it they are refused.
+	// Priorities sends calls that change the priority of other processes to a
+	// supervisor. Without it they are refused.
 	Priorities bool `json:"priorities,omitempty"`
-	// Isolated says of observed calls that the session's network has nobody to reach.
+	// Isolated says of observed calls that the session's network has nobody to
+	// reach.
 	Isolated bool `json:"isolated,omitempty"`
 }
 
@@ -22,7 +26,8 @@ type Observed string
 const (
 	// ObservedNot: none.
 	ObservedNot Observed = ""
-	// ObservedChanges: those that change files, run programs, send signals and use the network.
+	// ObservedChanges: those that change files, run programs, send signals and
+	// use the network.
 	ObservedChanges Observed = "changes"
 	// ObservedSome: openings for reading as namedRules have them, too.
 	ObservedSome Observed = "some"
@@ -30,7 +35,8 @@ const (
 	ObservedAll Observed = "all"
 )
 
-// rulesFor are all rules of a filter, in the order in which those of a call are asked.
+// rulesFor are all rules of a filter, in the order in which those of a call are
+// asked.
 func rulesFor(f Filtering) []syscallRule {
 	rules := f.observationRules()
 	if f.Sockets {
@@ -47,8 +53,10 @@ func rulesFor(f Filtering) []syscallRule {
 	return append(rules, socketRules...)
 }
 
-// Filter makes the program for an architecture by Go's name for it. It is pure; the error says that the architecture is not known.
-// A call of any architecture but this one and its 32-bit predecessor ends the process: its numbers would mean other calls.
+// Filter makes the program for an architecture by Go's name for it. It is pure;
+// the error says that the architecture is not known. A call of any architecture
+// but this one and its 32-bit predecessor ends the process: its numbers would
+// mean other calls.
 func Filter(goarch string, filtering Filtering) (Program, error) {
 	return assemble(goarch, rulesFor(filtering))
 }
@@ -67,7 +75,8 @@ func assemble(goarch string, rules []syscallRule) (Program, error) {
 	b.place(native)
 	b.loadNr()
 	if m.x32 {
-		// No kernel of a current distribution has x32 left; without this its calls would have numbers that no rule knows.
+		// No kernel of a current distribution has x32 left; without this its
+		// calls would have numbers that no rule knows.
 		known := b.label()
 		b.ifSome(x32Bit, next, known)
 		b.answer(uint32(refuse(enosys)))
@@ -84,7 +93,8 @@ func assemble(goarch string, rules []syscallRule) (Program, error) {
 	return b.build()
 }
 
-// dispatch writes the rules for one architecture; the number of the call is loaded. Every path ends in an answer.
+// dispatch writes the rules for one architecture; the number of the call is
+// loaded. Every path ends in an answer.
 func (b *builder) dispatch(a *arch, rules []syscallRule) error {
 	type group struct {
 		start label

@@ -21,7 +21,8 @@ var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files
 // kinds are all filters there are.
 var kinds = func() (all []kind) {
 	for _, goarch := range []string{"amd64", "arm64"} {
-		// The parts have nothing to do with each other; all of them together show that.
+		// The parts have nothing to do with each other; all of them together
+		// show that.
 		for _, filtering := range []Filtering{
 			{},
 			{Offline: true},
@@ -196,7 +197,8 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// What matters most is written down a second time, by number, so that a fault in the table itself shows.
+// What matters most is written down a second time, by number, so that a fault
+// in the table itself shows.
 func TestFilter_TheCallsThatMatter(t *testing.T) {
 	t.Parallel()
 	const inherited = 0xabcdef0000000000 // the half of a register that the kernel does not look at
@@ -305,7 +307,8 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 	}
 }
 
-// What a supervisor is asked, by number as above, for each way to make the call.
+// What a supervisor is asked, by number as above, for each way to make the
+// call.
 func TestFilter_AsksTheSupervisor(t *testing.T) {
 	t.Parallel()
 	const ask = "ask supervisor"
@@ -409,7 +412,8 @@ func TestRules_SayWhy(t *testing.T) {
 	}
 }
 
-// The numbers are compared with those of golang.org/x/sys/unix for each architecture, which are made from the kernel's own headers.
+// The numbers are compared with those of golang.org/x/sys/unix for each
+// architecture, which are made from the kernel's own headers.
 func TestSyscallNumbers_AreTheKernels(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("go"); err != nil {

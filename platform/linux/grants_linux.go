@@ -11,8 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// grantSockets prepares the grants of sockets. Where sessions may write the directory of one it is granted only if it is what it seems to
-// be; see sockets.CheckPinned. What has no effect is noted, and taken out of the rules.
+// grantSockets prepares the grants of sockets. Where sessions may write the
+// directory of one it is granted only if it is what it seems to be; see
+// sockets.CheckPinned. What has no effect is noted, and taken out of the rules.
 func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	var granted sockets.Grants
 	for _, socket := range p.UnixSockets {

@@ -1,8 +1,10 @@
 package linux
 
-// System V IPC has no paths for Landlock to judge, and what other processes of the user share by it anybody may attach: a display server's
-// windows, a database's memory. A session that has an IPC namespace of its own has only its own; elsewhere these rules, a filter of their
-// own, answer as a kernel without it does.
+// System V IPC has no paths for Landlock to judge, and what other processes of
+// the user share by it anybody may attach: a display server's windows, a
+// database's memory. A session that has an IPC namespace of its own has only
+// its own; elsewhere these rules, a filter of their own, answer as a kernel
+// without it does.
 var ipcRules = []syscallRule{
 	{call: "shmget", do: refuse(enosys), why: "shared memory of outside processes"},
 	{call: "shmat", do: refuse(enosys), why: "see shmget; an id need not have been asked for"},
@@ -19,5 +21,6 @@ var ipcRules = []syscallRule{
 	{call: "ipc", do: refuse(enosys), why: "all of these, for 32-bit x86, where they came late (Linux 5.1)"},
 }
 
-// IPCFilter makes the filter of a session without an IPC namespace of its own; see [Filter].
+// IPCFilter makes the filter of a session without an IPC namespace of its own;
+// see [Filter].
 func IPCFilter(goarch string) (Program, error) { return assemble(goarch, ipcRules) }

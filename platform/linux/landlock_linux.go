@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// abiVersionOf asks the kernel. The error says why there is no Landlock in words a user can act on.
+// abiVersionOf asks the kernel. The error says why there is no Landlock in
+// words a user can act on.
 func abiVersionOf() (int, error) {
 	version, err := landlock.LandlockGetABIVersion()
 	switch {
@@ -33,8 +34,9 @@ func mendedErrata() int {
 	return mended
 }
 
-// enforce puts the ruleset in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It returns
-// the paths that could not be granted.
+// enforce puts the ruleset in force on the calling thread for good. The thread
+// must be locked, and must have no_new_privs set. It returns the paths that
+// could not be granted.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS), Scoped: uint64(r.Scoped)}, 0)
 	if err != nil {
@@ -63,8 +65,10 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	return missing, nil
 }
 
-// addTerminals grants the terminals that are the session's own: all of its devpts where it has one, and in any case those that it runs
-// on, by their descriptors, because no other path leads to a caller's terminal, and on the shared devpts a path could lead to another's.
+// addTerminals grants the terminals that are the session's own: all of its
+// devpts where it has one, and in any case those that it runs on, by their
+// descriptors, because no other path leads to a caller's terminal, and on the
+// shared devpts a path could lead to another's.
 func addTerminals(ruleset int, handled FSAccess, all bool) error {
 	access := (fsRead | fsWrite | fsDevice) & handled
 	if all {
@@ -84,14 +88,16 @@ func addTerminals(ruleset int, handled FSAccess, all bool) error {
 	return nil
 }
 
-// unreachable are the errors of a path that is not there for us; a grant of it would open nothing.
+// unreachable are the errors of a path that is not there for us; a grant of it
+// would open nothing.
 func unreachable(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.ENAMETOOLONG)
 }
 
 func addRule(ruleset int, rule Rule) error {
-	// The policy's paths are real paths. A component that has become a symlink since was put there to move the grant.
+	// The policy's paths are real paths. A component that has become a symlink
+	// since was put there to move the grant.
 	fd, err := unix.Openat2(unix.AT_FDCWD, rule.Path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -100,7 +106,8 @@ func addRule(ruleset int, rule Rule) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// The kind is asked of the descriptor, not of the path: between two looks at a path it may change.
+	// The kind is asked of the descriptor, not of the path: between two looks
+	// at a path it may change.
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -115,6 +122,7 @@ func addRule(ruleset int, rule Rule) error {
 	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
 
-// fsFile are the rights that mean something on a file; the kernel refuses a rule that gives a file any other (EINVAL).
+// fsFile are the rights that mean something on a file; the kernel refuses a
+// rule that gives a file any other (EINVAL).
 const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
 	landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)

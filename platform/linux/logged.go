@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 )
 
-// loggedDenial is what a logged refusal is to be told as; false where it is not, or somebody else tells it.
+// loggedDenial is what a logged refusal is to be told as; false where it is
+// not, or somebody else tells it.
 func loggedDenial(refusal audit.Refusal, readings bool) (platform.Denial, bool) {
 	denial := platform.Denial{PID: refusal.PID, Process: refusal.Process, Count: 1}
 	only := func(rights ...string) bool {
@@ -44,8 +45,9 @@ func ownProc(refusal audit.Refusal) string {
 	return refusal.Path
 }
 
-// attempted reports whether a call was to signal just that process, as far as the call is known. Signal 0 is a question, and a signal to a group,
-// or to everybody, is only refused where it reaches nobody.
+// attempted reports whether a call was to signal just that process, as far as
+// the call is known. Signal 0 is a question, and a signal to a group, or to
+// everybody, is only refused where it reaches nobody.
 func attempted(call audit.Call) bool {
 	switch {
 	case isCall(call, "kill"):

@@ -7,7 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 )
 
-// Each logged refusal is told as what it is, or not at all where somebody else tells it or nobody asked.
+// Each logged refusal is told as what it is, or not at all where somebody else
+// tells it or nobody asked.
 func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 	t.Parallel()
 	call := func(number int, args ...uint64) audit.Call {
@@ -65,7 +66,8 @@ func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 	}
 }
 
-// A session logs what its programs are refused where the sidecar reads it, and nothing else anywhere.
+// A session logs what its programs are refused where the sidecar reads it, and
+// nothing else anywhere.
 func TestLogging_OnlyWhatIsRead(t *testing.T) {
 	t.Parallel()
 	const sameOff, newOn, subdomainsOff = 1, 2, 4 // linux/landlock.h

@@ -8,11 +8,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 )
 
-// auditLog is the machine's, as long as this process lives, or why it cannot be read. Audit that is off may be switched on, which the next
-// session is to have the good of; what else is missing stays so.
+// auditLog is the machine's, as long as this process lives, or why it cannot be
+// read. Audit that is off may be switched on, which the next session is to have
+// the good of; what else is missing stays so.
 var auditLog = untilOpen(audit.Open)
 
-// untilOpen calls open until the answer is final, and repeats that. It may be called from several goroutines.
+// untilOpen calls open until the answer is final, and repeats that. It may be
+// called from several goroutines.
 func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 	var mu sync.Mutex
 	var log *audit.Log
@@ -27,9 +29,10 @@ func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 	}
 }
 
-// readLog lets Landlock log what it refuses, where that can be read, and leaves to the log what it tells better: an observer sees the calls of
-// which it asks, and the log has what was refused. It knows directories, and not the names that were to change in them, so that changes stay
-// with the observer.
+// readLog lets Landlock log what it refuses, where that can be read, and leaves
+// to the log what it tells better: an observer sees the calls of which it asks,
+// and the log has what was refused. It knows directories, and not the names
+// that were to change in them, so that changes stay with the observer.
 func (r *Ruleset) readLog() {
 	if r.ABI < loggingABI || r.Filtering.Observed == ObservedNot {
 		return

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raiseLoopback starts the loopback interface, which a new network namespace has, switched off (network_namespaces(7)).
+// raiseLoopback starts the loopback interface, which a new network namespace
+// has, switched off (network_namespaces(7)).
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -24,7 +25,8 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// proveIsolated makes sure that the loopback interface works and that no way leads out, by interfaces and by trying.
+// proveIsolated makes sure that the loopback interface works and that no way
+// leads out, by interfaces and by trying.
 func proveIsolated() error {
 	if err := onlyLoopback(); err != nil {
 		return err
@@ -41,7 +43,8 @@ func proveIsolated() error {
 	if err := reach(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return fmt.Errorf("reach the session's own loopback interface: %w", err)
 	}
-	// Addresses for documentation, which no network has (RFC 5737, RFC 3849). A kernel may have no IPv6.
+	// Addresses for documentation, which no network has (RFC 5737, RFC 3849). A
+	// kernel may have no IPv6.
 	out4 := reach(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{192, 0, 2, 1}})
 	out6 := reach(unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}})
 	switch {
@@ -62,7 +65,8 @@ func orSuccess(err error) error {
 	return err
 }
 
-// onlyLoopback makes sure that no other interface is on. There may be some that are off: tunnels of loaded modules.
+// onlyLoopback makes sure that no other interface is on. There may be some that
+// are off: tunnels of loaded modules.
 func onlyLoopback() error {
 	dump, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {

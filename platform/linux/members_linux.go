@@ -14,15 +14,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// members tells the processes of one session from all others. The kernel tells nobody who is in a Landlock domain. What a session cannot
-// leave says it instead: its mount namespace, its cgroup, and, where it has neither, the process above it that adopts its orphans.
+// members tells the processes of one session from all others. The kernel tells
+// nobody who is in a Landlock domain. What a session cannot leave says it
+// instead: its mount namespace, its cgroup, and, where it has neither, the
+// process above it that adopts its orphans.
 type members struct {
 	leader int
 	// root is the subreaper of this session alone, or the leader.
 	root int
-	// filters is how many filters of system calls this process has. Those of the session have more, and their domain killer has not.
+	// filters is how many filters of system calls this process has. Those of
+	// the session have more, and their domain killer has not.
 	filters int
-	// mounts and cgroup are the leader's; empty where they are not the session's own.
+	// mounts and cgroup are the leader's; empty where they are not the
+	// session's own.
 	mounts, cgroup string
 }
 
@@ -50,11 +54,13 @@ func membersOf(leader int, ownMounts bool) members {
 	return m
 }
 
-// errOutside means that a process is not the session's, or that nobody can tell.
+// errOutside means that a process is not the session's, or that nobody can
+// tell.
 var errOutside = errors.New("the process is not the session's")
 
-// find returns nil for a thread of the session, errOutside for any other, and fs.ErrNotExist where there is none. It is an answer for the moment:
-// by the time that the kernel looks the number up, it may be another's.
+// find returns nil for a thread of the session, errOutside for any other, and
+// fs.ErrNotExist where there is none. It is an answer for the moment: by the
+// time that the kernel looks the number up, it may be another's.
 func (m members) find(thread int) error {
 	status, err := readStatus(thread)
 	switch {
@@ -69,7 +75,8 @@ func (m members) find(thread int) error {
 		theirs, err := readText(thread, "cgroup")
 		return insideIf(err == nil && theirs == m.cgroup)
 	}
-	// Twice, because the number of one that ends meanwhile may become another's.
+	// Twice, because the number of one that ends meanwhile may become
+	// another's.
 	above := m.ancestors(status.process)
 	return insideIf(slices.Contains(above, m.root) && slices.Equal(above, m.ancestors(status.process)))
 }
@@ -132,7 +139,8 @@ func readText(pid int, name string) (string, error) {
 	return string(text), err
 }
 
-// prioritise answers the calls of priorityRules. What they name is in registers, which nobody can change while the call waits.
+// prioritise answers the calls of priorityRules. What they name is in
+// registers, which nobody can change while the call waits.
 func prioritise(handlers map[string]notify.Handler, m members) {
 	answer := func(arg int) notify.Handler {
 		return notify.Handler{Handle: func(call *notify.Call) {
@@ -149,7 +157,8 @@ func prioritise(handlers map[string]notify.Handler, m members) {
 	for _, call := range schedulingCalls {
 		handlers[call] = answer(0)
 	}
-	// A group is known by the process that has founded it: nobody joins a group of another session id, and the stage has begun a new one.
+	// A group is known by the process that has founded it: nobody joins a group
+	// of another session id, and the stage has begun a new one.
 	for _, p := range prioritising {
 		handlers[p.call] = answer(1)
 	}

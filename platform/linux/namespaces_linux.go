@@ -18,8 +18,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// availableNamespaces finds them out once, by starting stages that do everything which a session's would. A look at sysctls would not
-// do: AppArmor lets a process make a user namespace and then refuses every mount in it, and a container's filter looks like neither.
+// availableNamespaces finds them out once, by starting stages that do
+// everything which a session's would. A look at sysctls would not do: AppArmor
+// lets a process make a user namespace and then refuses every mount in it, and
+// a container's filter looks like neither.
 var availableNamespaces = sync.OnceValue(func() namespaces {
 	defer namespacesKnown.Store(true)
 	var attempts []namespaces
@@ -58,7 +60,8 @@ func strictestPolicy() *policy.Policy {
 	}
 }
 
-// tryTimeout is far above what a stage takes, and below what a user waits for a first terminal.
+// tryTimeout is far above what a stage takes, and below what a user waits for a
+// first terminal.
 const tryTimeout = 10 * time.Second
 
 // try starts a stage in the namespaces that is thrown away.
@@ -110,8 +113,8 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	return confinement, nil
 }
 
-// offline reports whether the filter keeps the network away. In a network of its own, where nothing is to be reached, a session may make
-// sockets.
+// offline reports whether the filter keeps the network away. In a network of
+// its own, where nothing is to be reached, a session may make sockets.
 func (r Ruleset) offline() bool { return r.Asked.Network && (r.Own == nil || !r.Own.Network) }
 
 // attach lets a process be started in the namespaces.
@@ -124,11 +127,13 @@ func (o *Own) attach(attr *syscall.SysProcAttr) {
 		return
 	}
 	attr.Cloneflags |= unix.CLONE_NEWUSER
-	// One id is all that an unprivileged process may map (user_namespaces(7)); every other shows as the overflow id, "nobody".
+	// One id is all that an unprivileged process may map (user_namespaces(7));
+	// every other shows as the overflow id, "nobody".
 	uid, gid := os.Geteuid(), os.Getegid()
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	// Ambient, because the stage is executed by a user that is not root, who would lose all others.
+	// Ambient, because the stage is executed by a user that is not root, who
+	// would lose all others.
 	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE)
 }
 
@@ -141,7 +146,8 @@ func ipcNamespace() (string, error) {
 	return name, nil
 }
 
-// made is what the stage has made in its namespaces, and what of it the sidecar is to hold.
+// made is what the stage has made in its namespaces, and what of it the sidecar
+// is to hold.
 type made struct {
 	outcome
 	handed []platform.HandedFile
@@ -155,7 +161,8 @@ func (o *Own) set(order *platform.Order) (made, error) {
 	} else if inside == o.OutsideIPC {
 		return m, errors.New("make an IPC namespace: the stage is in that of the sidecar")
 	}
-	// The copy of the mounts still receives and, as root's, sends changes. It goes on receiving: a disk that the user plugs in appears.
+	// The copy of the mounts still receives and, as root's, sends changes. It
+	// goes on receiving: a disk that the user plugs in appears.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return m, fmt.Errorf("keep mounts to the session: %w", err)
 	}
@@ -185,7 +192,8 @@ func (o *Own) set(order *platform.Order) (made, error) {
 		return m, err
 	}
 	if order.Dir != "" {
-		// Where it lies below a new mount, the working directory is still what the mount covers.
+		// Where it lies below a new mount, the working directory is still what
+		// the mount covers.
 		if err := unix.Chdir(order.Dir); err != nil {
 			return m, fmt.Errorf("change directory: %s: %w", order.Dir, err)
 		}

@@ -2,8 +2,10 @@ package linux
 
 import "fmt"
 
-// What a user may have of inotify and fanotify all processes of theirs share: a session that takes all of it blinds the tripwires of others, and
-// breaks what an editor watches. A user namespace has limits of its own for that (namespaces(7), /proc/sys/user), below those of the user.
+// What a user may have of inotify and fanotify all processes of theirs share: a
+// session that takes all of it blinds the tripwires of others, and breaks what
+// an editor watches. A user namespace has limits of its own for that
+// (namespaces(7), /proc/sys/user), below those of the user.
 
 const inotifyInstances = "max_inotify_instances"
 

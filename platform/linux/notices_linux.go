@@ -10,12 +10,15 @@ import (
 	"sync"
 )
 
-// noticeLimits are what a session may have. Watchers take few instances (chokidar, vite, watchman, gopls, tail -f: one for each process), and
-// those of large projects a watch for each directory.
+// noticeLimits are what a session may have. Watchers take few instances
+// (chokidar, vite, watchman, gopls, tail -f: one for each process), and those
+// of large projects a watch for each directory.
 var noticeLimits = []struct {
-	// name is the limit's below /proc/sys/user, and user that of the user's own below /proc/sys/fs.
+	// name is the limit's below /proc/sys/user, and user that of the user's own
+	// below /proc/sys/fs.
 	name, user string
-	// part is how many such sessions would have all, and least is given where the user has twice as much.
+	// part is how many such sessions would have all, and least is given where
+	// the user has twice as much.
 	part, least int
 }{
 	{inotifyInstances, "inotify/max_user_instances", 4, 16},
@@ -24,12 +27,14 @@ var noticeLimits = []struct {
 	{"max_fanotify_marks", "fanotify/max_user_marks", 2, 4096},
 }
 
-// limitsHere are the values for noticeLimits on this machine, without those that this kernel does not have.
+// limitsHere are the values for noticeLimits on this machine, without those
+// that this kernel does not have.
 var limitsHere = sync.OnceValue(func() map[string]int {
 	limits := map[string]int{}
 	for _, limit := range noticeLimits {
 		whole := 0
-		// Where the sidecar is in a user namespace itself, the namespace may have less than the user.
+		// Where the sidecar is in a user namespace itself, the namespace may
+		// have less than the user.
 		for _, path := range []string{"/proc/sys/fs/" + limit.user, "/proc/sys/user/" + limit.name} {
 			if has, err := readNumber(path); err == nil && has > 0 && (whole == 0 || has < whole) {
 				whole = has
@@ -50,7 +55,8 @@ func readNumber(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// limitNotices puts the limits into force for the user namespace of this process, and says in words why not.
+// limitNotices puts the limits into force for the user namespace of this
+// process, and says in words why not.
 func limitNotices(limits map[string]int) (unlimited string) {
 	if limits[inotifyInstances] == 0 {
 		return "the kernel does not say how many there are"

@@ -15,7 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// listenerAvailable says why nobody can be asked about a session's calls here, in words a user can act on, or nil.
+// listenerAvailable says why nobody can be asked about a session's calls here,
+// in words a user can act on, or nil.
 var listenerAvailable = sync.OnceValue(func() error {
 	err := tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if errors.Is(err, unix.EINVAL) {
@@ -24,7 +25,8 @@ var listenerAvailable = sync.OnceValue(func() error {
 	return err
 })
 
-// observationAvailable says why calls cannot be looked into here before they are answered, in words a user can act on, or nil.
+// observationAvailable says why calls cannot be looked into here before they
+// are answered, in words a user can act on, or nil.
 var observationAvailable = sync.OnceValue(func() error {
 	if err := listenerAvailable(); err != nil {
 		return err
@@ -32,8 +34,9 @@ var observationAvailable = sync.OnceValue(func() error {
 	return notify.Reach()
 })
 
-// inEffect is the policy as it holds in a session: rules for what does not exist have none, and a protected path is only kept where
-// something is mounted on it.
+// inEffect is the policy as it holds in a session: rules for what does not
+// exist have none, and a protected path is only kept where something is mounted
+// on it.
 func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 	effective := *p
 	effective.Rules, effective.Protected = nil, nil
@@ -57,11 +60,13 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 	return &effective
 }
 
-// observedCanary is a file of a process's own that it may write, as its user, and that no policy grants: its name, as others see it.
+// observedCanary is a file of a process's own that it may write, as its user,
+// and that no policy grants: its name, as others see it.
 func observedCanary(pid int) string { return fmt.Sprintf("/proc/%d/comm", pid) }
 
-// proveObserved makes the calling process do what must be noticed, and makes sure that somebody answers. Whether it was noticed the sidecar
-// knows; see supervision.Proven.
+// proveObserved makes the calling process do what must be noticed, and makes
+// sure that somebody answers. Whether it was noticed the sidecar knows; see
+// supervision.Proven.
 func proveObserved() error {
 	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	switch {
@@ -86,7 +91,8 @@ func (s *supervision) Proven(e *platform.Enforcement) {
 
 const fixUnproven = "see that /proc is mounted, and that no setting grants writing below it"
 
-// look lets an observer look at calls before they are answered by who decides about them.
+// look lets an observer look at calls before they are answered by who decides
+// about them.
 func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.Handler) {
 	after := func(call string, see func(*notify.Call), answer func(*notify.Call)) {
 		handlers[call] = notify.Handler{Handle: func(c *notify.Call) {

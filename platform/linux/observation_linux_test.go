@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Every call that a filter sends to be looked at has somebody who answers it: a call without handler fails with ENOSYS.
+// Every call that a filter sends to be looked at has somebody who answers it: a
+// call without handler fails with ENOSYS.
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []Filtering{
@@ -41,8 +42,8 @@ func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	}
 }
 
-// Of every process the command line lies where the filter takes addresses for a stack's, and where layouts are random nothing of a library or a
-// heap does.
+// Of every process the command line lies where the filter takes addresses for a
+// stack's, and where layouts are random nothing of a library or a heap does.
 func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
 	t.Parallel()
 	m, err := machineOf(runtime.GOARCH)
@@ -99,7 +100,8 @@ func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
 	}
 }
 
-// An observer that lets every call go on without a look is not claimed to tell of anything, and one that looks is.
+// An observer that lets every call go on without a look is not claimed to tell
+// of anything, and one that looks is.
 func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -131,7 +133,8 @@ func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 	}
 }
 
-// superviseBadly is Ruleset.supervise with another policy, and another way to answer the observed calls.
+// superviseBadly is Ruleset.supervise with another policy, and another way to
+// answer the observed calls.
 func superviseBadly(
 	h platform.Handover, p *policy.Policy, answer func(string, *denials.Observer) notify.Handler,
 ) (platform.Supervision, error) {

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// A call that is only looked at may be one that the rules refuse for some arguments: the look must not let it pass.
+// A call that is only looked at may be one that the rules refuse for some
+// arguments: the look must not let it pass.
 func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 	t.Parallel()
 	for _, goarch := range []string{"amd64", "arm64"} {
@@ -33,7 +34,8 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 	}
 }
 
-// Which openings for reading are looked at, by number, and by which reasons they are not.
+// Which openings for reading are looked at, by number, and by which reasons
+// they are not.
 func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 	t.Parallel()
 	const (

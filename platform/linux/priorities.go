@@ -1,9 +1,12 @@
 package linux
 
-// Every process may change the priority, the processors and the scheduling of all others of the same user, and Landlock does not see it. Which
-// processes are the session's a filter cannot know: a supervisor is asked where there is one, and otherwise a process changes only itself.
+// Every process may change the priority, the processors and the scheduling of
+// all others of the same user, and Landlock does not see it. Which processes
+// are the session's a filter cannot know: a supervisor is asked where there is
+// one, and otherwise a process changes only itself.
 
-// The first argument of setpriority(2) and of ioprio_set(2) says what the second one names.
+// The first argument of setpriority(2) and of ioprio_set(2) says what the
+// second one names.
 const (
 	prioProcess, prioGroup, prioUser       = 0, 1, 2 // PRIO_PROCESS, PRIO_PGRP, PRIO_USER
 	ioprioProcess, ioprioGroup, ioprioUser = 1, 2, 3 // IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER
@@ -12,7 +15,8 @@ const (
 // schedulingCalls name a thread by their first argument, and by 0 the caller.
 var schedulingCalls = []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}
 
-// prioritising are the calls that name something by their second argument, and by 0 the caller or its group, which began in the session.
+// prioritising are the calls that name something by their second argument, and
+// by 0 the caller or its group, which began in the session.
 var prioritising = []struct {
 	call                 string
 	process, group, user uint32
@@ -21,7 +25,8 @@ var prioritising = []struct {
 	{"ioprio_set", ioprioProcess, ioprioGroup, ioprioUser},
 }
 
-// priorityRules are those of a session whose supervisor knows its processes, or of one where nobody does.
+// priorityRules are those of a session whose supervisor knows its processes, or
+// of one where nobody does.
 func priorityRules(supervised bool) []syscallRule {
 	others, why := refuse(eperm), "of another process, which may be one outside; nobody is there to tell"
 	if supervised {

@@ -14,8 +14,10 @@ import (
 type Keep struct {
 	// Protected paths become read-only mounts of themselves.
 	Protected []string
-	// Pinned directories become mounts of themselves, because a directory that something is mounted on cannot be renamed or removed: they
-	// lead to protected paths and could be moved out of the way. Each stands behind those that hold it.
+	// Pinned directories become mounts of themselves, because a directory that
+	// something is mounted on cannot be renamed or removed: they lead to
+	// protected paths and could be moved out of the way. Each stands behind
+	// those that hold it.
 	Pinned []string
 }
 
@@ -56,7 +58,8 @@ func toStrings(list [][]byte) []string {
 	return out
 }
 
-// keepOf plans the mounts for a policy. A directory is pinned if the session could rename it: if it may write the one that holds it.
+// keepOf plans the mounts for a policy. A directory is pinned if the session
+// could rename it: if it may write the one that holds it.
 func keepOf(p *policy.Policy) Keep {
 	var keep Keep
 	pinned := map[string]bool{}
@@ -85,6 +88,7 @@ func keepOf(p *policy.Policy) Keep {
 type kept struct {
 	// missing do not exist and can be created.
 	missing []string
-	// links are symlinks, or lie behind one: nothing can be mounted on a symlink, and whoever may write its directory can replace it.
+	// links are symlinks, or lie behind one: nothing can be mounted on a
+	// symlink, and whoever may write its directory can replace it.
 	links []string
 }

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// make mounts everything, and proves from the paths that it holds. It follows no symlink and goes by descriptors: what is mounted on is
-// what was looked at, whatever somebody does to the names meanwhile.
+// make mounts everything, and proves from the paths that it holds. It follows
+// no symlink and goes by descriptors: what is mounted on is what was looked at,
+// whatever somebody does to the names meanwhile.
 func (k Keep) make() (kept, error) {
 	var got kept
 	for _, dir := range k.Pinned {
@@ -52,7 +53,8 @@ func absentPath(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// within reports whether a path lies below one of the others, which are sorted before it.
+// within reports whether a path lies below one of the others, which are sorted
+// before it.
 func within(dirs []string, path string) bool {
 	for _, dir := range dirs {
 		if strings.HasPrefix(path, dir+"/") {
@@ -62,7 +64,8 @@ func within(dirs []string, path string) bool {
 	return false
 }
 
-// openPlain opens a path that crosses no symlink and is none, without any right to it. The error is ELOOP where it is.
+// openPlain opens a path that crosses no symlink and is none, without any right
+// to it. The error is ELOOP where it is.
 func openPlain(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -75,7 +78,8 @@ func openPlain(path string) (int, error) {
 	return fd, err
 }
 
-// mountOnItself puts a copy of the mounts at a path, and of those below, on the path itself, with attributes.
+// mountOnItself puts a copy of the mounts at a path, and of those below, on the
+// path itself, with attributes.
 func mountOnItself(path string, attributes uint64) error {
 	fd, err := openPlain(path)
 	if err != nil {
@@ -104,8 +108,9 @@ var errWritable = errors.New("it can be written although it was mounted read-onl
 // canaryName is one that no file has.
 const canaryName = ".sandbox-sidecar-canary"
 
-// proveReadOnly tries to write: by opening a file, by removing from a directory what is not in it. Both fail for the mount's sake before
-// the kernel looks at anything else.
+// proveReadOnly tries to write: by opening a file, by removing from a directory
+// what is not in it. Both fail for the mount's sake before the kernel looks at
+// anything else.
 func proveReadOnly(path string) error {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil {
@@ -128,8 +133,8 @@ func proveReadOnly(path string) error {
 
 var errNotPinned = errors.New("it can be renamed although it was mounted on")
 
-// provePinned asks the kernel whether a path is a mount (STATX_ATTR_MOUNT_ROOT, Linux 5.8). Trying to rename would do it where it can be
-// done.
+// provePinned asks the kernel whether a path is a mount (STATX_ATTR_MOUNT_ROOT,
+// Linux 5.8). Trying to rename would do it where it can be done.
 func provePinned(dir string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &stat); err != nil {

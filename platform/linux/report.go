@@ -8,7 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// report says what a ruleset protects once it and the filter of system calls are in force and their canaries were refused.
+// report says what a ruleset protects once it and the filter of system calls
+// are in force and their canaries were refused.
 func report(r Ruleset, own outcome) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
@@ -89,7 +90,8 @@ func denied(r Ruleset) platform.Protection {
 
 const fixObservation = "use Linux 5.19 or newer, outside of a container that supervises system calls itself"
 
-// withTerminals adds what became of other terminals, which are files of the same user.
+// withTerminals adds what became of other terminals, which are files of the
+// same user.
 func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.Protection {
 	switch {
 	case !r.Asked.Terminals:
@@ -127,7 +129,8 @@ func priorities(r Ruleset) string {
 	return "no priorities and processors but the calling thread's own can be changed" + because(r.Unsupervised)
 }
 
-// layered lowers a protection to degraded, or to absent where nothing is left of it, by what the kernel's ABI version lacks.
+// layered lowers a protection to degraded, or to absent where nothing is left
+// of it, by what the kernel's ABI version lacks.
 func layered(name string, abi int, whole platform.Protection) platform.Protection {
 	var lacks []string
 	kernel := ""
@@ -248,7 +251,8 @@ func network(r Ruleset) platform.Protection {
 	}
 }
 
-// absent is the report of a machine without Landlock, or without filters of system calls.
+// absent is the report of a machine without Landlock, or without filters of
+// system calls.
 func absent(cause error) map[string]platform.Protection {
 	protections := map[string]platform.Protection{}
 	for _, name := range platform.Protections {

@@ -52,7 +52,8 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 				if protection.Detail == "" {
 					t.Errorf("ABI %d: %s is %s without a word why", abi, name, protection.Status)
 				}
-				// A newer kernel, or another setting, helps with these; what this version lacks for everybody the user cannot mend.
+				// A newer kernel, or another setting, helps with these; what
+				// this version lacks for everybody the user cannot mend.
 				mendable := name == platform.Filesystem || name == platform.Signals || name == platform.UnixSockets
 				if mendable && (protection.Status != platform.Enforced) != (protection.Fix != "") {
 					t.Errorf("ABI %d: %s is %s, and the fix is %q", abi, name, protection.Status, protection.Fix)
@@ -122,7 +123,8 @@ func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
 	}
 }
 
-// Whether a supervisor tells a session's processes from others, or none can be changed, is said with the reason.
+// Whether a supervisor tells a session's processes from others, or none can be
+// changed, is said with the reason.
 func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
@@ -136,7 +138,8 @@ func TestReport_Priorities(t *testing.T) {
 	}
 }
 
-// How much of the user's inotify a session can take is said, and where nothing limits it, why.
+// How much of the user's inotify a session can take is said, and where nothing
+// limits it, why.
 func TestReport_Notices(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

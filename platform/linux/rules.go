@@ -1,26 +1,32 @@
 package linux
 
-// syscallRule answers one system call. Rules of a call are asked in their order, and the first whose conditions hold answers; where none
-// does, and for every call without a rule, the answer is to allow.
+// syscallRule answers one system call. Rules of a call are asked in their
+// order, and the first whose conditions hold answers; where none does, and for
+// every call without a rule, the answer is to allow.
 type syscallRule struct {
 	call string
 	when []condition // all of them; none: always
 	do   Action
-	// why says what the call would open, or why this very error: programs have ways around some errors and not around others.
+	// why says what the call would open, or why this very error: programs have
+	// ways around some errors and not around others.
 	why string
 }
 
-// condition looks at one argument, counted from 0. The kernel takes what it declares as int from the low half of a register only, and
-// leaves in the other half whatever a program put there: masks of such arguments end at bit 31.
+// condition looks at one argument, counted from 0. The kernel takes what it
+// declares as int from the low half of a register only, and leaves in the other
+// half whatever a program put there: masks of such arguments end at bit 31.
 type condition struct {
 	arg  int
 	mask uint64
-	// equals compares the masked argument; some asks whether any bit of the mask is set.
+	// equals compares the masked argument; some asks whether any bit of the
+	// mask is set.
 	equals uint64
 	some   bool
-	// large leaves O_LARGEFILE out of the mask, which C libraries set or not and whose number is another flag's elsewhere.
+	// large leaves O_LARGEFILE out of the mask, which C libraries set or not
+	// and whose number is another flag's elsewhere.
 	large bool
-	// stack asks whether the argument is an address in one of the architecture's stacks, whatever else is set here.
+	// stack asks whether the argument is an address in one of the
+	// architecture's stacks, whatever else is set here.
 	stack bool
 }
 
@@ -52,7 +58,8 @@ const low = 1<<32 - 1
 const (
 	familyUnix, familyInet, familyInet6, familyNetlink = 1, 2, 10, 16
 
-	// socketPacket is SOCK_PACKET, by which AF_INET means AF_PACKET (net/socket.c, __sock_create).
+	// socketPacket is SOCK_PACKET, by which AF_INET means AF_PACKET
+	// (net/socket.c, __sock_create).
 	socketTypeMask, socketPacket  = 0xf, 10
 	socketStream, socketSeqpacket = 1, 5
 	netlinkRoute                  = 0
@@ -62,7 +69,8 @@ const (
 	// F_SETLEASE and F_SETDELEG, the same numbers on every architecture here.
 	fcntlSetLease, fcntlSetDelegation = 1024, 1040
 
-	// cloneNamespaces are CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
+	// cloneNamespaces are CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER,
+	// NEWPID and NEWNET.
 	cloneNamespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 	// cloneParent is CLONE_PARENT.
 	cloneParent = 0x00008000
@@ -70,8 +78,10 @@ const (
 	unshareHarmless = 0x00000100 | 0x00000200 | 0x00000400 | 0x00000800 | 0x00010000 | 0x00040000
 )
 
-// syscallRules are in force whenever a session is restricted. Most refusals are EPERM, which is what these calls answer anyway to a
-// process without the capability, and what the filters of container engines answer: programs know it.
+// syscallRules are in force whenever a session is restricted. Most refusals are
+// EPERM, which is what these calls answer anyway to a process without the
+// capability, and what the filters of container engines answer: programs know
+// it.
 var syscallRules = []syscallRule{
 	{
 		call: "clone3", do: refuse(enosys),
@@ -157,8 +167,10 @@ var syscallRules = []syscallRule{
 	},
 }
 
-// socketRules are those of a session with network. What they refuse they refuse as a kernel built without that family or protocol
-// does, which is what programs have a way around: PAM goes on without NETLINK_AUDIT after EPROTONOSUPPORT, and fails after EACCES.
+// socketRules are those of a session with network. What they refuse they refuse
+// as a kernel built without that family or protocol does, which is what
+// programs have a way around: PAM goes on without NETLINK_AUDIT after
+// EPROTONOSUPPORT, and fails after EACCES.
 var socketRules = []syscallRule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
 	{
@@ -178,9 +190,11 @@ var socketRules = []syscallRule{
 	},
 }
 
-// mediationRules are those of a session whose Unix sockets a supervisor watches over; see package sockets. A stream and a connection of
-// packets stay what connect(2) has made of them: sendmsg(2) with an address fails or ignores it. Datagrams can be addressed one by one, by an
-// address in memory, and also by each end of a pair: what is lost without them are log messages to syslog.
+// mediationRules are those of a session whose Unix sockets a supervisor watches
+// over; see package sockets. A stream and a connection of packets stay what
+// connect(2) has made of them: sendmsg(2) with an address fails or ignores it.
+// Datagrams can be addressed one by one, by an address in memory, and also by
+// each end of a pair: what is lost without them are log messages to syslog.
 var mediationRules = []syscallRule{
 	{
 		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
@@ -204,8 +218,9 @@ var mediationRules = []syscallRule{
 	{call: "bind", do: actionNotify, why: "the session's own sockets are those that were bound in it"},
 }
 
-// offlineRules are those of a session without network. EACCES is what a firewall answers, and says "permission denied" to the user whose
-// setting it is.
+// offlineRules are those of a session without network. EACCES is what a
+// firewall answers, and says "permission denied" to the user whose setting it
+// is.
 var offlineRules = []syscallRule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
 	{call: "socket", do: refuse(eacces), why: "allow_network is false; a new protocol under an old family is refused too"},

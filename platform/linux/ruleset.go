@@ -9,8 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Ruleset is a policy in the kernel's terms: what Landlock governs, what is granted of it, and what the filter of system calls is for. It is
-// what the sidecar sends to the stage.
+// Ruleset is a policy in the kernel's terms: what Landlock governs, what is
+// granted of it, and what the filter of system calls is for. It is what the
+// sidecar sends to the stage.
 type Ruleset struct {
 	ABI    int      `json:"abi"`
 	FS     FSAccess `json:"fs"`
@@ -20,43 +21,56 @@ type Ruleset struct {
 	Canary *Canary `json:"canary"`
 	// Asked says which protections the policy wants.
 	Asked Asked `json:"asked"`
-	// Own is what the stage makes in its namespaces; nil where it is started in none.
+	// Own is what the stage makes in its namespaces; nil where it is started in
+	// none.
 	Own *Own `json:"own,omitempty"`
-	// Lacks says which namespaces this machine does not have; empty where they are all there, or none is needed.
+	// Lacks says which namespaces this machine does not have; empty where they
+	// are all there, or none is needed.
 	Lacks string `json:"lacks,omitempty"`
 	// Filtering is what the filter does.
 	Filtering Filtering `json:"filtering"`
-	// Program is the filter itself, as Program.bytes; made by the sidecar, which makes each but once.
+	// Program is the filter itself, as Program.bytes; made by the sidecar,
+	// which makes each but once.
 	Program []byte `json:"program,omitempty"`
-	// Unmediated says why Filtering.Sockets is false although Landlock does not know sockets; empty where it is not so.
+	// Unmediated says why Filtering.Sockets is false although Landlock does not
+	// know sockets; empty where it is not so.
 	Unmediated string `json:"unmediated,omitempty"`
-	// Unsupervised says why Filtering.Priorities is false; empty where it is not.
+	// Unsupervised says why Filtering.Priorities is false; empty where it is
+	// not.
 	Unsupervised string `json:"unsupervised,omitempty"`
-	// Errata say what faults of this kernel's Landlock let a session do; see unmended.
+	// Errata say what faults of this kernel's Landlock let a session do; see
+	// unmended.
 	Errata []string `json:"errata,omitempty"`
-	// Unobserved says why Filtering.Observed is not what Asked.Denials wants; empty where it is.
+	// Unobserved says why Filtering.Observed is not what Asked.Denials wants;
+	// empty where it is.
 	Unobserved string `json:"unobserved,omitempty"`
-	// Logged lets Landlock log what it refuses to the session's programs, because the sidecar reads that; see package audit.
+	// Logged lets Landlock log what it refuses to the session's programs,
+	// because the sidecar reads that; see package audit.
 	Logged bool `json:"logged,omitempty"`
-	// Unlogged says why not; empty where nobody wants to know, or this kernel could not.
+	// Unlogged says why not; empty where nobody wants to know, or this kernel
+	// could not.
 	Unlogged string `json:"unlogged,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.
 	Warnings []string `json:"warnings,omitempty"`
-	// Network names the sidecar's network namespace by its inode; 0 where that is not known.
+	// Network names the sidecar's network namespace by its inode; 0 where that
+	// is not known.
 	Network uint64 `json:"network,omitempty"`
 }
 
-// Rule grants rights below a path. Rights that mean nothing on a file are left out by the stage where the path is one.
+// Rule grants rights below a path. Rights that mean nothing on a file are left
+// out by the stage where the path is one.
 type Rule struct {
 	Path   string
 	Access FSAccess
-	// Required rules must be granted: a session without its project directory is not the session that was asked for.
+	// Required rules must be granted: a session without its project directory
+	// is not the session that was asked for.
 	Required bool
 }
 
-// wireRule is a Rule on its way to the stage. A path is bytes to the kernel, and need not be the UTF-8 of a JSON string.
+// wireRule is a Rule on its way to the stage. A path is bytes to the kernel,
+// and need not be the UTF-8 of a JSON string.
 type wireRule struct {
 	Path     []byte   `json:"path"`
 	Access   FSAccess `json:"access"`
@@ -78,7 +92,8 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Canary is an access that works before the ruleset is in force and must not work after.
+// Canary is an access that works before the ruleset is in force and must not
+// work after.
 type Canary struct {
 	// Path is a directory that everybody may list.
 	Path string `json:"path"`
@@ -92,15 +107,17 @@ type Asked struct {
 	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`
-	// WholeFilesystem is true where the policy grants reading all of "/", so that nothing is left for the canary.
+	// WholeFilesystem is true where the policy grants reading all of "/", so
+	// that nothing is left for the canary.
 	WholeFilesystem bool `json:"wholeFilesystem"`
 }
 
-// canaryPaths are directories that exist everywhere and that everybody may list (mode 0755 or 0555).
+// canaryPaths are directories that exist everywhere and that everybody may list
+// (mode 0755 or 0555).
 var canaryPaths = []string{"/", "/sys", "/boot", "/var", "/home"}
 
-// Translate turns a policy into a ruleset for a kernel with the given ABI version. It is pure: whether paths exist is the stage's
-// business.
+// Translate turns a policy into a ruleset for a kernel with the given ABI
+// version. It is pure: whether paths exist is the stage's business.
 func Translate(p *policy.Policy, abi int) Ruleset {
 	fs, scoped := handled(abi)
 	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}}
@@ -135,7 +152,8 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	return ruleset
 }
 
-// dropGuarded takes back what a policy grants only where protected paths are kept as they are.
+// dropGuarded takes back what a policy grants only where protected paths are
+// kept as they are.
 func (r *Ruleset) dropGuarded(p *policy.Policy) {
 	guarded := map[string]FSAccess{}
 	for _, rule := range p.Rules {

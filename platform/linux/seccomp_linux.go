@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seccompAvailable says why system calls cannot be filtered here, in words a user can act on, or nil. It asks for the one action that
-// came last of those used (Linux 4.14).
+// seccompAvailable says why system calls cannot be filtered here, in words a
+// user can act on, or nil. It asks for the one action that came last of those
+// used (Linux 4.14).
 func seccompAvailable() error {
 	if _, err := machineOf(runtime.GOARCH); err != nil {
 		return err
@@ -27,7 +28,8 @@ func seccompAvailable() error {
 	return fmt.Errorf("ask for filters of system calls: %w", errno)
 }
 
-// filters are the programs that were made, as bytes, by Filtering: there are few, and the stage would take a tenth of its time for one.
+// filters are the programs that were made, as bytes, by Filtering: there are
+// few, and the stage would take a tenth of its time for one.
 var filters sync.Map
 
 // filterFor is the filter for this machine, as Program.bytes.
@@ -44,26 +46,30 @@ func filterFor(filtering Filtering) ([]byte, error) {
 	return made, nil
 }
 
-// installFilter puts the filter in force on the calling thread for good. The thread must be locked, and must have no_new_privs set. It
-// returns the listener for a supervisor, or -1 where the filter needs none.
+// installFilter puts the filter in force on the calling thread for good. The
+// thread must be locked, and must have no_new_privs set. It returns the
+// listener for a supervisor, or -1 where the filter needs none.
 func installFilter(code []byte, filtering Filtering) (listener int, err error) {
 	program, err := programOf(code)
 	if err != nil {
 		return -1, err
 	}
-	// SPEC_ALLOW, because before 5.16 every filtered process was slowed down by the mitigation of a leak inside one process, which no
-	// session is protected from.
+	// SPEC_ALLOW, because before 5.16 every filtered process was slowed down by
+	// the mitigation of a leak inside one process, which no session is
+	// protected from.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
 	if filtering.supervised() {
-		// A call that was carried out must not begin anew because a signal came before its answer, and one that is only looked at must not
-		// fail with EINTR where it never does.
+		// A call that was carried out must not begin anew because a signal came
+		// before its answer, and one that is only looked at must not fail with
+		// EINTR where it never does.
 		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	return load(program, flags)
 }
 
-// installTruncationFilter is installFilter for the filter that stands in for Landlock's eye on truncation. It proves it too: the canary
-// has an empty path, which a kernel does not find.
+// installTruncationFilter is installFilter for the filter that stands in for
+// Landlock's eye on truncation. It proves it too: the canary has an empty path,
+// which a kernel does not find.
 func installTruncationFilter() error {
 	program, err := TruncationFilter(runtime.GOARCH)
 	if err != nil {
@@ -72,7 +78,8 @@ func installTruncationFilter() error {
 	return loadAndProve(program, "truncate", unix.EACCES, func() error { return unix.Truncate("", 0) })
 }
 
-// installIPCFilter is installFilter for the filter that stands in for an IPC namespace. Its canary is no segment's number.
+// installIPCFilter is installFilter for the filter that stands in for an IPC
+// namespace. Its canary is no segment's number.
 func installIPCFilter() error {
 	program, err := IPCFilter(runtime.GOARCH)
 	if err != nil {
@@ -100,7 +107,8 @@ func load(program Program, flags uintptr) (listener int, err error) {
 		code[i] = unix.SockFilter{Code: in.Code, Jt: in.JT, Jf: in.JF, K: in.K}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// Not TSYNC: execve carries over this thread's filter alone, and the runtime's other threads end with it.
+	// Not TSYNC: execve carries over this thread's filter alone, and the
+	// runtime's other threads end with it.
 	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(code)
 	switch {
@@ -112,8 +120,8 @@ func load(program Program, flags uintptr) (listener int, err error) {
 	return int(fd), nil
 }
 
-// filterCanaries are calls that the filter answers otherwise than any kernel would, whatever it is built with, and that do nothing in
-// either case.
+// filterCanaries are calls that the filter answers otherwise than any kernel
+// would, whatever it is built with, and that do nothing in either case.
 var filterCanaries = []struct {
 	name    string
 	number  uintptr
@@ -168,7 +176,8 @@ func proveOffline() error {
 	return nil
 }
 
-// proveNoDatagrams makes sure that no Unix socket can be made past the supervisor.
+// proveNoDatagrams makes sure that no Unix socket can be made past the
+// supervisor.
 func proveNoDatagrams() error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

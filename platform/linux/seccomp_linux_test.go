@@ -18,7 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// onOwnThread runs something that changes its thread for good; the thread ends with it.
+// onOwnThread runs something that changes its thread for good; the thread ends
+// with it.
 func onOwnThread(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -63,7 +64,8 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	}
 }
 
-// The canaries of one half do not prove the other: with the filter of a session that has network, those of one without do not sing.
+// The canaries of one half do not prove the other: with the filter of a session
+// that has network, those of one without do not sing.
 func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {
@@ -83,7 +85,8 @@ func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 	}
 }
 
-// streamsHelper is set in a process of this test that looks at its own standard input.
+// streamsHelper is set in a process of this test that looks at its own standard
+// input.
 const streamsHelper = "SIDECAR_TEST_STREAMS"
 
 func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
@@ -165,7 +168,8 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 	}
 }
 
-// Everything that empties a file without a right that Landlock knows on every kernel is refused; what needs such a right is left.
+// Everything that empties a file without a right that Landlock knows on every
+// kernel is refused; what needs such a right is left.
 func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	t.Parallel()
 	if err := seccompAvailable(); err != nil {

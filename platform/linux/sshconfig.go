@@ -2,7 +2,8 @@ package linux
 
 import "strings"
 
-// sshIncludes lists what the Include lines of an ssh_config(5) name, as written.
+// sshIncludes lists what the Include lines of an ssh_config(5) name, as
+// written.
 func sshIncludes(config string) []string {
 	var names []string
 	for line := range strings.Lines(config) {

@@ -13,14 +13,16 @@ import (
 
 const (
 	sshDir = "/etc/ssh"
-	// maxSSHIncludes and maxSSHConfig bound the work; real ones have a handful of small files.
+	// maxSSHIncludes and maxSSHConfig bound the work; real ones have a handful
+	// of small files.
 	maxSSHIncludes = 64
 	maxSSHConfig   = 256 << 10
 )
 
-// adoptSSHConfig covers the files that ssh's system-wide configuration includes by copies of this user's. ssh refuses to start where such a
-// file belongs to anybody but root and the user (readconf.c, read_config_file_depth), and in a user namespace of one id root's files
-// belong to nobody.
+// adoptSSHConfig covers the files that ssh's system-wide configuration includes
+// by copies of this user's. ssh refuses to start where such a file belongs to
+// anybody but root and the user (readconf.c, read_config_file_depth), and in a
+// user namespace of one id root's files belong to nobody.
 func adoptSSHConfig() error {
 	files := includedByRoot()
 	if len(files) == 0 {
@@ -53,7 +55,8 @@ func adoptSSHConfig() error {
 	return nil
 }
 
-// includedByRoot lists the real paths of the included files that are neither this user's nor mapped.
+// includedByRoot lists the real paths of the included files that are neither
+// this user's nor mapped.
 func includedByRoot() []string {
 	var files []string
 	seen := map[string]bool{}

@@ -20,10 +20,14 @@ func rehearse() {
 	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"own":{"keep":{"protected":[""]}},"missing":[{}],"warnings":[""],"program":""}`), &r)
 }
 
-// confineSelf confines the calling thread in an order that matters: mounts come first, because Landlock refuses them, the canary is tried
-// while everything is still allowed, then the enclosure, whose killer keeps the capabilities that it may need to signal everybody in it. They
-// go, with no_new_privs (both are this thread's and are kept by execve), before Landlock, which needs no_new_privs and after
-// which even opening the granted paths could fail, and last comes the filter of system calls, so that it need not allow what comes before it.
+// confineSelf confines the calling thread in an order that matters: mounts come
+// first, because Landlock refuses them, the canary is tried while everything is
+// still allowed, then the enclosure, whose killer keeps the capabilities that
+// it may need to signal everybody in it. They go, with no_new_privs (both are
+// this thread's and are kept by execve), before Landlock, which needs
+// no_new_privs and after which even opening the granted paths could fail, and
+// last comes the filter of system calls, so that it need not allow what comes
+// before it.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var ruleset Ruleset
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
@@ -96,7 +100,8 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}, nil
 }
 
-// installSupervised installs the filter and returns what the sidecar needs to supervise it.
+// installSupervised installs the filter and returns what the sidecar needs to
+// supervise it.
 func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
 	var handed []platform.HandedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
@@ -117,7 +122,8 @@ func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
 	return handed, nil
 }
 
-// confirm makes sure that somebody answers what the filter asks, and tries what cannot be tried before.
+// confirm makes sure that somebody answers what the filter asks, and tries what
+// cannot be tried before.
 func (r Ruleset) confirm() error {
 	if r.Filtering.Sockets {
 		if err := sockets.Prove(); err != nil {

@@ -14,8 +14,9 @@ import (
 
 var streamNames = [3]string{"standard input", "standard output", "standard error"}
 
-// refuseStreams fails where a standard stream is a socket that the filter would let nobody make: it keeps new ones away, not one that the
-// program was handed. Every other descriptor is closed by exec.
+// refuseStreams fails where a standard stream is a socket that the filter would
+// let nobody make: it keeps new ones away, not one that the program was handed.
+// Every other descriptor is closed by exec.
 func refuseStreams(offline, mediated bool) error {
 	for fd, name := range streamNames {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -38,8 +39,10 @@ func refuseStreams(offline, mediated bool) error {
 	return nil
 }
 
-// rebaseStreams opens standard streams anew that a caller opened in its own mounts, where a path through them would lead past the session's:
-// directories, below which everything could be reached, and protected files, which could be opened for writing by way of /proc.
+// rebaseStreams opens standard streams anew that a caller opened in its own
+// mounts, where a path through them would lead past the session's: directories,
+// below which everything could be reached, and protected files, which could be
+// opened for writing by way of /proc.
 func rebaseStreams(protected []string) error {
 	for fd, name := range streamNames {
 		var before, after unix.Stat_t

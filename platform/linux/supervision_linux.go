@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// supervision is what the sidecar does for one session; see platform.Supervision.
+// supervision is what the sidecar does for one session; see
+// platform.Supervision.
 type supervision struct {
 	session  *notify.Session
 	mediator *sockets.Mediator // nil where Landlock decides about sockets
@@ -25,7 +26,8 @@ type supervision struct {
 	once     sync.Once         // for Close
 }
 
-// confine completes a ruleset by what has to be found out here, and prepares the supervision.
+// confine completes a ruleset by what has to be found out here, and prepares
+// the supervision.
 func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	if r.FS&fsConnect == 0 {
 		if err := mediationAvailable(); err != nil {
@@ -62,7 +64,8 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	return confinement, nil
 }
 
-// observe lets the filter send what can be refused to an observer, where there can be one.
+// observe lets the filter send what can be refused to an observer, where there
+// can be one.
 func (r *Ruleset) observe(readings bool) {
 	if err := observationAvailable(); err != nil {
 		r.Unobserved = err.Error()
@@ -160,7 +163,8 @@ func (s *supervision) close() {
 	}
 }
 
-// mediationAvailable says why Unix sockets cannot be watched over here, in words a user can act on, or nil.
+// mediationAvailable says why Unix sockets cannot be watched over here, in
+// words a user can act on, or nil.
 var mediationAvailable = sync.OnceValue(func() error {
 	if err := observationAvailable(); err != nil {
 		return err
@@ -173,11 +177,13 @@ var mediationAvailable = sync.OnceValue(func() error {
 	return nil
 })
 
-// MustAdopt reports whether this process has to stay an ancestor of what its sessions start, so that their calls can be answered.
+// MustAdopt reports whether this process has to stay an ancestor of what its
+// sessions start, so that their calls can be answered.
 func MustAdopt() bool { return notify.OnlyDescendants() }
 
-// tryListener installs a filter that does nothing, on a thread that is thrown away: nothing else tells whether somebody listens to this
-// process already, as some container engines do.
+// tryListener installs a filter that does nothing, on a thread that is thrown
+// away: nothing else tells whether somebody listens to this process already, as
+// some container engines do.
 func tryListener(flags uintptr) (err error) {
 	notify.OnThread(func() {
 		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -195,7 +201,8 @@ func tryListener(flags uintptr) (err error) {
 	return err
 }
 
-// networkNamespace names that of the calling process, and is 0 where it cannot be told.
+// networkNamespace names that of the calling process, and is 0 where it cannot
+// be told.
 func networkNamespace() uint64 {
 	var stat unix.Stat_t
 	if unix.Stat("/proc/self/ns/net", &stat) != nil {

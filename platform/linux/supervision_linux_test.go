@@ -101,7 +101,8 @@ func pipe(t *testing.T) (read, write *os.File) {
 	return read, write
 }
 
-// say gives the shell a line and returns what it prints, up to a line that ends it.
+// say gives the shell a line and returns what it prints, up to a line that ends
+// it.
 func (d *dialogue) say(line string) string {
 	d.t.Helper()
 	const end = "that was it"
@@ -119,7 +120,8 @@ func (d *dialogue) say(line string) string {
 	return ""
 }
 
-// Somebody who takes the listener and answers nothing, or wrongly, is no supervisor: then nothing is executed.
+// Somebody who takes the listener and answers nothing, or wrongly, is no
+// supervisor: then nothing is executed.
 func TestSupervision_IsProved(t *testing.T) {
 	t.Parallel()
 	requireMediation(t)
@@ -153,7 +155,8 @@ type nobody struct{}
 
 func (nobody) Close() error { return nil }
 
-// A stage in a network namespace of its own hands over what lists the sockets there.
+// A stage in a network namespace of its own hands over what lists the sockets
+// there.
 func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

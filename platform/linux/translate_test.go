@@ -153,7 +153,8 @@ func FuzzTranslate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, abi int) { check(t, decode(data), abi) })
 }
 
-// decode makes a policy of bytes: each piece up to a zero byte is a rule, or a socket where the first byte's highest bit is set.
+// decode makes a policy of bytes: each piece up to a zero byte is a rule, or a
+// socket where the first byte's highest bit is set.
 func decode(data []byte) *policy.Policy {
 	p := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: len(data)%2 == 0}, OnDenied: policy.Report}
 	for piece := range strings.SplitSeq(string(data), "\x00") {
@@ -222,7 +223,8 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 	}
 }
 
-// covered reports whether one rule, or one socket, of the policy grants all of it.
+// covered reports whether one rule, or one socket, of the policy grants all of
+// it.
 func covered(p *policy.Policy, granted Rule) bool {
 	for _, asked := range p.Rules {
 		have := translateAccess(asked.Access)

@@ -1,15 +1,18 @@
 package linux
 
-// Below ABI 3 Landlock does not see truncation: truncate(2) needs no open file, and an open for reading empties a file by O_TRUNC with no
-// right but that to read, or, with the access mode 3, with none. What is left to programs is to open for writing, which Landlock sees:
-// O_TRUNC with O_WRONLY or O_RDWR, and ftruncate(2). Compilers, editors and databases do that.
+// Below ABI 3 Landlock does not see truncation: truncate(2) needs no open file,
+// and an open for reading empties a file by O_TRUNC with no right but that to
+// read, or, with the access mode 3, with none. What is left to programs is to
+// open for writing, which Landlock sees: O_TRUNC with O_WRONLY or O_RDWR, and
+// ftruncate(2). Compilers, editors and databases do that.
 
 const (
 	openAccessMode, openTruncate = 0x3, 0x200 // O_ACCMODE, O_TRUNC: the same numbers on every architecture here
 	openNeither                  = 0x3        // only for ioctl(2); the kernel opens without a right to read or write
 )
 
-// truncationRules close that by a filter of its own. EACCES is what Landlock answers.
+// truncationRules close that by a filter of its own. EACCES is what Landlock
+// answers.
 var truncationRules = []syscallRule{
 	{call: "truncate", do: refuse(eacces), why: "empties any file of the user's by its path"},
 	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
@@ -23,5 +26,6 @@ var truncationRules = []syscallRule{
 // truncationABI is the first version of Landlock that sees truncation.
 const truncationABI = 3
 
-// TruncationFilter makes the second filter of a session on a kernel with Landlock below ABI 3; see [Filter].
+// TruncationFilter makes the second filter of a session on a kernel with
+// Landlock below ABI 3; see [Filter].
 func TruncationFilter(goarch string) (Program, error) { return assemble(goarch, truncationRules) }

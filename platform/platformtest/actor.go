@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Verb is what an actor tries. Every one is the real operation, never a question like access(2), which a sandbox does not answer.
+// Verb is what an actor tries. Every one is the real operation, never a
+// question like access(2), which a sandbox does not answer.
 type Verb string
 
 // The verbs.
@@ -60,7 +61,8 @@ func (a Act) String() string {
 
 // Result is what came of an act.
 type Result struct {
-	// Errno is the kernel's answer; 0 where Error is empty, or where the error was none of the kernel's.
+	// Errno is the kernel's answer; 0 where Error is empty, or where the error
+	// was none of the kernel's.
 	Errno syscall.Errno `json:"errno"`
 	// Error is empty where the act succeeded.
 	Error string `json:"error,omitempty"`
@@ -71,19 +73,22 @@ type Result struct {
 // OK reports whether the act succeeded.
 func (r Result) OK() bool { return r.Error == "" }
 
-// Refused reports whether the kernel refused the act for want of permission, as opposed to any other reason to fail. EXDEV counts: it
-// is how Landlock refuses to move a file to where it would gain rights.
+// Refused reports whether the kernel refused the act for want of permission, as
+// opposed to any other reason to fail. EXDEV counts: it is how Landlock refuses
+// to move a file to where it would gain rights.
 func (r Result) Refused() bool {
 	return r.Errno == unix.EACCES || r.Errno == unix.EPERM || r.Errno == unix.EXDEV
 }
 
-// Kept reports whether the kernel refused the act because of what keeps a protected path: beside the answers of Refused, a read-only
-// mount's (EROFS), or that of one which is to be moved or removed (EBUSY).
+// Kept reports whether the kernel refused the act because of what keeps a
+// protected path: beside the answers of Refused, a read-only mount's (EROFS),
+// or that of one which is to be moved or removed (EBUSY).
 func (r Result) Kept() bool {
 	return r.Refused() || r.Errno == unix.EROFS || r.Errno == unix.EBUSY
 }
 
-// performAll is the actor's life: its one argument holds the acts, its stdout takes the results.
+// performAll is the actor's life: its one argument holds the acts, its stdout
+// takes the results.
 func performAll(args []string) int {
 	var acts []Act
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &acts) != nil {
@@ -177,7 +182,8 @@ func write(path string, flags int) error {
 
 // execute starts the program with arguments that make an actor do nothing.
 func execute(path string) error {
-	// Without standard streams the runtime of a Go program would open the null device, which need not be granted.
+	// Without standard streams the runtime of a Go program would open the null
+	// device, which need not be granted.
 	process, err := os.StartProcess(path, []string{path, actorName, "null"}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return err
@@ -198,7 +204,8 @@ func connect(path string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 }
 
-// files asks the kernel for each number instead of reading a directory of descriptors, which is another on every system.
+// files asks the kernel for each number instead of reading a directory of
+// descriptors, which is another on every system.
 func files() []byte {
 	const most = 1024
 	var open []byte

@@ -19,24 +19,33 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Fake is a backend that confines nothing. It starts real processes by a real stage, which calls ConfineFake, and reports what it is
-// told. The zero value reports every protection as enforced. The fields are set before the first use and not changed after it.
+// Fake is a backend that confines nothing. It starts real processes by a real
+// stage, which calls ConfineFake, and reports what it is told. The zero value
+// reports every protection as enforced. The fields are set before the first use
+// and not changed after it.
 type Fake struct {
-	// Enforcement is what the stage reports; nil protections are replaced by ones that are all enforced.
+	// Enforcement is what the stage reports; nil protections are replaced by
+	// ones that are all enforced.
 	Enforcement platform.Enforcement
-	// Unavailable is the error of Confine; where it is set, Probe reports every protection as absent with the error as detail.
+	// Unavailable is the error of Confine; where it is set, Probe reports every
+	// protection as absent with the error as detail.
 	Unavailable error
 	// Failure, where it is not empty, is why the stage fails to confine itself.
 	Failure string
-	// Hold, where it is set, lets the stage wait in the middle of confining itself. Unconfined orders do not wait.
+	// Hold, where it is set, lets the stage wait in the middle of confining
+	// itself. Unconfined orders do not wait.
 	Hold *Hold
-	// Handed is what the stage hands over: for each kind the reading end of a pipe that says the kind and ends.
+	// Handed is what the stage hands over: for each kind the reading end of a
+	// pipe that says the kind and ends.
 	Handed []platform.Handed
-	// Supervise becomes that of every confinement; Handed must then hold a platform.HandedListener.
+	// Supervise becomes that of every confinement; Handed must then hold a
+	// platform.HandedListener.
 	Supervise func(platform.Handover) (platform.Supervision, error)
-	// Unconfirmed, where it is not empty, is why the stage finds itself unsupervised.
+	// Unconfirmed, where it is not empty, is why the stage finds itself
+	// unsupervised.
 	Unconfirmed string
-	// Collect is true where the stage's garbage is collected while it confines itself, as a long order may bring it about.
+	// Collect is true where the stage's garbage is collected while it confines
+	// itself, as a long order may bring it about.
 	Collect bool
 
 	mu       sync.Mutex // guards what follows
@@ -153,7 +162,8 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 	return confined, nil
 }
 
-// collect returns once all that was garbage is finalized: what lost its last reference in one collection may be found only in the next.
+// collect returns once all that was garbage is finalized: what lost its last
+// reference in one collection may be found only in the next.
 func collect() {
 	for range 2 {
 		done := make(chan struct{})

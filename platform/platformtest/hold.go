@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold is a gate for stages, made of two FIFOs: a stage announces itself in one and waits for a byte in the other.
+// Hold is a gate for stages, made of two FIFOs: a stage announces itself in one
+// and waits for a byte in the other.
 type Hold struct {
 	Arrivals string `json:"arrivals"`
 	Releases string `json:"releases"`
@@ -20,7 +21,8 @@ type Hold struct {
 	arrivals, releases *os.File // the test's ends
 }
 
-// NewHold makes a closed gate, which goes with the test. Stages that still wait then go on.
+// NewHold makes a closed gate, which goes with the test. Stages that still wait
+// then go on.
 func NewHold(t testing.TB) *Hold {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +30,8 @@ func NewHold(t testing.TB) *Hold {
 	for path, file := range map[string]**os.File{h.Arrivals: &h.arrivals, h.Releases: &h.releases} {
 		err := unix.Mkfifo(path, 0o600)
 		if err == nil {
-			// Open for both, so that neither side's open(2) waits for the other's.
+			// Open for both, so that neither side's open(2) waits for the
+			// other's.
 			*file, err = os.OpenFile(path, os.O_RDWR, 0)
 		}
 		if err != nil {

@@ -12,8 +12,9 @@ import (
 // actorName is the first argument of an actor.
 const actorName = "platformtest-actor"
 
-// Main runs a package's tests, or whatever else this process was started for: the stage, which confines itself by the given
-// function, or an actor. TestMain calls it first; it does not return.
+// Main runs a package's tests, or whatever else this process was started for:
+// the stage, which confines itself by the given function, or an actor. TestMain
+// calls it first; it does not return.
 func Main(m *testing.M, confine platform.ConfineSelf) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {

@@ -35,7 +35,8 @@ func Self(t testing.TB) string {
 	return path
 }
 
-// Policy is a policy that lets an actor run and grants the given rules beside. The network is allowed, and terminals are its own.
+// Policy is a policy that lets an actor run and grants the given rules beside.
+// The network is allowed, and terminals are its own.
 func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	t.Helper()
 	runnable := policy.Read | policy.Execute
@@ -57,7 +58,8 @@ type Job struct {
 	Confinement platform.Confinement
 }
 
-// Order is the order to run an actor in the root directory with an empty environment, unconfined.
+// Order is the order to run an actor in the root directory with an empty
+// environment, unconfined.
 func Order(t testing.TB, acts ...Act) Job {
 	t.Helper()
 	script, err := json.Marshal(append([]Act{}, acts...)) // never null, which would be silent
@@ -68,7 +70,8 @@ func Order(t testing.TB, acts ...Act) Job {
 	return Job{Order: platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{}, Dir: "/"}}
 }
 
-// Confined is the order of Order under a policy. A backend that cannot confine fails the test.
+// Confined is the order of Order under a policy. A backend that cannot confine
+// fails the test.
 func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...Act) Job {
 	t.Helper()
 	order := Order(t, acts...)
@@ -79,8 +82,9 @@ func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...
 	return order
 }
 
-// Perform carries out an order whose program is an actor, waits for its end, and returns a result for each act, with what the stage
-// reported. The test fails where the actor did not run.
+// Perform carries out an order whose program is an actor, waits for its end,
+// and returns a result for each act, with what the stage reported. The test
+// fails where the actor did not run.
 func Perform(t testing.TB, backend platform.Backend, order Job) ([]Result, platform.Enforcement) {
 	t.Helper()
 	output, enforcement, err := Output(backend, order)
@@ -103,8 +107,9 @@ func decode(output []byte) []Result {
 	return results
 }
 
-// Output carries out an order, with the null device as stdin, waits for the program's end, and returns what it wrote to its stdout. An
-// exit status other than 0 is an error.
+// Output carries out an order, with the null device as stdin, waits for the
+// program's end, and returns what it wrote to its stdout. An exit status other
+// than 0 is an error.
 func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -145,7 +150,8 @@ func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, 
 	return output, enforcement, nil
 }
 
-// Bystander is an unconfined process outside every sandbox, which waits until the test is over.
+// Bystander is an unconfined process outside every sandbox, which waits until
+// the test is over.
 type Bystander struct {
 	command *exec.Cmd
 	stdin   io.Closer

@@ -12,23 +12,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Features are the attacks that must fail under a backend. What a backend reports as enforced must be among them. The zero value is
-// that of a backend that confines nothing.
+// Features are the attacks that must fail under a backend. What a backend
+// reports as enforced must be among them. The zero value is that of a backend
+// that confines nothing.
 type Features struct {
-	// Files: what is not granted cannot be opened, created, removed, renamed or linked, and programs run only from where that is
-	// granted.
+	// Files: what is not granted cannot be opened, created, removed, renamed or
+	// linked, and programs run only from where that is granted.
 	Files bool
-	// Truncate: files that are granted can be emptied by truncate(2). Others cannot in any case.
+	// Truncate: files that are granted can be emptied by truncate(2). Others
+	// cannot in any case.
 	Truncate bool
 	// Signals: processes outside cannot be signalled.
 	Signals bool
-	// UnixSockets: sockets of outside processes that have a path cannot be connected to.
+	// UnixSockets: sockets of outside processes that have a path cannot be
+	// connected to.
 	UnixSockets bool
-	// RootListed is no attack: the names in the root directory itself are open, because no program starts without.
+	// RootListed is no attack: the names in the root directory itself are open,
+	// because no program starts without.
 	RootListed bool
 }
 
-// Run holds a backend to the contract. The package's TestMain must have called Main with the backend's own half.
+// Run holds a backend to the contract. The package's TestMain must have called
+// Main with the backend's own half.
 func Run(t *testing.T, backend platform.Backend, features Features) {
 	s := suite{backend: backend, features: features}
 	cases := map[string]func(*testing.T, suite){
@@ -156,7 +161,8 @@ func checkComplete(t *testing.T, protections map[string]platform.Protection) {
 	}
 }
 
-// checkHonest fails the test where something is claimed that an attack would disprove.
+// checkHonest fails the test where something is claimed that an attack would
+// disprove.
 func (s suite) checkHonest(t *testing.T, protections map[string]platform.Protection) {
 	t.Helper()
 	if !s.features.Files {

@@ -47,7 +47,8 @@ func workingDirectory(t *testing.T, s suite) {
 }
 
 func noDescriptorIsInherited(t *testing.T, s suite) {
-	// This one is open without close-on-exec, as an editor may hand down its own.
+	// This one is open without close-on-exec, as an editor may hand down its
+	// own.
 	planted := newScene(t).file(t, "planted", "")
 	fd, err := unix.Open(planted, unix.O_RDWR, 0)
 	if err != nil {
@@ -194,7 +195,8 @@ func twentyLaunchesAtOnce(t *testing.T, s suite) {
 	all.Wait()
 }
 
-// controlChild runs an order's program directly, with every inheritable descriptor.
+// controlChild runs an order's program directly, with every inheritable
+// descriptor.
 func controlChild(t *testing.T, order Job) string {
 	t.Helper()
 	read, write, err := os.Pipe()

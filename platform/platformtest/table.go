@@ -14,14 +14,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Case is one policy, and what each of several acts must come to under it, on every system. Paths are those of a scene, unless they are
-// absolute.
+// Case is one policy, and what each of several acts must come to under it, on
+// every system. Paths are those of a scene, unless they are absolute.
 type Case struct {
 	Name string
-	// Files, Programs and Sockets are made, and the directories above them; Dirs too. Links are symlinks by name.
+	// Files, Programs and Sockets are made, and the directories above them;
+	// Dirs too. Links are symlinks by name.
 	Files, Programs, Sockets, Dirs []string
 	Links                          map[string]string
-	// Grants are the policy's rules, Connect its sockets, Protected its protected paths.
+	// Grants are the policy's rules, Connect its sockets, Protected its
+	// protected paths.
 	Grants    map[string]policy.Access
 	Connect   []string
 	Protected []string
@@ -32,7 +34,8 @@ type Case struct {
 type Try struct {
 	Act     Act
 	Allowed bool
-	// Needs is the protection without whose enforcement the answer may be another; empty: there is none.
+	// Needs is the protection without whose enforcement the answer may be
+	// another; empty: there is none.
 	Needs string
 	// Except says for a system that answers otherwise by design, why.
 	Except map[string]string
@@ -60,7 +63,8 @@ func (t Try) except(system, reason string) Try {
 	return t
 }
 
-// Table is what a policy means, whatever the system. Each act is on a path of its own, so that none depends on what another did.
+// Table is what a policy means, whatever the system. Each act is on a path of
+// its own, so that none depends on what another did.
 var Table = []Case{
 	{
 		Name:   "reading follows the grants",
@@ -202,7 +206,8 @@ func (c Case) Set(t *testing.T, dir string) Scene {
 		if filepath.IsAbs(name) {
 			return name
 		}
-		// Not filepath.Join, which would take the ".." out of a name that is about it.
+		// Not filepath.Join, which would take the ".." out of a name that is
+		// about it.
 		return strings.TrimSuffix(dir+"/"+name, "/")
 	}
 	must := func(err error) {
@@ -266,8 +271,9 @@ func (c Case) Set(t *testing.T, dir string) Scene {
 	return scene
 }
 
-// RunTable performs the table under a backend, and reports how many answers were as they must be. A try that needs a protection which the
-// session reports as anything but enforced is not counted.
+// RunTable performs the table under a backend, and reports how many answers
+// were as they must be. A try that needs a protection which the session reports
+// as anything but enforced is not counted.
 func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 	t.Helper()
 	for _, c := range Table {
@@ -289,7 +295,8 @@ func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 	return agreed
 }
 
-// disagrees says what is wrong about a result; protected, where the act was on a protected path.
+// disagrees says what is wrong about a result; protected, where the act was on
+// a protected path.
 func disagrees(result Result, want, protected bool) string {
 	switch {
 	case want && !result.OK():
@@ -302,7 +309,8 @@ func disagrees(result Result, want, protected bool) string {
 	return ""
 }
 
-// shortDir is a temporary directory whose real path leaves room for the name of a socket.
+// shortDir is a temporary directory whose real path leaves room for the name of
+// a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "t-")

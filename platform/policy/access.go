@@ -6,22 +6,26 @@ import (
 	"strings"
 )
 
-// Access is a set of things a process may do with a path and, where the path is a directory, with everything below it.
+// Access is a set of things a process may do with a path and, where the path is
+// a directory, with everything below it.
 type Access uint8
 
 const (
 	// Read opens files for reading and lists directories.
 	Read Access = 1 << iota
-	// Write opens files for writing, truncates, creates, removes, renames and links. It never creates device nodes.
+	// Write opens files for writing, truncates, creates, removes, renames and
+	// links. It never creates device nodes.
 	Write
 	// Execute runs files as programs.
 	Execute
-	// Device performs ioctls on character and block devices. A terminal that was opened before the session was confined, such as
-	// the session's own standard streams, does not need it.
+	// Device performs ioctls on character and block devices. A terminal that
+	// was opened before the session was confined, such as the session's own
+	// standard streams, does not need it.
 	Device
 )
 
-// ReadWrite is what a project directory, a temporary directory and a path granted for writing get.
+// ReadWrite is what a project directory, a temporary directory and a path
+// granted for writing get.
 const ReadWrite = Read | Write | Execute
 
 var accessNames = []struct {

@@ -12,12 +12,14 @@ type Daemon struct {
 	Name string
 	// Why says what its daemon does for whoever connects.
 	Why string
-	// names lists the sockets that a value names; known is false where it names something that is no Unix socket.
+	// names lists the sockets that a value names; known is false where it names
+	// something that is no Unix socket.
 	names func(value string, env func(string) string) (sockets []UnixSocket, known bool)
 }
 
-// Daemons are the variables known. A session that may not connect to any socket that one names is better off without it: programs then do
-// without the daemon, start one of their own, or say that there is none, instead of failing.
+// Daemons are the variables known. A session that may not connect to any socket
+// that one names is better off without it: programs then do without the daemon,
+// start one of their own, or say that there is none, instead of failing.
 var Daemons = []Daemon{
 	{"ALACRITTY_SOCKET", "opens terminal windows", aPath},
 	{"AT_SPI_BUS_ADDRESS", "reads and operates other programs' windows", busAddress},
@@ -58,8 +60,9 @@ var Daemons = []Daemon{
 	{"ZELLIJ_SESSION_NAME", "types into the windows of zellij", unknowable},
 }
 
-// Sockets lists what a value of the variable names; env looks other variables up. known is false where that is no Unix socket but, say, a
-// machine's name. A value that names one that cannot be told is known and names none.
+// Sockets lists what a value of the variable names; env looks other variables
+// up. known is false where that is no Unix socket but, say, a machine's name. A
+// value that names one that cannot be told is known and names none.
 func (d Daemon) Sockets(value string, env func(string) string) (sockets []UnixSocket, known bool) {
 	if value == "" {
 		return nil, false
@@ -111,7 +114,8 @@ func inRuntimeDir(value string, env func(string) string) ([]UnixSocket, bool) {
 	}
 }
 
-// afterScheme is "unix:" and a path, perhaps behind something else in braces; without it the value is a machine.
+// afterScheme is "unix:" and a path, perhaps behind something else in braces;
+// without it the value is a machine.
 func afterScheme(scheme string) func(string, func(string) string) ([]UnixSocket, bool) {
 	return func(value string, env func(string) string) ([]UnixSocket, bool) {
 		if strings.HasPrefix(value, "{") {
@@ -133,7 +137,8 @@ func aURL(value string, _ func(string) string) ([]UnixSocket, bool) {
 	return atPath(parsed.Path), true
 }
 
-// display is [HOST]:NUMBER[.SCREEN] (X(7)). Without a host, or with "unix", it is a socket that has both a path and an abstract name.
+// display is [HOST]:NUMBER[.SCREEN] (X(7)). Without a host, or with "unix", it
+// is a socket that has both a path and an abstract name.
 func display(value string, _ func(string) string) ([]UnixSocket, bool) {
 	at := strings.LastIndex(value, ":")
 	if at < 0 {

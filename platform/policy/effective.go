@@ -1,7 +1,8 @@
 package policy
 
-// At returns everything that the rules grant for a path, less the writing that protection takes away. The path must be absolute and
-// clean; symlinks are the caller's business. It does not ask whether the policy is Restricted.
+// At returns everything that the rules grant for a path, less the writing that
+// protection takes away. The path must be absolute and clean; symlinks are the
+// caller's business. It does not ask whether the policy is Restricted.
 func (p *Policy) At(path string) Access {
 	var access Access
 	for _, rule := range p.Rules {
@@ -15,7 +16,8 @@ func (p *Policy) At(path string) Access {
 	return access
 }
 
-// ProtectedAt returns the protected path that holds path, and whether there is one. Where several do, it is the most specific.
+// ProtectedAt returns the protected path that holds path, and whether there is
+// one. Where several do, it is the most specific.
 func (p *Policy) ProtectedAt(path string) (Protected, bool) {
 	var best Protected
 	found := false

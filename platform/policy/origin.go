@@ -2,7 +2,8 @@ package policy
 
 import "fmt"
 
-// Origin says where a rule comes from: the file and the settings key, with its line where the file has one.
+// Origin says where a rule comes from: the file and the settings key, with its
+// line where the file has one.
 type Origin struct {
 	// File is an absolute path, or one of the Origin… names below.
 	File string `json:"file"`
@@ -10,9 +11,11 @@ type Origin struct {
 	Key string `json:"key"`
 	// Line is 1-based; 0 where the origin is not a file.
 	Line int `json:"line,omitempty"`
-	// Entry is the entry of a list where one entry makes several rules: the name of a toolchain.
+	// Entry is the entry of a list where one entry makes several rules: the
+	// name of a toolchain.
 	Entry string `json:"entry,omitempty"`
-	// Reason says what a rule is for where the user has not written it; "" elsewhere.
+	// Reason says what a rule is for where the user has not written it; ""
+	// elsewhere.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -22,7 +25,8 @@ const (
 	OriginBuiltIn = "built-in defaults"
 	// OriginEditor is initializationOptions.settings.
 	OriginEditor = "editor"
-	// OriginSession is the session itself: its project directory, its runtime directory.
+	// OriginSession is the session itself: its project directory, its runtime
+	// directory.
 	OriginSession = "session"
 )
 

@@ -1,2 +1,3 @@
-// Package review finds what has changed, while a session ran, among the files that programs outside of the sandbox act upon without asking.
+// Package review finds what has changed, while a session ran, among the files
+// that programs outside of the sandbox act upon without asking.
 package review

@@ -46,7 +46,8 @@ type State struct {
 	silent  []string // what was not looked at, because its file system does not answer
 }
 
-// Bounds of what is looked at: a project made to be slow to look at must not slow every start of a session.
+// Bounds of what is looked at: a project made to be slow to look at must not
+// slow every start of a session.
 const (
 	maxFiles   = 512
 	maxDepth   = 4
@@ -54,11 +55,13 @@ const (
 	maxWalked  = 4096
 )
 
-// fileTimeLag is how far the time of a file that was just written can lie behind the clock: the kernel takes that of its last tick
-// (current_time() in fs/inode.c), which is 10 ms ago at most (CONFIG_HZ=100).
+// fileTimeLag is how far the time of a file that was just written can lie
+// behind the clock: the kernel takes that of its last tick (current_time() in
+// fs/inode.c), which is 10 ms ago at most (CONFIG_HZ=100).
 const fileTimeLag = 10 * time.Millisecond
 
-// Take looks at what is acted upon in the policy's project, and at its protected paths.
+// Take looks at what is acted upon in the policy's project, and at its
+// protected paths.
 func Take(p *policy.Policy) *State {
 	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), why: map[string]string{}}
 	if p.Project != "" {
@@ -117,7 +120,8 @@ func (s *State) reason(path string) string {
 // scripts marks the part of a package.json that holds commands.
 const scripts = "#scripts"
 
-// look maps what is there to what it looks like. What does not answer is silent.
+// look maps what is there to what it looks like. What does not answer is
+// silent.
 func (s *State) look() (found map[string]string, silent []string) {
 	found = map[string]string{}
 	for path := range s.why {
@@ -168,12 +172,14 @@ func lookBelow(found map[string]string, dir string, depth int) error {
 	return failure
 }
 
-// signature is another where the content is, unless somebody has taken great care: times can be set, but not that of the inode's change.
+// signature is another where the content is, unless somebody has taken great
+// care: times can be set, but not that of the inode's change.
 func signature(info fs.FileInfo) string {
 	return strings.Join([]string{info.Mode().String(), info.ModTime().Format(time.RFC3339Nano), changeTime(info)}, " ")
 }
 
-// packageScripts is the part of a package.json that holds commands. A file of which it cannot be told counts as a whole.
+// packageScripts is the part of a package.json that holds commands. A file of
+// which it cannot be told counts as a whole.
 func packageScripts(path string) (commands string, there bool, err error) {
 	info, err := fsguard.Lstat(path)
 	if err != nil {
@@ -194,7 +200,8 @@ func packageScripts(path string) (commands string, there bool, err error) {
 	return string(sum[:]), true, nil
 }
 
-// newRepositories lists repositories in the project that were made or reconfigured since, in directories near its root.
+// newRepositories lists repositories in the project that were made or
+// reconfigured since, in directories near its root.
 func (s *State) newRepositories() []string {
 	if s.project == "" {
 		return nil

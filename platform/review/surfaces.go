@@ -1,13 +1,14 @@
 package review
 
-// surface is a file or a directory that something runs from, relative to the project.
+// surface is a file or a directory that something runs from, relative to the
+// project.
 type surface struct {
 	path string
 	why  string
 }
 
-// surfaces are those of a project beside its protected paths. A path that ends in "#scripts" is the part of a package.json that holds
-// commands.
+// surfaces are those of a project beside its protected paths. A path that ends
+// in "#scripts" is the part of a package.json that holds commands.
 var surfaces = []surface{
 	{".husky", "git runs these hooks, where husky is set up"},
 	{".githooks", "git runs these hooks, where core.hooksPath says so"},

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// Client is one connection to a sidecar. Its methods may be called from several goroutines.
+// Client is one connection to a sidecar. Its methods may be called from several
+// goroutines.
 type Client struct {
 	conn    *jsonrpc2.Conn
 	process *exec.Cmd // nil where the connection was made by New
@@ -39,7 +40,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d); %s", e.Message, e.Code, e.Data.Hint)
 }
 
-// Start runs the command, which must not have streams but stderr, and connects to it.
+// Start runs the command, which must not have streams but stderr, and connects
+// to it.
 func Start(command *exec.Cmd) (*Client, error) {
 	in, err := command.StdoutPipe()
 	if err != nil {
@@ -110,7 +112,8 @@ func (c *Client) take(req *jsonrpc2.Request) {
 	}
 }
 
-// On sets the handler of a notification. It is called in order on the reading goroutine: while it runs, nothing else is read.
+// On sets the handler of a notification. It is called in order on the reading
+// goroutine: while it runs, nothing else is read.
 func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +125,8 @@ func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 	}
 }
 
-// OnRequest sets what answers a request of the sidecar's. It is called on a goroutine of its own.
+// OnRequest sets what answers a request of the sidecar's. It is called on a
+// goroutine of its own.
 func OnRequest[P, R any](c *Client, method protocol.Request[P, R], answer func(P) R) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +173,8 @@ func convert(err error) error {
 // Gone is closed when the connection has ended.
 func (c *Client) Gone() <-chan struct{} { return c.conn.DisconnectNotify() }
 
-// Quit ends the conversation as an editor should, and waits for the sidecar's end. The error is that of its exit status.
+// Quit ends the conversation as an editor should, and waits for the sidecar's
+// end. The error is that of its exit status.
 func (c *Client) Quit(ctx context.Context) error {
 	if _, err := Call(ctx, c, protocol.Shutdown, protocol.Empty{}); err != nil {
 		return fmt.Errorf("shut sidecar down: %w", err)
@@ -183,7 +188,8 @@ func (c *Client) Quit(ctx context.Context) error {
 	return c.process.Wait()
 }
 
-// HangUp closes the pipes without a word, as an editor that crashes does, and waits for the sidecar's end.
+// HangUp closes the pipes without a word, as an editor that crashes does, and
+// waits for the sidecar's end.
 func (c *Client) HangUp() error {
 	_ = c.conn.Close()
 	if c.process == nil {

@@ -43,7 +43,8 @@ type message struct {
 	Error  *struct{ Code int }
 }
 
-// read takes one message; it may be called from another goroutine than the test's.
+// read takes one message; it may be called from another goroutine than the
+// test's.
 func (p *peer) read() (message, error) {
 	header, err := textproto.NewReader(p.in).ReadMIMEHeader()
 	if err != nil {
@@ -65,7 +66,8 @@ func (p *peer) write(body string) {
 	fmt.Fprintf(p.out, "Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// answer answers the next message by a member of the reply, such as `"result":{}`.
+// answer answers the next message by a member of the reply, such as
+// `"result":{}`.
 func (p *peer) answer(member string) <-chan message {
 	got := make(chan message, 1)
 	go func() {

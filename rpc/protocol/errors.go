@@ -4,9 +4,11 @@ package protocol
 type Code int64
 
 const (
-	// CodeParseError: the body is not JSON. The answer's id is null and the connection goes on.
+	// CodeParseError: the body is not JSON. The answer's id is null and the
+	// connection goes on.
 	CodeParseError Code = -32700
-	// CodeInvalidRequest: not a request, an id that can be none, a second initialize, or a request after shutdown.
+	// CodeInvalidRequest: not a request, an id that can be none, a second
+	// initialize, or a request after shutdown.
 	CodeInvalidRequest Code = -32600
 	// CodeMethodNotFound: no such method.
 	CodeMethodNotFound Code = -32601
@@ -18,12 +20,15 @@ const (
 	CodeNotInitialized Code = -32002
 	// CodeSessionNotFound: no session of that id, or it was closed.
 	CodeSessionNotFound Code = -32010
-	// CodeSpawnFailed: shell missing, working directory missing, PTYs exhausted …
+	// CodeSpawnFailed: shell missing, working directory missing, PTYs exhausted
+	// …
 	CodeSpawnFailed Code = -32011
-	// CodeSandboxUnavailable: the machine cannot enforce the policy and the settings say refuse.
+	// CodeSandboxUnavailable: the machine cannot enforce the policy and the
+	// settings say refuse.
 	CodeSandboxUnavailable Code = -32012
-	// CodeSettingsInvalid: a settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not start
-	// until it is fixed; without the file that userSettingsPath names nothing starts.
+	// CodeSettingsInvalid: a settings file cannot be read, or something in it
+	// is wrong, so nobody knows what it asks for. Tools do not start until it
+	// is fixed; without the file that userSettingsPath names nothing starts.
 	CodeSettingsInvalid Code = -32013
 	// CodeProjectNotTrusted: the project's settings need the user's trust.
 	CodeProjectNotTrusted Code = -32014

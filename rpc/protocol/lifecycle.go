@@ -1,6 +1,7 @@
 package protocol
 
-// Initialize opens the conversation. Every other request before it is refused with CodeNotInitialized.
+// Initialize opens the conversation. Every other request before it is refused
+// with CodeNotInitialized.
 var Initialize = Request[InitializeParams, InitializeResult]{"initialize", ToSidecar}
 
 // Initialized tells that the editor has taken the answer to initialize.
@@ -20,7 +21,8 @@ var LogMessage = Notification[LogMessageParams]{"window/logMessage", ToEditor}
 
 // InitializeParams describes the editor.
 type InitializeParams struct {
-	// ProcessID is the editor's process. When it is gone, the sidecar ends. null: only the end of stdin counts.
+	// ProcessID is the editor's process. When it is gone, the sidecar ends.
+	// null: only the end of stdin counts.
 	ProcessID *int `json:"processId"`
 	// ClientInfo names the editor.
 	ClientInfo *ClientInfo `json:"clientInfo,omitempty"`
@@ -48,19 +50,24 @@ type WorkspaceFolder struct {
 
 // ClientCapabilities say what the editor can do.
 type ClientCapabilities struct {
-	// FlowControl promises terminal/ack for consumed output. Without it output is never held back.
+	// FlowControl promises terminal/ack for consumed output. Without it output
+	// is never held back.
 	FlowControl bool `json:"flowControl,omitempty"`
 	// Approvals promises to answer sandbox/requestAccess.
 	Approvals bool `json:"approvals,omitempty"`
 }
 
-// InitializationOptions carry settings that do not come from the standard files.
+// InitializationOptions carry settings that do not come from the standard
+// files.
 type InitializationOptions struct {
-	// UserSettingsPath replaces the user's settings files with this one. Absolute; empty is as absent. initialize succeeds without the file,
-	// so that an editor can show settings/diagnostics and create it, but terminal/spawn is refused with CodeSettingsInvalid until it can be
-	// read. A file that goes away later keeps its last good content.
+	// UserSettingsPath replaces the user's settings files with this one.
+	// Absolute; empty is as absent. initialize succeeds without the file, so
+	// that an editor can show settings/diagnostics and create it, but
+	// terminal/spawn is refused with CodeSettingsInvalid until it can be read.
+	// A file that goes away later keeps its last good content.
 	UserSettingsPath string `json:"userSettingsPath,omitempty"`
-	// Settings is one more layer, of the shape of a settings file, as trusted as the user's own file.
+	// Settings is one more layer, of the shape of a settings file, as trusted
+	// as the user's own file.
 	Settings RawJSON `json:"settings,omitempty"`
 }
 
@@ -78,18 +85,21 @@ type ServerCapabilities struct {
 	Platform string `json:"platform"`
 	// Kinds are the kinds of session it starts.
 	Kinds []Kind `json:"kinds"`
-	// Enforcement says for each protection what this machine can enforce, proved by really trying it.
+	// Enforcement says for each protection what this machine can enforce,
+	// proved by really trying it.
 	Enforcement Protections `json:"enforcement"`
 }
 
-// Protections holds one entry for each protection: filesystem, execute, network, unix_sockets, signals, protected_paths, syscalls,
-// process_tracking, denials.
+// Protections holds one entry for each protection: filesystem, execute,
+// network, unix_sockets, signals, protected_paths, syscalls, process_tracking,
+// denials.
 type Protections map[string]Protection
 
 // Protection says how far one protection holds.
 type Protection struct {
 	Status ProtectionStatus `json:"status"`
-	// Mechanism names what enforces it, such as "landlock"; empty where nothing does.
+	// Mechanism names what enforces it, such as "landlock"; empty where nothing
+	// does.
 	Mechanism string `json:"mechanism"`
 	// Detail says in words what holds and what does not.
 	Detail string `json:"detail"`

@@ -1,11 +1,14 @@
 package protocol
 
-// ProjectStatus answers what a project's settings file asks for beyond the user's own settings, and whether it is trusted. An editor
-// shows this before it asks the user for trust.
+// ProjectStatus answers what a project's settings file asks for beyond the
+// user's own settings, and whether it is trusted. An editor shows this before
+// it asks the user for trust.
 var ProjectStatus = Request[ProjectParams, Project]{"project/status", ToSidecar}
 
-// ProjectTrust trusts a project's settings file with the content that it has now: it then counts as it is written. Any change of the
-// content makes it untrusted again. What cannot be trusted is refused with CodeProjectNotTrusted.
+// ProjectTrust trusts a project's settings file with the content that it has
+// now: it then counts as it is written. Any change of the content makes it
+// untrusted again. What cannot be trusted is refused with
+// CodeProjectNotTrusted.
 var ProjectTrust = Request[ProjectTrustParams, Project]{"project/trust", ToSidecar}
 
 // ProjectUntrust takes the trust back: the file can only tighten then.
@@ -21,8 +24,9 @@ type ProjectParams struct {
 type ProjectTrustParams struct {
 	// ProjectDir is absolute.
 	ProjectDir string `json:"projectDir"`
-	// Digest is the one that came with what the user was shown. If the file is another by now, nothing is trusted. Without it the
-	// content of this moment is.
+	// Digest is the one that came with what the user was shown. If the file is
+	// another by now, nothing is trusted. Without it the content of this moment
+	// is.
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -34,20 +38,24 @@ type Project struct {
 	File string `json:"file"`
 	// Exists is false where there is no such file.
 	Exists bool `json:"exists"`
-	// Trusted is true where the file counts as it is written; else it can only tighten.
+	// Trusted is true where the file counts as it is written; else it can only
+	// tighten.
 	Trusted bool `json:"trusted"`
-	// Digest is the SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read.
+	// Digest is the SHA-256 of the file's bytes in hexadecimal digits; empty
+	// where it could not be read.
 	Digest string `json:"digest"`
-	// Asks is what the file asks for beyond the user's own settings; where it is trusted, what that has opened.
+	// Asks is what the file asks for beyond the user's own settings; where it
+	// is trusted, what that has opened.
 	Asks []Ask `json:"asks"`
 	// Problem is why the file cannot be trusted as it is now.
 	Problem string `json:"problem,omitempty"`
-	// Message says how the file stands, in one line that is fit to be shown as it
-	// is, as plain text. The file's name is quoted and escaped in it.
+	// Message says how the file stands, in one line that is fit to be shown as
+	// it is, as plain text. The file's name is quoted and escaped in it.
 	Message string `json:"message"`
 }
 
-// Ask is one thing that a project's file asks for beyond the user's own settings.
+// Ask is one thing that a project's file asks for beyond the user's own
+// settings.
 type Ask struct {
 	// Key is the settings key.
 	Key string `json:"key"`

@@ -11,10 +11,12 @@ var SettingsGet = Request[SettingsGetParams, SettingsGetResult]{"settings/get", 
 // PolicyGet answers the policy that a session would get now.
 var PolicyGet = Request[PolicyGetParams, PolicyGetResult]{"policy/get", ToSidecar}
 
-// SettingsDiagnostics tells what is wrong in a settings file. An empty list clears what was told before.
+// SettingsDiagnostics tells what is wrong in a settings file. An empty list
+// clears what was told before.
 var SettingsDiagnostics = Notification[DiagnosticsParams]{"settings/diagnostics", ToEditor}
 
-// SettingsChanged tells that settings files changed and which sessions now run under an older policy.
+// SettingsChanged tells that settings files changed and which sessions now run
+// under an older policy.
 var SettingsChanged = Notification[SettingsChangedParams]{"settings/changed", ToEditor}
 
 // SettingsGetParams names a project.
@@ -29,7 +31,8 @@ type SettingsGetParams struct {
 type SettingsGetResult struct {
 	// Settings is the merged "terminal.sandbox" block.
 	Settings RawJSON `json:"settings"`
-	// Origins maps each key, such as "system_paths.executable", to the file it came from.
+	// Origins maps each key, such as "system_paths.executable", to the file it
+	// came from.
 	Origins map[string]string `json:"origins"`
 	// Diagnostics of every file that counts.
 	Diagnostics []FileDiagnostic `json:"diagnostics"`
@@ -51,7 +54,8 @@ type PolicyGetResult struct {
 
 // Policy is what a session may do, every path resolved.
 type Policy struct {
-	// Restricted is false where the settings do not sandbox this kind; the other fields then only say what would hold.
+	// Restricted is false where the settings do not sandbox this kind; the
+	// other fields then only say what would hold.
 	Restricted bool         `json:"restricted"`
 	Project    string       `json:"project"`
 	Rules      []PolicyRule `json:"rules"`
@@ -63,13 +67,14 @@ type Policy struct {
 	UnixSockets      []string `json:"unixSockets"`
 	AllowedEnvVars   []string `json:"allowedEnvVars"`
 	ProtectedPaths   []string `json:"protectedPaths"`
-	// RequireProtected: nothing is started where protectedPaths cannot be kept as they are.
+	// RequireProtected: nothing is started where protectedPaths cannot be kept
+	// as they are.
 	RequireProtected bool             `json:"requireProtected"`
 	OnUnavailable    string           `json:"onUnavailable"`
 	OnDenied         string           `json:"onDenied"`
 	Diagnostics      []FileDiagnostic `json:"diagnostics"`
-	// Origins say for everything but the rules, which carry their own, where it comes from: each switch, variable, socket and protected
-	// path.
+	// Origins say for everything but the rules, which carry their own, where it
+	// comes from: each switch, variable, socket and protected path.
 	Origins []PolicyOrigin `json:"origins"`
 }
 
@@ -95,7 +100,8 @@ type PolicyRule struct {
 	Path string `json:"path"`
 	// Access holds "read", "write", "execute", "device".
 	Access []string `json:"access"`
-	// Guarded is the part of access that holds only where the machine can keep protectedPaths as they are; absent where there is none.
+	// Guarded is the part of access that holds only where the machine can keep
+	// protectedPaths as they are; absent where there is none.
 	Guarded []string `json:"guarded,omitempty"`
 	// Setting is the key that grants it.
 	Setting string `json:"setting"`
@@ -115,11 +121,13 @@ type Access string
 const (
 	// AccessRead opens a file for reading, or lists a directory.
 	AccessRead Access = "read"
-	// AccessWrite opens a file for writing, creates it, or changes what a directory holds.
+	// AccessWrite opens a file for writing, creates it, or changes what a
+	// directory holds.
 	AccessWrite Access = "write"
 	// AccessExecute runs a program.
 	AccessExecute Access = "execute"
-	// AccessConnectUnix connects to the Unix socket of a process outside of the session.
+	// AccessConnectUnix connects to the Unix socket of a process outside of the
+	// session.
 	AccessConnectUnix Access = "connect_unix"
 	// AccessConnect connects to an address in the network.
 	AccessConnect Access = "connect"
@@ -127,8 +135,9 @@ const (
 	AccessBind Access = "bind"
 )
 
-// PolicyExplain answers whether a session that starts now could do something, by which rule, and which setting would change that. The
-// answer is the sandbox's: the permissions of a file may refuse what it allows.
+// PolicyExplain answers whether a session that starts now could do something,
+// by which rule, and which setting would change that. The answer is the
+// sandbox's: the permissions of a file may refuse what it allows.
 var PolicyExplain = Request[PolicyExplainParams, PolicyExplainResult]{"policy/explain", ToSidecar}
 
 // PolicyExplainParams name an access.
@@ -139,8 +148,8 @@ type PolicyExplainParams struct {
 	Kind Kind `json:"kind,omitempty"`
 	// Access is what is tried.
 	Access Access `json:"access"`
-	// Target is an absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect and bind an
-	// address.
+	// Target is an absolute path, or one that starts with ~/; for connect_unix
+	// also a name after "abstract:"; for connect and bind an address.
 	Target string `json:"target"`
 }
 
@@ -157,9 +166,11 @@ type PolicyExplainResult struct {
 	Message string `json:"message"`
 	// Rule is what decides; absent where it is that no rule grants it.
 	Rule *PolicyRule `json:"rule,omitempty"`
-	// Setting is the key that allows it, or that would; absent where none would.
+	// Setting is the key that allows it, or that would; absent where none
+	// would.
 	Setting string `json:"setting,omitempty"`
-	// Value would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
+	// Value would allow it, where it is not: an entry for the list, or the
+	// key's whole value as JSON.
 	Value string `json:"value,omitempty"`
 	// Hint says what to do or to look out for, fit to be shown as it is.
 	Hint string `json:"hint,omitempty"`
@@ -188,7 +199,8 @@ type Diagnostic struct {
 	Key string `json:"key,omitempty"`
 	// Message is one line that is fit to be shown as it is, as plain text.
 	Message string `json:"message"`
-	// ProjectDir is the only project that the remark holds for; absent where it holds for every one.
+	// ProjectDir is the only project that the remark holds for; absent where it
+	// holds for every one.
 	ProjectDir string `json:"projectDir,omitempty"`
 }
 
@@ -209,7 +221,8 @@ type SettingsChangedParams struct {
 	Files         []string         `json:"files"`
 	Diagnostics   []FileDiagnostic `json:"diagnostics"`
 	StaleSessions []StaleSession   `json:"staleSessions"`
-	// Projects are the open projects that have a settings file, with what each asks for and whether it is trusted now.
+	// Projects are the open projects that have a settings file, with what each
+	// asks for and whether it is trusted now.
 	Projects []Project `json:"projects"`
 }
 

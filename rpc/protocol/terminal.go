@@ -1,7 +1,8 @@
 package protocol
 
-// Spawn starts a session: a process, confined as the settings say, on a PTY of its own. The answer comes after the process has
-// confirmed from inside that its sandbox is in force, and before the session's first notification.
+// Spawn starts a session: a process, confined as the settings say, on a PTY of
+// its own. The answer comes after the process has confirmed from inside that
+// its sandbox is in force, and before the session's first notification.
 var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
 // Input types bytes into a terminal. Inputs of one session keep their order.
@@ -10,8 +11,9 @@ var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 // Resize changes a terminal's size; the foreground process group gets SIGWINCH.
 var Resize = Notification[ResizeParams]{"terminal/resize", ToSidecar}
 
-// Ack tells that output was consumed. Only counts where the editor announced flowControl. Tell at least every 64 KiB: a session whose
-// editor does not is held back.
+// Ack tells that output was consumed. Only counts where the editor announced
+// flowControl. Tell at least every 64 KiB: a session whose editor does not is
+// held back.
 var Ack = Notification[AckParams]{"terminal/ack", ToSidecar}
 
 // Signal sends a signal to the foreground process group of a terminal.
@@ -23,13 +25,15 @@ var Wait = Request[SessionParams, ExitStatus]{"terminal/wait", ToSidecar}
 // List answers every session that has not been closed.
 var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 
-// Close ends a session and answers when no process of it is left. A second one gets CodeSessionNotFound.
+// Close ends a session and answers when no process of it is left. A second one
+// gets CodeSessionNotFound.
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 
 // Output carries raw bytes of a terminal, in order, nothing lost.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
 
-// Exited tells that a session's leader has ended, after the last output. What the leader left behind is dead by then.
+// Exited tells that a session's leader has ended, after the last output. What
+// the leader left behind is dead by then.
 var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
 
 // Kind says for whom a session runs; the setting apply_to routes by it.
@@ -46,15 +50,18 @@ const (
 type SpawnParams struct {
 	// Kind is "terminal" by default.
 	Kind Kind `json:"kind,omitempty"`
-	// SessionID is the editor's own UUID; one that is taken is refused. Default: a new one.
+	// SessionID is the editor's own UUID; one that is taken is refused.
+	// Default: a new one.
 	SessionID string `json:"sessionId,omitempty"`
 	// Cwd is the working directory. Absolute; required.
 	Cwd string `json:"cwd"`
-	// ProjectDir is the directory that the session may write. Absolute; default: the workspace folder that holds cwd, else cwd.
+	// ProjectDir is the directory that the session may write. Absolute;
+	// default: the workspace folder that holds cwd, else cwd.
 	ProjectDir string `json:"projectDir,omitempty"`
 	// Shell is the program of a terminal. Default: $SHELL as a login shell.
 	Shell *Shell `json:"shell,omitempty"`
-	// Command is run instead of the shell. Without args it is a line for /bin/sh -c.
+	// Command is run instead of the shell. Without args it is a line for
+	// /bin/sh -c.
 	Command string `json:"command,omitempty"`
 	// Args are the arguments of command.
 	Args []string `json:"args,omitempty"`
@@ -103,9 +110,11 @@ type SandboxStatus string
 const (
 	// SandboxFull: every protection that the policy asks for is enforced.
 	SandboxFull SandboxStatus = "full"
-	// SandboxDegraded: confined, but some protection that the policy asks for is not fully enforced.
+	// SandboxDegraded: confined, but some protection that the policy asks for
+	// is not fully enforced.
 	SandboxDegraded SandboxStatus = "degraded"
-	// SandboxNone: the settings ask for a sandbox, this machine has none, and on_unavailable is "warn".
+	// SandboxNone: the settings ask for a sandbox, this machine has none, and
+	// on_unavailable is "warn".
 	SandboxNone SandboxStatus = "none"
 	// SandboxOff: the settings do not sandbox this kind of session.
 	SandboxOff SandboxStatus = "off"
@@ -113,7 +122,8 @@ const (
 
 // Tracking says how a session's processes are held together.
 type Tracking struct {
-	// Mechanism is "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come).
+	// Mechanism is "cgroup", "subreaper" (a subreaper adopts orphans) or
+	// "process_group" (more may come).
 	Mechanism string `json:"mechanism"`
 	// Guarantee is true where no process of the session can outlive it.
 	Guarantee bool `json:"guarantee"`
@@ -121,7 +131,8 @@ type Tracking struct {
 
 // EnvironmentLog lists what the filter did.
 type EnvironmentLog struct {
-	// Dropped are the names, never the values, of the variables that did not arrive. Sorted.
+	// Dropped are the names, never the values, of the variables that did not
+	// arrive. Sorted.
 	Dropped []string `json:"dropped"`
 }
 
@@ -180,7 +191,8 @@ type ExitedParams struct {
 // OutputParams carries output.
 type OutputParams struct {
 	SessionID string `json:"sessionId"`
-	// Data is base64 of raw PTY bytes. A character may be split between two messages.
+	// Data is base64 of raw PTY bytes. A character may be split between two
+	// messages.
 	Data []byte `json:"data"`
 }
 
@@ -197,7 +209,8 @@ type SessionInfo struct {
 	Cwd        string `json:"cwd"`
 	ProjectDir string `json:"projectDir"`
 	PolicyID   string `json:"policyId"`
-	// Stale is true where a new session would get another policy, as far as that could be said in time: a file system may not answer.
+	// Stale is true where a new session would get another policy, as far as
+	// that could be said in time: a file system may not answer.
 	Stale bool `json:"stale"`
 	// Running is false once the leader has ended.
 	Running bool `json:"running"`
@@ -209,8 +222,9 @@ type SessionInfo struct {
 // CloseParams says how to end a session.
 type CloseParams struct {
 	SessionID string `json:"sessionId"`
-	// GraceMs is how long, in milliseconds, the leader may take to end after SIGHUP before everything is killed; 0 kills at once.
-	// Default: 300 for a terminal, 0 for a tool. At most 60000.
+	// GraceMs is how long, in milliseconds, the leader may take to end after
+	// SIGHUP before everything is killed; 0 kills at once. Default: 300 for a
+	// terminal, 0 for a tool. At most 60000.
 	GraceMs *int `json:"graceMs,omitempty"`
 }
 
@@ -222,13 +236,16 @@ type CloseResult struct {
 	Signal *string `json:"signal"`
 	// Killed counts the processes that had to be killed.
 	Killed int `json:"killed"`
-	// Remaining is 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in an
-	// uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on being killed. Where the leader is
-	// among them, ExitCode and Signal are both null.
+	// Remaining is 0 as a rule: the answer waits for it. Otherwise so many
+	// processes have survived SIGKILL for ten seconds, in an uninterruptible
+	// system call or with rights that the sidecar lacks; the log names them,
+	// and they go on being killed. Where the leader is among them, ExitCode and
+	// Signal are both null.
 	Remaining int `json:"remaining"`
 	// ElapsedMs is how long it took, in milliseconds.
 	ElapsedMs int `json:"elapsedMs"`
-	// Review lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks, tasks, scripts, CI files. It
-	// does not say who changed it; absent where there is nothing.
+	// Review lists what changed meanwhile and is worth a look before it runs
+	// outside of the sandbox: hooks, tasks, scripts, CI files. It does not say
+	// who changed it; absent where there is nothing.
 	Review []Finding `json:"review,omitempty"`
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Uses what the editor leaks into the sidecar: a file with a secret, and a directory outside that is open. The stage marks everything
-// above stderr close-on-exec, so none of it arrives. The control is a program that the same parent starts the same way.
+// Uses what the editor leaks into the sidecar: a file with a secret, and a
+// directory outside that is open. The stage marks everything above stderr
+// close-on-exec, so none of it arrives. The control is a program that the same
+// parent starts the same way.
 func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -41,8 +43,9 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	}
 }
 
-// Looks for descriptors of the sidecar itself (its pipes to the editor, the handshake, the master of the terminal) in a terminal and
-// in a tool, while other sessions run. A session has three.
+// Looks for descriptors of the sidecar itself (its pipes to the editor, the
+// handshake, the master of the terminal) in a terminal and in a tool, while
+// other sessions run. A session has three.
 func TestASessionHasThreeDescriptors(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

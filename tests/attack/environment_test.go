@@ -16,7 +16,8 @@ import (
 
 var entryLine = regexp.MustCompile(`(?m)^entry (".*")$`)
 
-// entries are what the victim prints of /proc/self/environ or /proc/self/cmdline.
+// entries are what the victim prints of /proc/self/environ or
+// /proc/self/cmdline.
 func entries(t testing.TB, output string) []string {
 	t.Helper()
 	var list []string
@@ -48,7 +49,8 @@ var hooks = []string{
 // prefixesOfHooks cover every one of hooks.
 var prefixesOfHooks = []string{"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*", "GIT_*"}
 
-// startWith starts an editor with variables that hold the secret, one by the sidecar's environment and the next by the request's.
+// startWith starts an editor with variables that hold the secret, one by the
+// sidecar's environment and the next by the request's.
 func startWith(s *scene, settings string, variables []string) (*harness.Editor, protocol.SpawnParams) {
 	options := harness.Options{Settings: settings}
 	request := protocol.SpawnParams{Env: map[string]string{}}
@@ -62,8 +64,9 @@ func startWith(s *scene, settings string, variables []string) (*harness.Editor, 
 	return harness.Start(s.t, s.World, options), request
 }
 
-// Passes hooks by prefixes that happen to match them. A prefix is no consent to run code in every program: none arrives, and the reply
-// names each. By its exact name each arrives.
+// Passes hooks by prefixes that happen to match them. A prefix is no consent to
+// run code in every program: none arrives, and the reply names each. By its
+// exact name each arrives.
 func TestHooksPassByTheirExactNamesOnly(t *testing.T) {
 	t.Parallel()
 	arrived := func(settings string) ([]string, strike) {
@@ -102,8 +105,9 @@ func TestHooksPassByTheirExactNamesOnly(t *testing.T) {
 	}
 }
 
-// Looks at everything that arrives: exactly what is allowed, and what describes the session itself. The handshake between the sidecar
-// and the stage leaves nothing in it.
+// Looks at everything that arrives: exactly what is allowed, and what describes
+// the session itself. The handshake between the sidecar and the stage leaves
+// nothing in it.
 func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -124,8 +128,8 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// Looks for traces of the stage in the program that it became: its arguments, its descriptors, its environment. They are the program's
-// own.
+// Looks for traces of the stage in the program that it became: its arguments,
+// its descriptors, its environment. They are the program's own.
 func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
@@ -145,8 +149,8 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Looks for the values of dropped variables in all that the sidecar says: the reply, the list of sessions, the log. Names are listed,
-// values never.
+// Looks for the values of dropped variables in all that the sidecar says: the
+// reply, the list of sessions, the log. Names are listed, values never.
 func TestValuesOfDroppedVariablesAreNeverTold(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -61,8 +61,9 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	return a.judge(t, session, err == nil, string(said))
 }
 
-// timeout is how often, 50 times a second, a script looks for an effect that may take a moment. Without a sandbox it must come; with one,
-// what comes so late is found by nobody.
+// timeout is how often, 50 times a second, a script looks for an effect that
+// may take a moment. Without a sandbox it must come; with one, what comes so
+// late is found by nobody.
 func (a fileAttack) timeout() int {
 	if a.sandboxed {
 		return 15
@@ -101,7 +102,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 	return cellStopped
 }
 
-// newWorld makes one that belongs to the person, and lies in a directory that everybody may enter.
+// newWorld makes one that belongs to the person, and lies in a directory that
+// everybody may enter.
 func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	t.Helper()
 	root, err := os.MkdirTemp("", "sidecar-attack-")
@@ -132,7 +134,8 @@ func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
 	return fmt.Sprintf("PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'\n", w.Project, w.Outside, secretText, harness.Binary(t))
 }
 
-// script is a section as a command of the person's, in a process group of its own.
+// script is a section as a command of the person's, in a process group of its
+// own.
 func (a fileAttack) script(t testing.TB, w *harness.World, section string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), "/bin/bash", "-c", a.preamble(t, w)+a.file.Section(section))
 	command.Env, command.Dir = append(harness.Environ(w), "PATH="+a.path(w)), w.Project
@@ -144,7 +147,8 @@ func (a fileAttack) path(w *harness.World) string {
 	return w.Project + "/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 }
 
-// variables are in the sidecar's own environment; those that are no path must not get through.
+// variables are in the sidecar's own environment; those that are no path must
+// not get through.
 func (a fileAttack) variables(w *harness.World) []string {
 	return []string{"PATH=" + a.path(w), "SECRET_VARIABLE=" + secretText, "PYTHONSTARTUP=" + w.Outside}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Starts in a working directory that is not granted and reads by relative paths. A working directory is no grant.
+// Starts in a working directory that is not granted and reads by relative
+// paths. A working directory is no grant.
 func TestAWorkingDirectoryOutsideGrantsNothing(t *testing.T) {
 	t.Parallel()
 	attack{

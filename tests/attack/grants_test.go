@@ -14,14 +14,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Writes beside a granted directory whose name is full of characters that end strings, rules and lines elsewhere. A path is bytes in a
-// message, never part of a language: the grant holds for exactly that name.
+// Writes beside a granted directory whose name is full of characters that end
+// strings, rules and lines elsewhere. A path is bytes in a message, never part
+// of a language: the grant holds for exactly that name.
 func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`, "$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			// A dollar sign that starts a name would be a variable; this one does not.
+			// A dollar sign that starts a name would be a variable; this one
+			// does not.
 			attack{
 				grants: func(s *scene) harness.Sandbox {
 					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(name)}}
@@ -42,8 +44,9 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 	}
 }
 
-// Grants paths that mean something else than they seem to: with "..", with NUL, with another user's home, relative, empty. They count for
-// nothing or for exactly what they lead to, and the user is told.
+// Grants paths that mean something else than they seem to: with "..", with NUL,
+// with another user's home, relative, empty. They count for nothing or for
+// exactly what they lead to, and the user is told.
 func TestMisleadingGrantsDoNotCount(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -77,7 +80,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 	}
 }
 
-// Lets the policy grant a FIFO and a socket. Opening one for reading would wait for a writer for ever; the rule is made without.
+// Lets the policy grant a FIFO and a socket. Opening one for reading would wait
+// for a writer for ever; the rule is made without.
 func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -89,7 +93,8 @@ func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	}
 }
 
-// Runs a copied program from a directory that is granted for reading only. Reading does not include executing; a copy in the project runs.
+// Runs a copied program from a directory that is granted for reading only.
+// Reading does not include executing; a copy in the project runs.
 func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	t.Parallel()
 	attack{
@@ -102,8 +107,10 @@ func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	}.mustFail(t)
 }
 
-// Saves files as editors do, by writing a new one and renaming it over the old. In a granted directory that works for ever; a grant of a
-// single file is a grant of that inode, and whoever replaces it from outside takes it away from a session that runs.
+// Saves files as editors do, by writing a new one and renaming it over the old.
+// In a granted directory that works for ever; a grant of a single file is a
+// grant of that inode, and whoever replaces it from outside takes it away from
+// a session that runs.
 func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -142,8 +149,9 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	}
 }
 
-// Opens places as projects that hold much more than a project: the root, the home directory by its name and by a symlink, /tmp. The
-// user asked for it, so it is granted; but the reply says so.
+// Opens places as projects that hold much more than a project: the root, the
+// home directory by its name and by a symlink, /tmp. The user asked for it, so
+// it is granted; but the reply says so.
 func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

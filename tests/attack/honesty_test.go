@@ -17,10 +17,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// claim is what a status of one protection says, as an attack: must it be refused, or must it work.
+// claim is what a status of one protection says, as an attack: must it be
+// refused, or must it work.
 type claim func(t *testing.T, status protocol.ProtectionStatus)
 
-// claims has an entry for every protection of a reply. A protection without one would be words that nobody has tried.
+// claims has an entry for every protection of a reply. A protection without one
+// would be words that nobody has tried.
 var claims = map[string]claim{
 	"filesystem": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
@@ -62,7 +64,8 @@ var claims = map[string]claim{
 		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
 			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
 		}
-		// The tests themselves may run under filters, in a container; those are not the sidecar's.
+		// The tests themselves may run under filters, in a container; those are
+		// not the sidecar's.
 		own := field(t, harness.Read(t, "/proc/self/status"), "Seccomp_filters")
 		if filtered := field(t, result.output, "Seccomp_filters") > own; filtered != (status == protocol.Enforced) {
 			t.Errorf("status %s, yet filtered: %v\n%s", status, filtered, result.output)
@@ -73,7 +76,8 @@ var claims = map[string]claim{
 		session := s.start("").Spawn(protocol.SpawnParams{
 			Kind: protocol.Tool, Command: s.victim, Args: []string{"detach", s.inside("pid"), "then", "wait", s.inside("leave")},
 		})
-		// The machine's status is that of the weakest session; one that is sandboxed may have a guarantee where others have none.
+		// The machine's status is that of the weakest session; one that is
+		// sandboxed may have a guarantee where others have none.
 		if status == protocol.Enforced && !session.Tracking.Guarantee || status == protocol.Absent && session.Tracking.Guarantee {
 			t.Errorf("status %s with tracking %+v", status, session.Tracking)
 		}
@@ -95,7 +99,8 @@ var claims = map[string]claim{
 		if result := s.strike(e, "read", s.outside("secret")); !result.refused("EACCES") {
 			t.Errorf("status %d\n%s", result.status, result.output)
 		}
-		// The answer of a request comes behind every notification that was sent before it.
+		// The answer of a request comes behind every notification that was sent
+		// before it.
 		harness.Call(e, protocol.List, protocol.Empty{})
 		if got := len(told) > 0; got != (status == protocol.Enforced) {
 			t.Errorf("status %s, yet denials are told: %v", status, got)
@@ -103,7 +108,8 @@ var claims = map[string]claim{
 	},
 }
 
-// mustAgree makes sure that an attack was refused where the status says enforced, and works where it says that nothing is refused.
+// mustAgree makes sure that an attack was refused where the status says
+// enforced, and works where it says that nothing is refused.
 func mustAgree(t *testing.T, status protocol.ProtectionStatus, result strike, works bool) {
 	t.Helper()
 	if status == protocol.Degraded {
@@ -114,8 +120,8 @@ func mustAgree(t *testing.T, status protocol.ProtectionStatus, result strike, wo
 	}
 }
 
-// unixSocketsClaim connects to a socket with a path outside and to an abstract one. Enforced: neither answers; degraded: the path does;
-// absent: both do.
+// unixSocketsClaim connects to a socket with a path outside and to an abstract
+// one. Enforced: neither answers; degraded: the path does; absent: both do.
 func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 	s := newScene(t)
 	// Short, because a socket's path is limited to 107 bytes.
@@ -141,8 +147,10 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 	}
 }
 
-// Tries each line of a reply: what it calls enforced is attacked and must be refused, what it admits to be open must be open. The rule is
-// the reply itself; each attack on what is enforced has its control in the test of its own.
+// Tries each line of a reply: what it calls enforced is attacked and must be
+// refused, what it admits to be open must be open. The rule is the reply
+// itself; each attack on what is enforced has its control in the test of its
+// own.
 func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
@@ -158,7 +166,8 @@ func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 		}
 	}
 	for name, protection := range reply.Protections {
-		// Without cgroups only sessions that can be kept from forking are tracked for certain, and initialize speaks of all.
+		// Without cgroups only sessions that can be kept from forking are
+		// tracked for certain, and initialize speaks of all.
 		tighter := name == "process_tracking" && protection.Status == protocol.Enforced
 		if before := e.Hello.Capabilities.Enforcement[name].Status; before != protection.Status && (!tighter || before != protocol.Degraded) {
 			t.Errorf("%s: initialize says %s, the reply says %s", name, before, protection.Status)
@@ -178,7 +187,8 @@ func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 	}
 }
 
-// Compares the sum with its parts: "full" only where every protection that the settings ask for is enforced.
+// Compares the sum with its parts: "full" only where every protection that the
+// settings ask for is enforced.
 func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -200,8 +210,9 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	}
 }
 
-// Grants reading the whole file system, so that nothing is left to prove a refusal with, and writing the home directory with the settings
-// in it. The reply does not call the first enforced, and warns of the second.
+// Grants reading the whole file system, so that nothing is left to prove a
+// refusal with, and writing the home directory with the settings in it. The
+// reply does not call the first enforced, and warns of the second.
 func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -222,8 +233,9 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	}
 }
 
-// offline are settings that ask for everything, the network to be off included: what is not asked for is not promised.
-// Protected is what is there: of paths that are not, a reply says that they are only watched.
+// offline are settings that ask for everything, the network to be off included:
+// what is not asked for is not promised. Protected is what is there: of paths
+// that are not, a reply says that they are only watched.
 func offline() string {
 	return harness.Settings(harness.Sandbox{"allow_network": false, "protected_paths": []string{"victim"}})
 }

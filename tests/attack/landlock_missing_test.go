@@ -24,7 +24,8 @@ func startWithoutLandlock(s *scene, extra harness.Sandbox) *harness.Editor {
 	}})
 }
 
-// mustBeRefused makes sure that a session is refused for want of a sandbox, and that nothing of it ran.
+// mustBeRefused makes sure that a session is refused for want of a sandbox, and
+// that nothing of it ran.
 func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams) {
 	t.Helper()
 	params.Cwd, params.Command = e.World.Project, "echo ran > ran"
@@ -41,8 +42,9 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 	}
 }
 
-// Asks doctor on a machine without Landlock. It says absent, why, and what to do, proves it by attacks that work, and its exit status is 1;
-// with Landlock it is 0.
+// Asks doctor on a machine without Landlock. It says absent, why, and what to
+// do, proves it by attacks that work, and its exit status is 1; with Landlock
+// it is 0.
 func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -81,8 +83,8 @@ func hasLine(text, fields string) bool {
 	return false
 }
 
-// Starts a tool on a machine without Landlock. Nobody watches a tool, so it is refused; initialize has said before that there is no
-// protection.
+// Starts a tool on a machine without Landlock. Nobody watches a tool, so it is
+// refused; initialize has said before that there is no protection.
 func TestAToolIsRefusedWithoutLandlock(t *testing.T) {
 	t.Parallel()
 	e := startWithoutLandlock(newScene(t), nil)
@@ -92,8 +94,10 @@ func TestAToolIsRefusedWithoutLandlock(t *testing.T) {
 	mustBeRefused(t, e, protocol.SpawnParams{Kind: protocol.Tool})
 }
 
-// Starts a terminal on a machine without Landlock. A user without a terminal is stuck, so it runs, and says so three times: by a yellow
-// first line, a warning, and the status "none". The positive control is honest: it can write outside.
+// Starts a terminal on a machine without Landlock. A user without a terminal is
+// stuck, so it runs, and says so three times: by a yellow first line, a
+// warning, and the status "none". The positive control is honest: it can write
+// outside.
 func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -122,7 +126,8 @@ func mustSayNone(t *testing.T, session *harness.Session) {
 	}
 }
 
-// Sets on_unavailable on a machine without Landlock: "refuse" refuses terminals too, "warn" lets tools run with a warning.
+// Sets on_unavailable on a machine without Landlock: "refuse" refuses terminals
+// too, "warn" lets tools run with a warning.
 func TestOnUnavailableDecidesWithoutLandlock(t *testing.T) {
 	t.Parallel()
 	e := startWithoutLandlock(newScene(t), harness.Sandbox{"on_unavailable": "refuse"})
@@ -138,8 +143,9 @@ func TestOnUnavailableDecidesWithoutLandlock(t *testing.T) {
 	}
 }
 
-// Asks for a session without network. Where the network cannot be switched off it is refused whatever on_unavailable says, with
-// Landlock and without it. The control is the same session with the network.
+// Asks for a session without network. Where the network cannot be switched off
+// it is refused whatever on_unavailable says, with Landlock and without it. The
+// control is the same session with the network.
 func TestNoNetworkIsNeverQuietlyNetwork(t *testing.T) {
 	t.Parallel()
 	for _, reaction := range []any{"warn", "refuse", nil} {

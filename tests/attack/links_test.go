@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Reads a file by a hard link that lay in the project before the session, and by its name outside. Grants are by path: a name in the
-// project belongs to the project, whoever made it, while the name outside stays out of reach.
+// Reads a file by a hard link that lay in the project before the session, and
+// by its name outside. Grants are by path: a name in the project belongs to the
+// project, whoever made it, while the name outside stays out of reach.
 func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	t.Parallel()
 	prepare := func(s *scene) {

@@ -31,8 +31,8 @@ var (
 	shares     = flag.Int("shares", 1, "see the flag share")
 )
 
-// attackFiles are the files of the directory "attacks": one attack each. The first line says what is tried, and the rule that must
-// stop it. Their keys:
+// attackFiles are the files of the directory "attacks": one attack each. The
+// first line says what is tried, and the rule that must stop it. Their keys:
 //
 //	stops: the protection whose enforcement must stop it, by its name in a spawn reply; "always" for what does not depend on the kernel
 //	holds: "degraded" where that status is enough to stop it
@@ -41,9 +41,11 @@ var (
 //	needs: "root" where an ordinary user could not do it anyway, programs that the attack is made with, and keys of machineHas, blank-separated
 //	kind: "terminal" where it is for one
 //
-// The sections are scripts for bash in the project: "prepare", outside; "attack", in the session, where "victim" is the hostile program;
-// "harm", outside, which succeeds where the attack has had its effect, and finds in $OUTPUT what was printed, and in $PATIENCE how often to look; "cleanup", outside. What
-// "prepare" leaves running in its process group is ended.
+// The sections are scripts for bash in the project: "prepare", outside;
+// "attack", in the session, where "victim" is the hostile program; "harm",
+// outside, which succeeds where the attack has had its effect, and finds in
+// $OUTPUT what was printed, and in $PATIENCE how often to look; "cleanup",
+// outside. What "prepare" leaves running in its process group is ended.
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "attacks", []string{"stops", "holds", "refusal", "settings", "needs", "kind"},
@@ -82,8 +84,9 @@ func circumstances() []circumstance {
 	return slices.DeleteFunc(all, func(c circumstance) bool { return *onlyUnder != "" && *onlyUnder != c.name && c.sandboxed })
 }
 
-// Carries out every file of the directory "attacks": each must have its effect without a sandbox, and none where the reply says that
-// the protection is enforced.
+// Carries out every file of the directory "attacks": each must have its effect
+// without a sandbox, and none where the reply says that the protection is
+// enforced.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
@@ -128,7 +131,8 @@ func tally(cells iter.Seq[string]) map[string]int {
 	return counts
 }
 
-// machineHas are what attacks need of a kernel, which may have been built without, may not find its modules, or may have been told to refuse.
+// machineHas are what attacks need of a kernel, which may have been built
+// without, may not find its modules, or may have been told to refuse.
 var machineHas = map[string]func(person) bool{
 	// Since Linux 6.2 it can be switched off for all but root.
 	"tiocsti": func(who person) bool {

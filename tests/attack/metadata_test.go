@@ -12,8 +12,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Changes the mode, the times and an extended attribute of the user's own file outside. Landlock does not mediate metadata: it works,
-// and is documented so. The content stays out of reach.
+// Changes the mode, the times and an extended attribute of the user's own file
+// outside. Landlock does not mediate metadata: it works, and is documented so.
+// The content stays out of reach.
 func TestMetadataOutsideIsDocumentedAsNotCovered(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

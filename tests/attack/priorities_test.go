@@ -15,8 +15,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Changes the priority, the processors and the scheduling of a process outside that belongs to the same user, by every call that there is. A
-// session cannot reach it; whoever is asked about such a call knows the session's own processes.
+// Changes the priority, the processors and the scheduling of a process outside
+// that belongs to the same user, by every call that there is. A session cannot
+// reach it; whoever is asked about such a call knows the session's own
+// processes.
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -63,7 +65,8 @@ func standing(t testing.TB, pid int) [3]int {
 	return [3]int{nice, int(attr.Policy), int(io)}
 }
 
-// Changes those of a process of another session, and of the process that ends this one.
+// Changes those of a process of another session, and of the process that ends
+// this one.
 func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -86,7 +89,8 @@ func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 	}
 }
 
-// settled are machines by what tells a session's processes from others there: its mounts, its cgroup, or the process above it.
+// settled are machines by what tells a session's processes from others there:
+// its mounts, its cgroup, or the process above it.
 func settled(t testing.TB) []harness.Machine {
 	t.Helper()
 	machines, bare := harness.Machines(t), harness.WithoutCgroups(t)
@@ -101,7 +105,8 @@ func settled(t testing.TB) []harness.Machine {
 	return machines
 }
 
-// Changes the priority of the session's own processes: of a child, of an orphan, and by another thread's number.
+// Changes the priority of the session's own processes: of a child, of an
+// orphan, and by another thread's number.
 func TestPrioritiesInsideCanBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -123,7 +128,8 @@ threading.Thread(target=choose).start()'`
 	}
 }
 
-// Changes the priority of the process that ends the session where there is no cgroup. It has the session's mounts and its parent.
+// Changes the priority of the process that ends the session where there is no
+// cgroup. It has the session's mounts and its parent.
 func TestThePriorityOfTheDomainKillerCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "signals")
@@ -143,7 +149,8 @@ func TestThePriorityOfTheDomainKillerCannotBeChanged(t *testing.T) {
 	}
 }
 
-// siblingNamed finds the process with the same parent as another whose last argument is the name.
+// siblingNamed finds the process with the same parent as another whose last
+// argument is the name.
 func siblingNamed(t testing.TB, pid int, name string) int {
 	t.Helper()
 	parent := func(pid string) string {

@@ -23,8 +23,9 @@ func requireRoot(t testing.TB) {
 	}
 }
 
-// Mounts as root: a tmpfs, and the outside onto a directory of the project. CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides.
-// The acts are done in mounts of their own, so that the control leaves the machine's alone.
+// Mounts as root: a tmpfs, and the outside onto a directory of the project.
+// CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides. The acts are done
+// in mounts of their own, so that the control leaves the machine's alone.
 func TestRootCannotMount(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -54,8 +55,9 @@ func TestRootCannotMount(t *testing.T) {
 	}
 }
 
-// Makes a user namespace, in which anybody has every capability, and binds the outside onto a directory of the project there. Landlock
-// refuses mounts whatever the capabilities.
+// Makes a user namespace, in which anybody has every capability, and binds the
+// outside onto a directory of the project there. Landlock refuses mounts
+// whatever the capabilities.
 func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -63,7 +65,8 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 		s := newScene(t)
 		secretOutside(s)
 		makeDir(t, s.inside("mount"))
-		// In the namespace nobody is mapped, and nobody is who may not enter a directory of mode 0700.
+		// In the namespace nobody is mapped, and nobody is who may not enter a
+		// directory of mode 0700.
 		for _, dir := range []string{s.Project, s.Outside, s.inside("mount"), s.victim} {
 			must(t, os.Chmod(dir, 0o755))
 		}
@@ -78,8 +81,9 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-// Looks at the capabilities of root inside, after another execve(2): mounting, tracing, modules, raw disks, device nodes, opening by
-// handle, BPF are out of the permitted and the bounding set, and no_new_privs is set.
+// Looks at the capabilities of root inside, after another execve(2): mounting,
+// tracing, modules, raw disks, device nodes, opening by handle, BPF are out of
+// the permitted and the bounding set, and no_new_privs is set.
 func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -107,8 +111,9 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 	}
 }
 
-// Runs programs that gain privileges when they are executed, as an ordinary user: one with the setuid bit of root, and one with
-// CAP_SYS_ADMIN as a file capability. no_new_privs takes the gain away; the programs run as the user.
+// Runs programs that gain privileges when they are executed, as an ordinary
+// user: one with the setuid bit of root, and one with CAP_SYS_ADMIN as a file
+// capability. no_new_privs takes the gain away; the programs run as the user.
 func TestSetuidProgramsGainNothing(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -153,7 +158,8 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 	}
 }
 
-// Gives, as root, a copy of a program a file capability that was dropped, and runs it. The bounding set and no_new_privs keep it out.
+// Gives, as root, a copy of a program a file capability that was dropped, and
+// runs it. The bounding set and no_new_privs keep it out.
 func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// target is a process outside of any session, a child of the test, with a secret in its memory and in an open file.
+// target is a process outside of any session, a child of the test, with a
+// secret in its memory and in an open file.
 type target struct {
 	pid   int
 	place string // of the secret in memory
@@ -58,8 +59,8 @@ func newProcessID(t testing.TB, s *scene) *target {
 	return p
 }
 
-// killed waits as long as the effect of a signal that was sent may take where want is true; else it looks whether the process is
-// there.
+// killed waits as long as the effect of a signal that was sent may take where
+// want is true; else it looks whether the process is there.
 func (p *target) killed(want bool) bool {
 	if want {
 		select {
@@ -72,8 +73,9 @@ func (p *target) killed(want bool) bool {
 	return !harness.Alive(p.pid)
 }
 
-// Sends SIGKILL to a process outside by every call that sends signals, and lets the kernel send it for a pipe. The scope of the ruleset
-// ends at the session (LANDLOCK_SCOPE_SIGNAL).
+// Sends SIGKILL to a process outside by every call that sends signals, and lets
+// the kernel send it for a pipe. The scope of the ruleset ends at the session
+// (LANDLOCK_SCOPE_SIGNAL).
 func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
@@ -93,7 +95,8 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			if killed {
 				t.Errorf("THE ATTACK WORKS: status %d\n%s", result.status, result.output)
 			}
-			// A signal for a pipe is sent by the kernel later; the refusal is silent.
+			// A signal for a pipe is sent by the kernel later; the refusal is
+			// silent.
 			if !result.refused("EPERM") && act != "kill-sigio" {
 				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 			}
@@ -101,8 +104,9 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 	}
 }
 
-// Ends the sidecar itself. It is outside of every session's scope. The signal is SIGTERM, because a sidecar that the control kills by
-// SIGKILL could not clean up after itself.
+// Ends the sidecar itself. It is outside of every session's scope. The signal
+// is SIGTERM, because a sidecar that the control kills by SIGKILL could not
+// clean up after itself.
 func TestTheSidecarCannotBeEnded(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
@@ -125,7 +129,8 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	}
 }
 
-// Kills a process of another session of the same sidecar. Each session is a domain of its own.
+// Kills a process of another session of the same sidecar. Each session is a
+// domain of its own.
 func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
@@ -159,7 +164,8 @@ func TestAProcessInsideCanBeKilled(t *testing.T) {
 	}
 }
 
-// Traces a process outside, reads its memory by /proc and by process_vm_readv(2), takes over one of its descriptors, and reads its
+// Traces a process outside, reads its memory by /proc and by
+// process_vm_readv(2), takes over one of its descriptors, and reads its
 // environment. A process may only look into those of its own domain.
 func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
 	t.Parallel()
@@ -191,9 +197,11 @@ func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
 	}
 }
 
-// Connects to an abstract socket of a process outside, and sends a datagram to one. The scope of the ruleset ends at the session
-// (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET), and who watches over connections knows those of the session. Where somebody does, sockets for
-// datagrams cannot even be made.
+// Connects to an abstract socket of a process outside, and sends a datagram to
+// one. The scope of the ruleset ends at the session
+// (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET), and who watches over connections knows
+// those of the session. Where somebody does, sockets for datagrams cannot even
+// be made.
 func TestAnAbstractSocketOutsideCannotBeReached(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

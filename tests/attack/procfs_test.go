@@ -14,8 +14,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Looks into the sidecar by its files in /proc: the environment, which holds what the session must not get, the memory map, the working
-// directory, the root, the open files. A process outside of the session may not be looked into (ptrace_may_access).
+// Looks into the sidecar by its files in /proc: the environment, which holds
+// what the session must not get, the memory map, the working directory, the
+// root, the open files. A process outside of the session may not be looked into
+// (ptrace_may_access).
 func TestTheSidecarCannotBeLookedInto(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -36,7 +38,8 @@ func TestTheSidecarCannotBeLookedInto(t *testing.T) {
 	for name, acts := range map[string]func(pid int, s *scene) []string{
 		"environ": func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", pid)} },
 		"maps":    func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/maps", pid)} },
-		// The secret is open in descriptor 3. That there is a descriptor is metadata, and can be seen.
+		// The secret is open in descriptor 3. That there is a descriptor is
+		// metadata, and can be seen.
 		"fd":  func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/fd/3", pid)} },
 		"cwd": func(pid int, _ *scene) []string { return []string{"list", fmt.Sprintf("/proc/%d/cwd/", pid)} },
 		"root": func(pid int, s *scene) []string {
@@ -56,8 +59,9 @@ func TestTheSidecarCannotBeLookedInto(t *testing.T) {
 	}
 }
 
-// Writes to the cgroup tree to leave the session's group: into the cgroup that holds the sidecar, and into a new one. The tree is not
-// granted, so that no process of a sandboxed session can move itself or another.
+// Writes to the cgroup tree to leave the session's group: into the cgroup that
+// holds the sidecar, and into a new one. The tree is not granted, so that no
+// process of a sandboxed session can move itself or another.
 func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "process_tracking")
@@ -74,7 +78,8 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 				acts: func(*scene) []string {
 					own := filepath.Join(tree, fmt.Sprintf("attack-%d-%d", os.Getpid(), cgroups.Add(1)))
 					t.Cleanup(func() { harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) }) })
-					// What is printed before is where the session has to be, what comes after where it got.
+					// What is printed before is where the session has to be,
+					// what comes after where it got.
 					return append(append([]string{"cgroup", "then"}, acts(own)...), "then", "cgroup")
 				},
 				refusal: "EACCES",
@@ -87,7 +92,8 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 	}
 }
 
-// Kills the session's group from inside by its own file, and freezes it. The tree is not granted.
+// Kills the session's group from inside by its own file, and freezes it. The
+// tree is not granted.
 func TestASessionCannotControlItsCgroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "process_tracking")
@@ -129,7 +135,8 @@ func unified(text string) []string {
 	return paths
 }
 
-// cgroupMount is where cgroup v2 is mounted, and the part of it that is seen there.
+// cgroupMount is where cgroup v2 is mounted, and the part of it that is seen
+// there.
 func cgroupMount(t testing.TB) (point, root string) {
 	t.Helper()
 	for line := range strings.Lines(harness.Read(t, "/proc/self/mountinfo")) {
@@ -142,7 +149,8 @@ func cgroupMount(t testing.TB) (point, root string) {
 	return "", ""
 }
 
-// cgroupOfTest is the directory of this process's own cgroup, in which the sidecars make theirs.
+// cgroupOfTest is the directory of this process's own cgroup, in which the
+// sidecars make theirs.
 func cgroupOfTest(t testing.TB) string {
 	t.Helper()
 	mount, root := cgroupMount(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Attacks on what programs outside act upon without asking: git's hooks and configuration, editors' settings, the sandbox's own. Each is a
+// Attacks on what programs outside act upon without asking: git's hooks and
+// configuration, editors' settings, the sandbox's own. Each is a
 // line for a shell; it is done once "evil" can be read where it must not be.
 
 // git runs a command of the test's own preparations.
@@ -37,7 +38,8 @@ func withRepository(s *scene) {
 	git(s.t, s.Project, "commit", "-q", "--allow-empty", "-m", "first")
 }
 
-// withWorktree makes the project a linked worktree of a repository outside, with another worktree beside.
+// withWorktree makes the project a linked worktree of a repository outside,
+// with another worktree beside.
 func withWorktree(s *scene) {
 	git(s.t, s.Outside, "init", "-q", "main")
 	git(s.t, s.outside("main"), "commit", "-q", "--allow-empty", "-m", "first")
@@ -95,7 +97,8 @@ var protectedAttacks = []struct {
 	{"where another worktree's configuration is", withWorktree, `echo evil >"$(git rev-parse --git-common-dir)/worktrees/other/commondir"`, "../outside/main/.git/worktrees/other/commondir", "Read-only file system"},
 }
 
-// Without a sandbox each works. In one the kernel refuses it, for the mount's sake.
+// Without a sandbox each works. In one the kernel refuses it, for the mount's
+// sake.
 func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")

@@ -29,7 +29,8 @@ func TestARogueAgentCanReadAndWriteTheProject(t *testing.T) {
 	}.can(t)
 }
 
-// Runs ls, cat, grep and git status in the project. The system's programs are granted.
+// Runs ls, cat, grep and git status in the project. The system's programs are
+// granted.
 func TestARogueAgentCanRunTheSystemsPrograms(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		harness.Skip(t, "git", err.Error())
@@ -42,7 +43,8 @@ func TestARogueAgentCanRunTheSystemsPrograms(t *testing.T) {
 	}.can(t)
 }
 
-// Runs cargo, a script in ~/.cargo/bin. The directory is not granted; with additional_executable_paths it runs.
+// Runs cargo, a script in ~/.cargo/bin. The directory is not granted; with
+// additional_executable_paths it runs.
 func TestARogueAgentCannotRunCargo(t *testing.T) {
 	build := row{
 		line:  func(s *scene) string { return "PATH=" + s.home(".cargo/bin") + ":$PATH; cargo build" },
@@ -57,7 +59,8 @@ func TestARogueAgentCannotRunCargo(t *testing.T) {
 	t.Run("defaults", build.cannot)
 }
 
-// Lists the documents in the home directory. Only the project in it is granted, and what shells read at start-up.
+// Lists the documents in the home directory. Only the project in it is granted,
+// and what shells read at start-up.
 func TestARogueAgentCannotListDocuments(t *testing.T) {
 	row{line: func(s *scene) string { return "ls " + s.home("Documents") }, works: shows("letter")}.cannot(t)
 }
@@ -67,17 +70,20 @@ func TestARogueAgentCanReadThePasswordFile(t *testing.T) {
 	row{line: func(*scene) string { return "cat /etc/passwd" }, works: shows("root:")}.can(t)
 }
 
-// Reads what ssh needs: the user's configuration and key. ~/.ssh is not granted.
+// Reads what ssh needs: the user's configuration and key. ~/.ssh is not
+// granted.
 func TestARogueAgentCannotReadSSHKeys(t *testing.T) {
 	row{line: func(s *scene) string { return "cat " + s.home(".ssh/id_ed25519") }, works: leaked}.cannot(t)
 }
 
-// Reads ssh's configuration, which names hosts and users. ~/.ssh is not granted.
+// Reads ssh's configuration, which names hosts and users. ~/.ssh is not
+// granted.
 func TestARogueAgentCannotReadSSHConfiguration(t *testing.T) {
 	row{line: func(s *scene) string { return "cat " + s.home(".ssh/config") }, works: leaked}.cannot(t)
 }
 
-// Sends a file of the project over the network. allow_network is true by default; the agent can only send what it can read.
+// Sends a file of the project over the network. allow_network is true by
+// default; the agent can only send what it can read.
 func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		harness.Skip(t, "bash", err.Error())
@@ -122,7 +128,8 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 	}.can(t)
 }
 
-// Does the same where allow_network is false. Not even this machine's own address answers.
+// Does the same where allow_network is false. Not even this machine's own
+// address answers.
 func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
@@ -143,7 +150,8 @@ func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 	}
 }
 
-// Runs a setuid program of root, as sudo is one. no_new_privs takes the gain away.
+// Runs a setuid program of root, as sudo is one. no_new_privs takes the gain
+// away.
 func TestARogueAgentCannotUseSudo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -184,7 +192,8 @@ func TestARogueAgentCannotUseSudo(t *testing.T) {
 	}
 }
 
-// Changes files in /etc, /usr/bin and /usr/local/bin, which the test, as root, has made there. They are granted for reading and running.
+// Changes files in /etc, /usr/bin and /usr/local/bin, which the test, as root,
+// has made there. They are granted for reading and running.
 func TestARogueAgentCannotChangeTheSystem(t *testing.T) {
 	requireRoot(t)
 	for _, dir := range []string{"/etc", "/usr/bin", "/usr/local/bin"} {
@@ -205,12 +214,14 @@ func TestARogueAgentCannotChangeTheSystem(t *testing.T) {
 	}
 }
 
-// Reads the shell's start-up file. It is granted for reading, or shells would start without it.
+// Reads the shell's start-up file. It is granted for reading, or shells would
+// start without it.
 func TestARogueAgentCanReadShellStartUpFiles(t *testing.T) {
 	row{line: func(s *scene) string { return "cat " + s.home(".zshrc") }, works: shows("alias visible")}.can(t)
 }
 
-// Changes the shell's start-up file, in place and by replacing it. It is granted for reading only.
+// Changes the shell's start-up file, in place and by replacing it. It is
+// granted for reading only.
 func TestARogueAgentCannotChangeShellStartUpFiles(t *testing.T) {
 	for name, line := range map[string]string{"append": "echo malware >> %", "replace": "echo malware > new; mv new %", "remove": "rm -f %"} {
 		t.Run(name, func(t *testing.T) {
@@ -232,8 +243,9 @@ func TestARogueAgentCanMakeTemporaryFiles(t *testing.T) {
 	}.can(t)
 }
 
-// Runs rm -rf on a tree that holds a project, a home and another's home, all made by the test, and on each of them by name, because in
-// the sandbox it cannot look into the tree. What the agent may write goes; the rest stays.
+// Runs rm -rf on a tree that holds a project, a home and another's home, all
+// made by the test, and on each of them by name, because in the sandbox it
+// cannot look into the tree. What the agent may write goes; the rest stays.
 func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -271,7 +283,8 @@ func TestARogueAgentCannotReadOtherHomes(t *testing.T) {
 	row{line: func(s *scene) string { return "cat " + s.outside("secret") }, works: leaked}.cannot(t)
 }
 
-// Writes the sandbox's own settings, to be freer next time. The directory that holds them is granted for reading only.
+// Writes the sandbox's own settings, to be freer next time. The directory that
+// holds them is granted for reading only.
 func TestARogueAgentCannotLoosenTheSettings(t *testing.T) {
 	row{
 		line:  func(s *scene) string { return "echo '{}' > " + s.UserSettings() + "; rm -f " + s.UserSettings() },

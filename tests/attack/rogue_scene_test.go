@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// rogueScene is a scene outside of the temporary directories, which the default settings open, with what a home directory holds.
+// rogueScene is a scene outside of the temporary directories, which the default
+// settings open, with what a home directory holds.
 func rogueScene(t testing.TB) *scene {
 	t.Helper()
 	root := harness.OutsideDefaults(t)
@@ -33,7 +34,8 @@ func rogueScene(t testing.TB) *scene {
 
 func (s *scene) home(name string) string { return filepath.Join(s.Home, name) }
 
-// row is a line of the table of what a rogue agent can and cannot do under the default settings.
+// row is a line of the table of what a rogue agent can and cannot do under the
+// default settings.
 type row struct {
 	prepare func(s *scene)
 	// line is run by /bin/sh in the project.
@@ -42,7 +44,8 @@ type row struct {
 	works func(s *scene, output string) bool
 }
 
-// can makes sure that the action works with the defaults, and without a sandbox; cannot, that it works without only.
+// can makes sure that the action works with the defaults, and without a
+// sandbox; cannot, that it works without only.
 func (r row) can(t *testing.T)    { r.check(t, true) }
 func (r row) cannot(t *testing.T) { r.check(t, false) }
 

@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world with the victim in its project, where sessions may execute it.
+// scene is a world with the victim in its project, where sessions may execute
+// it.
 type scene struct {
 	*harness.World
 	t      testing.TB
@@ -35,7 +36,8 @@ func (s *scene) copyVictim(path string) {
 	harness.Victim(s.t, "tests/victim", path)
 }
 
-// inside and outside name a file in the project, or in the directory that is not granted.
+// inside and outside name a file in the project, or in the directory that is
+// not granted.
 func (s *scene) inside(name string) string  { return filepath.Join(s.Project, name) }
 func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }
 
@@ -91,11 +93,13 @@ type attack struct {
 	acts func(s *scene) []string
 	// refusal is the kernel's answer in the sandbox.
 	refusal string
-	// harm reports whether the attack has had its effect; output is what the victim printed.
+	// harm reports whether the attack has had its effect; output is what the
+	// victim printed.
 	harm func(s *scene, output string) bool
 }
 
-// mustFail makes sure that the attack works, in a scene without a sandbox, and then that the sandbox refuses it.
+// mustFail makes sure that the attack works, in a scene without a sandbox, and
+// then that the sandbox refuses it.
 func (a attack) mustFail(t *testing.T) {
 	t.Helper()
 	harness.Require(t, "filesystem")
@@ -144,7 +148,8 @@ func secretOutside(s *scene) { harness.Write(s.t, s.outside("secret"), secretTex
 // leaked is the harm of reading the secret.
 func leaked(_ *scene, output string) bool { return strings.Contains(output, secretText) }
 
-// changed is the harm of changing what secretOutside made: its content, its name, or its being there.
+// changed is the harm of changing what secretOutside made: its content, its
+// name, or its being there.
 func changed(s *scene, _ string) bool { return harness.Read(s.t, s.outside("secret")) != secretText }
 
 // makeDir makes a directory of the test's.

@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Runs rm -rf on a directory outside that the test has made. Nothing grants removing there; without a sandbox the directory goes.
+// Runs rm -rf on a directory outside that the test has made. Nothing grants
+// removing there; without a sandbox the directory goes.
 func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -30,7 +31,8 @@ func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 	}
 }
 
-// removeTree runs rm -rf as a tool, after making sure that the tree is one the test has made.
+// removeTree runs rm -rf as a tool, after making sure that the tree is one the
+// test has made.
 func removeTree(t testing.TB, e *harness.Editor, s *scene, tree string) {
 	t.Helper()
 	root := filepath.Dir(s.Project)
@@ -43,7 +45,8 @@ func removeTree(t testing.TB, e *harness.Editor, s *scene, tree string) {
 	}).Exit()
 }
 
-// Writes inside the project, sandboxed and not. The sandbox must not restrict too much.
+// Writes inside the project, sandboxed and not. The sandbox must not restrict
+// too much.
 func TestWritesInsideTheProjectSucceed(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{"", harness.Off()} {
@@ -75,7 +78,8 @@ func TestReadsOutsideTheProjectAreBlocked(t *testing.T) {
 	}
 }
 
-// Writes to a directory outside without and with a grant of it in additional_read_write_paths.
+// Writes to a directory outside without and with a grant of it in
+// additional_read_write_paths.
 func TestAdditionalReadWritePathsGrantAccess(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -94,8 +98,8 @@ func TestAdditionalReadWritePathsGrantAccess(t *testing.T) {
 	}
 }
 
-// Reads and overwrites a file in a directory that additional_read_only_paths grants. Reading works, writing does not, and writing works
-// without a sandbox.
+// Reads and overwrites a file in a directory that additional_read_only_paths
+// grants. Reading works, writing does not, and writing works without a sandbox.
 func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -137,8 +141,8 @@ func TestEnvironmentVariablesAreFiltered(t *testing.T) {
 	}
 }
 
-// Runs a plain echo as a terminal's command with the default settings, on whatever this machine can enforce: it runs, and the reply says
-// what holds.
+// Runs a plain echo as a terminal's command with the default settings, on
+// whatever this machine can enforce: it runs, and the reply says what holds.
 func TestASandboxedEchoRunsOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

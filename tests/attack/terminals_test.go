@@ -17,7 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// usersTerminal is one on which the user does something else. Its number is one that no terminal of a session's own has at first.
+// usersTerminal is one on which the user does something else. Its number is one
+// that no terminal of a session's own has at first.
 type usersTerminal struct {
 	master *os.File
 	path   string
@@ -37,7 +38,8 @@ func newUsersTerminal(t testing.TB) *usersTerminal {
 	return u
 }
 
-// onMachines runs an attack in a sandbox on each machine, with the default settings, of which the session's own terminals are part.
+// onMachines runs an attack in a sandbox on each machine, with the default
+// settings, of which the session's own terminals are part.
 func onMachines(t *testing.T, try func(t *testing.T, settings string, machine harness.Machine)) {
 	t.Helper()
 	harness.Require(t, "filesystem")
@@ -59,8 +61,9 @@ func (s *scene) startOn(settings string, machine harness.Machine) *harness.Edito
 	return harness.Start(s.t, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
 }
 
-// Reads what the user types into another terminal, a password for instance. With namespaces it does not exist in the session's /dev/pts;
-// without, no rule grants it.
+// Reads what the user types into another terminal, a password for instance.
+// With namespaces it does not exist in the session's /dev/pts; without, no rule
+// grants it.
 func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -86,7 +89,8 @@ func refusalOfTerminal(act string, machine harness.Machine) string {
 	return "refused: " + act + ": EACCES"
 }
 
-// Writes to another terminal what it takes for the output of a program of the user's.
+// Writes to another terminal what it takes for the output of a program of the
+// user's.
 func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -108,7 +112,8 @@ func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 	})
 }
 
-// Opens the terminal of another session, of the same editor, by its name and by the descriptors of that session's shell.
+// Opens the terminal of another session, of the same editor, by its name and by
+// the descriptors of that session's shell.
 func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -128,7 +133,8 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 				other.Await(mark)
 				continue
 			}
-			// In a /dev/pts of its own, the session finds its own terminal under that name, or none.
+			// In a /dev/pts of its own, the session finds its own terminal
+			// under that name, or none.
 			own := path == name && machine.Namespaces && result.done() && strings.Contains(result.output, mark)
 			if !own && !result.refused("EACCES") && !result.refused("ENOENT") {
 				t.Errorf("%s: status %d: %s", path, result.status, result.output)
@@ -142,7 +148,8 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 	})
 }
 
-// Takes the master of another session's terminal out of the sidecar, and types a command into it.
+// Takes the master of another session's terminal out of the sidecar, and types
+// a command into it.
 func TestAMasterCannotBeTakenFromTheSidecar(t *testing.T) {
 	t.Parallel()
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) != "0" {
@@ -189,8 +196,8 @@ func masterOf(t testing.TB, pid int) string {
 	return ""
 }
 
-// Opens new terminals inside: they are there where the session has its own, and else they are refused, with the fix in the reply, which
-// helps.
+// Opens new terminals inside: they are there where the session has its own, and
+// else they are refused, with the fix in the reply, which helps.
 func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -217,7 +224,8 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 	})
 }
 
-// Lists the terminals in /dev/pts. A session's own has none but what the session has opened.
+// Lists the terminals in /dev/pts. A session's own has none but what the
+// session has opened.
 func TestOtherTerminalsAreNotEvenSeen(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {

@@ -12,7 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// greedy is a project's file that asks for the directory that no settings grant.
+// greedy is a project's file that asks for the directory that no settings
+// grant.
 func greedy(s *scene) string {
 	return `{"terminal":{"sandbox":{"additional_read_write_paths":["` + s.Outside + `"]}}}`
 }
@@ -23,7 +24,8 @@ func (s *scene) trustList() string {
 	return filepath.Join(s.Home, ".local/state/sandbox-sidecar/trust.json")
 }
 
-// trustForged writes what a list of trusted projects would be that trusts the greedy file.
+// trustForged writes what a list of trusted projects would be that trusts the
+// greedy file.
 func trustForged(t testing.TB, s *scene) string {
 	t.Helper()
 	other := newScene(t)
@@ -33,15 +35,17 @@ func trustForged(t testing.TB, s *scene) string {
 	return strings.ReplaceAll(harness.Read(t, other.trustList()), other.Project, s.Project)
 }
 
-// reads reports whether a session in the project can read the secret outside, and what the sidecar says of the project.
+// reads reports whether a session in the project can read the secret outside,
+// and what the sidecar says of the project.
 func (s *scene) reads(e *harness.Editor) bool {
 	s.t.Helper()
 	output, _ := e.Tool("cat " + s.outside("secret"))
 	return strings.Contains(output, secretText)
 }
 
-// Puts the project on the list of trusted projects, by writing the list, by replacing it, and by a state directory of its own making. The
-// list lies outside of what any session may write.
+// Puts the project on the list of trusted projects, by writing the list, by
+// replacing it, and by a state directory of its own making. The list lies
+// outside of what any session may write.
 func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -80,7 +84,8 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 	}
 }
 
-// Runs the sidecar's own command to trust the project. Inside, it has no more rights than any other program.
+// Runs the sidecar's own command to trust the project. Inside, it has no more
+// rights than any other program.
 func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -104,8 +109,9 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 	}
 }
 
-// Changes the settings file of a project that the user has trusted, and puts a trusted project's file into another project. Trust is for one
-// content in one directory.
+// Changes the settings file of a project that the user has trusted, and puts a
+// trusted project's file into another project. Trust is for one content in one
+// directory.
 func TestTrustDoesNotSpread(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -144,7 +150,8 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	}
 }
 
-// Writes the user's settings: a file that exists, one that does not exist yet, and Zed's own. They lie outside of what sessions may write.
+// Writes the user's settings: a file that exists, one that does not exist yet,
+// and Zed's own. They lie outside of what sessions may write.
 func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]struct {
@@ -172,8 +179,10 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 	}
 }
 
-// Writes the user's settings, the list of trusted projects and Zed's key bindings where the settings grant the whole home directory, by every
-// way that replaces a file. They are protected paths then, whatever the setting of that name says.
+// Writes the user's settings, the list of trusted projects and Zed's key
+// bindings where the settings grant the whole home directory, by every way that
+// replaces a file. They are protected paths then, whatever the setting of that
+// name says.
 func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "protected_paths")

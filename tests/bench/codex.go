@@ -15,7 +15,8 @@ import (
 	"sync"
 )
 
-// codex is OpenAI's app-server, the nearest peer: command/exec with a terminal, over stdio, a line of JSON for each message.
+// codex is OpenAI's app-server, the nearest peer: command/exec with a terminal,
+// over stdio, a line of JSON for each message.
 type codex struct {
 	command *exec.Cmd
 
@@ -120,7 +121,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	return whole, err
 }
 
-// member finds the string of a member in a JSON text, where the string needs no unescaping.
+// member finds the string of a member in a JSON text, where the string needs no
+// unescaping.
 func member(text []byte, name string) []byte {
 	_, rest, found := bytes.Cut(text, []byte(`"`+name+`":"`))
 	if !found {

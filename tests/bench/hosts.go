@@ -88,7 +88,8 @@ next:
 	return list
 }
 
-// firstByte is the time from the request to the first byte of a program's output, in ms.
+// firstByte is the time from the request to the first byte of a program's
+// output, in ms.
 func firstByte(h host) (float64, error) {
 	begun := time.Now()
 	s, err := h.start("/bin/echo", "x")

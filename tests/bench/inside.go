@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// calls measures system calls inside each sandbox, by tests/stopwatch. A figure is the least of all rounds: load only adds.
+// calls measures system calls inside each sandbox, by tests/stopwatch. A figure
+// is the least of all rounds: load only adds.
 func (b *bench) calls() {
 	least := map[string]map[string]float64{} // call, launcher, µs
 	var names []string

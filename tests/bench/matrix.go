@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// matrix compares several figures at once: a row for each sandbox, a column for each thing measured.
+// matrix compares several figures at once: a row for each sandbox, a column for
+// each thing measured.
 type matrix struct {
 	ID, Title, How string
 	Baseline       string

@@ -31,7 +31,8 @@ type node struct {
 	sessions map[string]*session
 }
 
-// startNode starts one. With frames its output is sent here; without, it only counts and sends the number.
+// startNode starts one. With frames its output is sent here; without, it only
+// counts and sends the number.
 func startNode(module, dir string, frames bool) (*node, error) {
 	script := filepath.Join(filepath.Dir(dir), "node.cjs")
 	if err := os.WriteFile(script, nodeScript, 0o600); err != nil {

@@ -31,7 +31,8 @@ type peers struct {
 	launchers      []launcher
 }
 
-// equal is the launcher that the sidecar's exec is to beat: bubblewrap with the namespaces that a session has.
+// equal is the launcher that the sidecar's exec is to beat: bubblewrap with the
+// namespaces that a session has.
 const equal = "bubblewrap, equal protection"
 
 func findPeers(dir string, w *world) *peers {

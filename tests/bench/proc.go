@@ -13,8 +13,9 @@ import (
 // tick is the unit of processor time in /proc, 1/100 s on every Linux.
 const tick = 10.0
 
-// cpuOf is the processor time of a process and of the children it has waited for, in ms. It is coarse, so that only means of many samples
-// say something. 0 for no process.
+// cpuOf is the processor time of a process and of the children it has waited
+// for, in ms. It is coarse, so that only means of many samples say something. 0
+// for no process.
 func cpuOf(pid int) float64 {
 	if pid == 0 {
 		return 0
@@ -33,7 +34,8 @@ func cpuOf(pid int) float64 {
 	return sum
 }
 
-// resident is the memory of a process, and of the sidecar's watchdog where that is a child of it, in MiB.
+// resident is the memory of a process, and of the sidecar's watchdog where that
+// is a child of it, in MiB.
 func resident(pid int) float64 {
 	sum := rss(pid)
 	children, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
@@ -52,7 +54,8 @@ func resident(pid int) float64 {
 
 func rss(pid int) float64 { return rollup(pid, "Rss:") }
 
-// proportional is what a process adds: its pages are shared with the sidecar, as it is the same program.
+// proportional is what a process adds: its pages are shared with the sidecar,
+// as it is the same program.
 func proportional(pid int) float64 { return rollup(pid, "Pss:") }
 
 func rollup(pid int, field string) float64 {

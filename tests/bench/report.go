@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// write writes the document, the plots beside it, and every sample for benchstat.
+// write writes the document, the plots beside it, and every sample for
+// benchstat.
 func (b *bench) write(dir, samples string, took time.Duration) error {
 	plots := filepath.Join(dir, "performance")
 	if err := os.MkdirAll(plots, 0o755); err != nil {
@@ -42,7 +43,8 @@ func (b *bench) write(dir, samples string, took time.Duration) error {
 	return os.WriteFile(samples, stat.Bytes(), 0o644)
 }
 
-// readNotes is what people have written about the figures: where a target is not reached, what the rest is made of.
+// readNotes is what people have written about the figures: where a target is
+// not reached, what the rest is made of.
 func readNotes(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)

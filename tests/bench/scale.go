@@ -55,7 +55,8 @@ func closing(of *sidecar, count int) (float64, error) {
 	return milliseconds(time.Since(begun)), err
 }
 
-// grants measures how a spawn, and the policy that it needs, grow with what the settings grant.
+// grants measures how a spawn, and the policy that it needs, grow with what the
+// settings grant.
 func (b *bench) grants() error {
 	g := &growth{
 		ID: "grants", Title: "Grants", X: "granted directories", Y: "ms",

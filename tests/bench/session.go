@@ -22,7 +22,8 @@ type host interface {
 	stop()
 }
 
-// session is one program on a terminal, of whose output only the length is kept.
+// session is one program on a terminal, of whose output only the length is
+// kept.
 type session struct {
 	read   atomic.Int64
 	first  chan struct{} // closed with the first output

@@ -19,7 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// sidecar is a connection that does as little as a client can, so that what is measured is the sidecar: it counts output without decoding it.
+// sidecar is a connection that does as little as a client can, so that what is
+// measured is the sidecar: it counts output without decoding it.
 type sidecar struct {
 	command *exec.Cmd
 	project string
@@ -132,7 +133,8 @@ func readHeader(in *bufio.Reader) (int, error) {
 	}
 }
 
-// outputLength is the length of the bytes in an output message, from that of their base64.
+// outputLength is the length of the bytes in an output message, from that of
+// their base64.
 func outputLength(body []byte) int {
 	const between, tail = `","data":"`, `"}}`
 	encoded := body[len(outputHead)+idLength+len(between) : len(body)-len(tail)]

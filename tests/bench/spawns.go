@@ -137,7 +137,8 @@ func (b *bench) memory() error {
 	return nil
 }
 
-// grow starts sessions up to each count, and returns what the host takes then, and before.
+// grow starts sessions up to each count, and returns what the host takes then,
+// and before.
 func grow(start func() (host, error), counts []int, most int) (l line, idle float64, err error) {
 	h, err := start()
 	if err != nil {

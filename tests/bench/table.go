@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// table is one comparison. All rows are in the same unit and, but for Absent ones, have a sample for each round that they took part in.
+// table is one comparison. All rows are in the same unit and, but for Absent
+// ones, have a sample for each round that they took part in.
 type table struct {
 	ID, Title, Unit string
 	// How says what is measured, in a sentence or two.
@@ -26,7 +27,8 @@ type table struct {
 type row struct {
 	Name    string
 	Samples []float64
-	// CPU is the mean processor time of one sample in ms, children included; 0 where it is not known.
+	// CPU is the mean processor time of one sample in ms, children included; 0
+	// where it is not known.
 	CPU float64
 	// Note is added to the name.
 	Note string

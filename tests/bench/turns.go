@@ -15,14 +15,17 @@ import (
 // contestant is one row of a table in the making.
 type contestant struct {
 	name, note string
-	// sample measures once. It returns the figure, and the processor time in ms, 0 where that is not known.
+	// sample measures once. It returns the figure, and the processor time in
+	// ms, 0 where that is not known.
 	sample func() (value, cpu float64, err error)
 	// absent says why there is nothing to measure.
 	absent string
 }
 
-// takeTurns lets the contestants measure in rounds, in another order each round, so that whatever else the machine does hits all alike. It
-// ends after so many rounds, or, once there are a few, when the time is up. Who fails is left out.
+// takeTurns lets the contestants measure in rounds, in another order each
+// round, so that whatever else the machine does hits all alike. It ends after
+// so many rounds, or, once there are a few, when the time is up. Who fails is
+// left out.
 func takeTurns(rounds int, limit time.Duration, contestants []contestant) []row {
 	rows := make([]row, len(contestants))
 	for i, c := range contestants {

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 )
 
-// world is where everything is measured: a home and a project of its own, outside of the temporary directories, which sandboxes open.
+// world is where everything is measured: a home and a project of its own,
+// outside of the temporary directories, which sandboxes open.
 type world struct {
 	root, home, project string
 	// sidecar is the program.
 	sidecar string
-	// on, offline and off are settings files: sandboxed as by default, without network too, and not sandboxed.
+	// on, offline and off are settings files: sandboxed as by default, without
+	// network too, and not sandboxed.
 	on, offline, off string
 	// stopwatch measures system calls; see tests/stopwatch.
 	stopwatch string
@@ -68,7 +70,8 @@ func newWorld(program, stopwatch string) (*world, error) {
 	return w, nil
 }
 
-// settings writes a settings file in a directory of its own: the sidecar watches the directory.
+// settings writes a settings file in a directory of its own: the sidecar
+// watches the directory.
 func (w *world) settings(name string, sandbox map[string]any) (string, error) {
 	data, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": sandbox}})
 	if err != nil {

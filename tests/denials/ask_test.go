@@ -56,7 +56,8 @@ func always(decision protocol.Decision) func(protocol.RequestAccessParams) proto
 	return func(protocol.RequestAccessParams) protocol.Decision { return decision }
 }
 
-// A program waits for the user, gets just what the user has allowed, and is refused the rest.
+// A program waits for the user, gets just what the user has allowed, and is
+// refused the rest.
 func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -114,7 +115,8 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-// What is written is written by the program: with its umask, appended where it says so, as a new file where there was none.
+// What is written is written by the program: with its umask, appended where it
+// says so, as a new file where there was none.
 func TestWhatIsAllowedIsOpenedAsTheProgramWouldHave(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -166,7 +168,8 @@ func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 	}
 }
 
-// What the user was shown is what is opened, whatever the program does to the names until the answer.
+// What the user was shown is what is opened, whatever the program does to the
+// names until the answer.
 func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -178,7 +181,8 @@ func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
-		// While the user thinks: a symlink of the session's own is turned, and the file itself is replaced.
+		// While the user thinks: a symlink of the session's own is turned, and
+		// the file itself is replaced.
 		for _, turn := range []error{
 			os.Remove(link), os.Symlink(s.outside("hidden"), link), os.Rename(s.outside("hidden"), s.outside("shown")), os.WriteFile(s.outside("hidden"), []byte("hidden\n"), 0o600),
 		} {
@@ -223,7 +227,8 @@ func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 	}
 }
 
-// An editor that does not answer holds up nobody but who waits: the session ends, an interrupt ends the program, other sessions go on.
+// An editor that does not answer holds up nobody but who waits: the session
+// ends, an interrupt ends the program, other sessions go on.
 func TestNobodyElseWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -274,7 +279,8 @@ func TestAnEditorThatRefusesToAnswerHasSaidNo(t *testing.T) {
 	}
 }
 
-// What the user allows for good is written where the user said, with everything else as it was, and counts from the next session on.
+// What the user allows for good is written where the user said, with everything
+// else as it was, and counts from the next session on.
 func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -320,7 +326,8 @@ func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
 	}
 }
 
-// A project's file that asks for more than it gets is not trusted by the way: the choice is not there.
+// A project's file that asks for more than it gets is not trusted by the way:
+// the choice is not there.
 func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// What would have failed without a sandbox is not the sandbox's to tell, and neither is what a program prints.
+// What would have failed without a sandbox is not the sandbox's to tell, and
+// neither is what a program prints.
 func TestOtherFailuresAreNotTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -77,7 +78,8 @@ func otherFailures(t *testing.T, onDenied string) {
 	}
 }
 
-// mostTold is what a session of some seconds may be told of: a burst, twenty a second, and a burst in the end.
+// mostTold is what a session of some seconds may be told of: a burst, twenty a
+// second, and a burst in the end.
 func mostTold(took time.Duration) int { return 20 + int(took.Seconds()*20) + 1 + 20 }
 
 func count(told []protocol.DeniedParams) (all int) {
@@ -95,7 +97,8 @@ func often() int {
 	return 100_000
 }
 
-// A program that tries the same a hundred thousand times is told of a few times, and none is lost.
+// A program that tries the same a hundred thousand times is told of a few
+// times, and none is lost.
 func TestTheSameAgainAndAgainIsOneThing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -121,7 +124,8 @@ func againAndAgain(t *testing.T, access, deed string) {
 	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) || events != len(told) {
 		t.Errorf("status %d, told of %d: %+v\n%s", status, count(told), told, session.Output())
 	}
-	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one in the end.
+	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one
+	// in the end.
 	most := 2
 	for silence, at := time.Second, time.Duration(0); at < time.Since(begun); silence = min(2*silence, time.Minute) {
 		at += silence
@@ -132,7 +136,8 @@ func againAndAgain(t *testing.T, access, deed string) {
 	}
 }
 
-// A hundred thousand different things neither flood the editor nor fill the sidecar's memory, and another session's go on being told.
+// A hundred thousand different things neither flood the editor nor fill the
+// sidecar's memory, and another session's go on being told.
 func TestManyDifferentThingsAreBounded(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -147,7 +152,8 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	times := often()
 	begun := time.Now()
 	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
-	// The control of all this: somebody else is heard, and is not mistaken for the other.
+	// The control of all this: somebody else is heard, and is not mistaken for
+	// the other.
 	_, _, others := e.tool(s.victim, "open-often", s.outside("file"), "1")
 	if _, times := find(others, "write", s.outside("file")); times != 1 || len(others) != 1 {
 		t.Errorf("the other session is told %+v", others)

@@ -17,7 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// What exec asks in a person's own terminal, and what a program can do about it.
+// What exec asks in a person's own terminal, and what a program can do about
+// it.
 
 // prompt is what ends a question.
 const prompt = `allow it\? type deny, once, session, project or user \(Enter denies\): `
@@ -34,7 +35,8 @@ type person struct {
 	token    string // in the command line of the line's shell
 }
 
-// sit runs a line under exec. FILE in it is a file that the sandbox does not open, with "the content" in it.
+// sit runs a line under exec. FILE in it is a file that the sandbox does not
+// open, with "the content" in it.
 func sit(t *testing.T, wrap func(*exec.Cmd), line string) *person {
 	t.Helper()
 	harness.Require(t, "filesystem")
@@ -99,7 +101,8 @@ func (p *person) written() bool {
 		strings.Contains(harness.Read(p.t, filepath.Join(p.Project, ".zed", "settings.json")), p.outside("file"))
 }
 
-// everyHold runs a test with each way in which exec makes the session stand still.
+// everyHold runs a test with each way in which exec makes the session stand
+// still.
 func everyHold(t *testing.T, run func(t *testing.T, wrap func(*exec.Cmd))) {
 	t.Helper()
 	t.Run("as it comes", func(t *testing.T) {
@@ -136,7 +139,8 @@ func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	}
 	t.Run("a paste that goes on", func(t *testing.T) {
 		t.Parallel()
-		// A busy machine may tear a paste apart, so that it is none: then it is tried again.
+		// A busy machine may tear a paste apart, so that it is none: then it is
+		// tried again.
 		var p *person
 		for torn := true; torn; {
 			torn = false
@@ -223,8 +227,9 @@ func TestAnAnswerForGoodSaysWhatWasWritten(t *testing.T) {
 	}
 }
 
-// While a question is open nothing of the session writes: not the background, not what has left the terminal's session. Nobody reads what is
-// typed but exec. Afterwards all of them go on.
+// While a question is open nothing of the session writes: not the background,
+// not what has left the terminal's session. Nobody reads what is typed but
+// exec. Afterwards all of them go on.
 func TestNothingPaintsOverAQuestion(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -260,7 +265,8 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 	})
 }
 
-// An interrupt at the question is a no, and the program gets it; a stop likewise.
+// An interrupt at the question is a no, and the program gets it; a stop
+// likewise.
 func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -274,7 +280,8 @@ func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
 	})
 }
 
-// A program that is killed while it asks takes its question with it, and everybody else goes on.
+// A program that is killed while it asks takes its question with it, and
+// everybody else goes on.
 func TestAQuestionEndsWithWhoAsks(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -291,7 +298,8 @@ func TestAQuestionEndsWithWhoAsks(t *testing.T) {
 	})
 }
 
-// Where exec is killed while it asks, nothing is left that stands still for ever.
+// Where exec is killed while it asks, nothing is left that stands still for
+// ever.
 func TestNothingIsLeftWhereExecIsKilledAtAQuestion(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {

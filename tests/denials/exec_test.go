@@ -24,7 +24,8 @@ func (s *scene) execute(settings string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Behind the command stands what it was refused, with what would allow it; and nothing where it was refused nothing.
+// Behind the command stands what it was refused, with what would allow it; and
+// nothing where it was refused nothing.
 func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)

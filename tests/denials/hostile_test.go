@@ -307,7 +307,8 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
 				if json := strings.HasSuffix(what, "json") || what == "learn"; json {
-					// A terminal acts on no link syntax, and these lines are for programs.
+					// A terminal acts on no link syntax, and these lines are
+					// for programs.
 					line = strings.NewReplacer("](", "", "$(", "", "://", "", "\u0301", "").Replace(line)
 				}
 				if why := unfit(line, 4000); why != "" {

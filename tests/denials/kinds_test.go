@@ -24,7 +24,8 @@ type kind struct {
 	block harness.Sandbox
 	// setting and value are what is to be suggested; "": nothing.
 	setting, value string
-	// opens are the targets, by access, that the suggestion is to open beside the target itself.
+	// opens are the targets, by access, that the suggestion is to open beside
+	// the target itself.
 	opens map[string][]string
 	// again makes ready what a first success would have used up.
 	again func()
@@ -119,8 +120,9 @@ func kinds(s *scene) map[string]kind {
 	}
 }
 
-// For each kind of access: it works without a sandbox, is refused in one, and told; with the setting that is suggested it works, and nothing
-// is open that was not, but what the setting names.
+// For each kind of access: it works without a sandbox, is refused in one, and
+// told; with the setting that is suggested it works, and nothing is open that
+// was not, but what the setting names.
 func TestEachKindIsToldAndItsSuggestionAllowsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -220,7 +222,8 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// A session without network and without namespaces gets no socket: who asks for one is told, once, and what would allow it.
+// A session without network and without namespaces gets no socket: who asks for
+// one is told, once, and what would allow it.
 func TestARefusedSocketIsTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -238,7 +241,8 @@ func TestARefusedSocketIsTold(t *testing.T) {
 	}
 }
 
-// What no setting allows has no suggestion, and what holds credentials has words alone.
+// What no setting allows has no suggestion, and what holds credentials has
+// words alone.
 func TestSomeDenialsHaveWordsAlone(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")

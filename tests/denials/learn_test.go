@@ -53,7 +53,8 @@ func (l learnt) list(key string) []string {
 	return list
 }
 
-// What a command reads and executes is let through and printed, what it writes is refused and printed, and with what is printed it passes.
+// What a command reads and executes is let through and printed, what it writes
+// is refused and printed, and with what is printed it passes.
 func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -95,7 +96,8 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	if !strings.Contains(first.said, "SSH keys") || first.block["enabled"] != true {
 		t.Errorf("%v\n%s", first.block, first.said)
 	}
-	// In a fresh session under what was printed all of it works, but for the keys.
+	// In a fresh session under what was printed all of it works, but for the
+	// keys.
 	var block harness.Sandbox
 	data, err := json.Marshal(first.block)
 	if err != nil {
@@ -135,7 +137,8 @@ func TestLearnKnowsWhoMakesACache(t *testing.T) {
 	}
 }
 
-// To let programs read what they like is no way to let them change it: no effect outside comes of a lesson, each of which comes without one.
+// To let programs read what they like is no way to let them change it: no
+// effect outside comes of a lesson, each of which comes without one.
 func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)

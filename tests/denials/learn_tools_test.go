@@ -14,10 +14,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// mostRounds is how often a tool may have to be watched: once until it is refused to make its cache, and once to its end.
+// mostRounds is how often a tool may have to be watched: once until it is
+// refused to make its cache, and once to its end.
 const mostRounds = 2
 
-// lesson is a small project of a tool's that fails with the default settings, and passes with what learn prints.
+// lesson is a small project of a tool's that fails with the default settings,
+// and passes with what learn prints.
 type lesson struct {
 	// needs are programs that must be on the machine.
 	needs []string
@@ -30,9 +32,11 @@ type lesson struct {
 	// refused is part of what it prints with the default settings.
 	refused   string
 	toolchain string
-	// outside is all beside the system's own that the block may name, for reading.
+	// outside is all beside the system's own that the block may name, for
+	// reading.
 	outside []string
-	// noted is part of what learn says that it does not offer; "" where there is nothing.
+	// noted is part of what learn says that it does not offer; "" where there
+	// is nothing.
 	noted string
 }
 
@@ -82,7 +86,8 @@ func (s *scene) prepare(l lesson) {
 	harness.Write(s.t, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
 }
 
-// forget makes the home as new as it was, so that each run is a first one: no cache is there, and no directory that a session was given.
+// forget makes the home as new as it was, so that each run is a first one: no
+// cache is there, and no directory that a session was given.
 func (s *scene) forget(l lesson) {
 	s.t.Helper()
 	entries, err := os.ReadDir(s.Home)
@@ -138,8 +143,9 @@ func (s *scene) judge(l lesson, learnt learnt) {
 	}
 }
 
-// Installs a package from a file that npm pack has made and one from a directory elsewhere, and runs scripts of the project's. npm keeps what
-// it installs in its cache; a token of a registry it looks for, but does not need.
+// Installs a package from a file that npm pack has made and one from a
+// directory elsewhere, and runs scripts of the project's. npm keeps what it
+// installs in its cache; a token of a registry it looks for, but does not need.
 func TestLearnOnNpm(t *testing.T) {
 	lesson{
 		needs: []string{"node", "npm"},
@@ -162,8 +168,9 @@ func TestLearnOnNpm(t *testing.T) {
 	}.run(t)
 }
 
-// Builds a package with one from a directory elsewhere. The build cache is made. Neither imports anything, because a program would have Go's
-// whole runtime compiled.
+// Builds a package with one from a directory elsewhere. The build cache is
+// made. Neither imports anything, because a program would have Go's whole
+// runtime compiled.
 func TestLearnOnGo(t *testing.T) {
 	lesson{
 		needs: []string{"go"},
@@ -179,7 +186,8 @@ func TestLearnOnGo(t *testing.T) {
 	}.run(t)
 }
 
-// Runs tests that use a module which the user installed and one from a directory elsewhere, with temporary files.
+// Runs tests that use a module which the user installed and one from a
+// directory elsewhere, with temporary files.
 func TestLearnOnPytest(t *testing.T) {
 	lesson{
 		needs: []string{"pytest-3", "python3"},

@@ -22,8 +22,10 @@ func logged(e *editor) bool {
 	return strings.Contains(e.Hello.Capabilities.Enforcement["denials"].Mechanism, "audit log")
 }
 
-// Where Landlock's refusals can be read in the kernel's log, those are told too that a look at calls would miss or slow down, each once,
-// whoever else has seen it; and where nobody wants to hear of them nothing is told, and nothing stands in the log.
+// Where Landlock's refusals can be read in the kernel's log, those are told too
+// that a look at calls would miss or slow down, each once, whoever else has
+// seen it; and where nobody wants to hear of them nothing is told, and nothing
+// stands in the log.
 func TestTheKernelsLogIsToldOf(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
@@ -94,7 +96,8 @@ type attempt struct {
 	argv           []string
 }
 
-// readLog reads the kernel's log from now on. What it returns gives all that stands there before the first line with a certain text.
+// readLog reads the kernel's log from now on. What it returns gives all that
+// stands there before the first line with a certain text.
 func readLog(t *testing.T) (before func(text string) string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)

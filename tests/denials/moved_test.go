@@ -9,8 +9,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// A look that once found a path harmless is not believed when the same path leads elsewhere. What is found of a symlink is not remembered for 50 ms
-// after one was moved, so that the programs below pause for longer before they have it found.
+// A look that once found a path harmless is not believed when the same path
+// leads elsewhere. What is found of a symlink is not remembered for 50 ms after
+// one was moved, so that the programs below pause for longer before they have
+// it found.
 func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -39,7 +41,8 @@ func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 	}
 }
 
-// A path is what it is from the caller's root: below another one, what reads like a file of the project is none.
+// A path is what it is from the caller's root: below another one, what reads
+// like a file of the project is none.
 func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -56,7 +59,8 @@ func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 	}
 }
 
-// What a program with another root directory is looked at for says nothing of the same path elsewhere.
+// What a program with another root directory is looked at for says nothing of
+// the same path elsewhere.
 func TestAnotherRootTeachesNothing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -65,7 +69,8 @@ func TestAnotherRootTeachesNothing(t *testing.T) {
 	s := newObservedScene(t)
 	file := s.outside("file")
 	harness.Write(t, file, "content\n")
-	// The directory that the file below the other root lies in is there under the same name, seen from that root.
+	// The directory that the file below the other root lies in is there under
+	// the same name, seen from that root.
 	harness.Write(t, s.Project+"/jail"+file, "own\n")
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
@@ -75,7 +80,8 @@ func TestAnotherRootTeachesNothing(t *testing.T) {
 	}
 }
 
-// What fails without a sandbox too is not told, though the place that it is about is not granted.
+// What fails without a sandbox too is not told, though the place that it is
+// about is not granted.
 func TestARenameOfNothingIsNotTold(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// By default a refused file is told where a program was told of it on its command line, and the reply says which are not.
+// By default a refused file is told where a program was told of it on its
+// command line, and the reply says which are not.
 func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -142,7 +142,8 @@ func paste(t testing.TB, block harness.Sandbox, s *protocol.Suggestion) harness.
 	return pasted
 }
 
-// opened asks of each access and target whether the settings allow it, and lists those that do.
+// opened asks of each access and target whether the settings allow it, and
+// lists those that do.
 func (e *editor) opened(s *scene, targets map[string][]string) map[string]bool {
 	open := map[string]bool{}
 	for access, list := range targets {
@@ -167,7 +168,8 @@ func listen(t testing.TB, path string) {
 	t.Cleanup(func() { listener.Close() })
 }
 
-// ownAddress is an address of this machine that is not the loopback interface's.
+// ownAddress is an address of this machine that is not the loopback
+// interface's.
 func ownAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -183,7 +185,8 @@ func ownAddress(t testing.TB) string {
 	return ""
 }
 
-// shortDir is a directory whose name leaves room in the address of a socket. No settings of these tests grant it.
+// shortDir is a directory whose name leaves room in the address of a socket. No
+// settings of these tests grant it.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "de-")

@@ -21,11 +21,13 @@ var builtDir = sync.OnceValues(func() (string, error) {
 	return dir, os.Chmod(dir, 0o755) // tests may run what is in it as another user
 })
 
-// builds holds, by package, a function that builds it once and returns the program's path.
+// builds holds, by package, a function that builds it once and returns the
+// program's path.
 var builds sync.Map
 
-// program builds one of the module's commands, once in a test process. Where SIDECAR_PROGRAMS names a directory, they have been built there
-// already, each at the path of its package: a machine that only runs tests has no compiler.
+// program builds one of the module's commands, once in a test process. Where
+// SIDECAR_PROGRAMS names a directory, they have been built there already, each
+// at the path of its package: a machine that only runs tests has no compiler.
 func program(t testing.TB, pkg string) string {
 	t.Helper()
 	if given := os.Getenv("SIDECAR_PROGRAMS"); given != "" {
@@ -57,7 +59,8 @@ func goBuild(pkg string) (string, error) {
 	return out, command.Run()
 }
 
-// Binary is the path of the sidecar, built once in a test process, or SIDECAR_BINARY where that is set.
+// Binary is the path of the sidecar, built once in a test process, or
+// SIDECAR_BINARY where that is set.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
@@ -66,16 +69,18 @@ func Binary(t testing.TB) string {
 	return program(t, "cmd/sandbox-sidecar")
 }
 
-// Victim puts a copy of a hostile program, the given package of this module, where the test wants it: to be executed in a session it must
-// lie where sessions may execute it.
+// Victim puts a copy of a hostile program, the given package of this module,
+// where the test wants it: to be executed in a session it must lie where
+// sessions may execute it.
 func Victim(t testing.TB, pkg, path string) {
 	t.Helper()
 	text, err := os.ReadFile(program(t, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A child that another test forks meanwhile would hold the file open for writing until it execs, and the kernel executes no such
-	// file (ETXTBSY). The lock keeps forks out.
+	// A child that another test forks meanwhile would hold the file open for
+	// writing until it execs, and the kernel executes no such file (ETXTBSY).
+	// The lock keeps forks out.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, text, 0o700); err != nil {
@@ -83,9 +88,11 @@ func Victim(t testing.TB, pkg, path string) {
 	}
 }
 
-// Main runs a package's tests and removes what was built for them. TestMain calls it.
+// Main runs a package's tests and removes what was built for them. TestMain
+// calls it.
 func Main(m *testing.M) {
-	// What the tests start would ignore the hang-up for ever if whoever started the tests did (nohup(1)); a caught signal is not inherited.
+	// What the tests start would ignore the hang-up for ever if whoever started
+	// the tests did (nohup(1)); a caught signal is not inherited.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// hops bounds the chain in number, so that a test that fails leaves nothing behind for long: each hop takes ten milliseconds.
+// hops bounds the chain in number, so that a test that fails leaves nothing
+// behind for long: each hop takes ten milliseconds.
 const hops = 2000
 
 // hopper forks its successor into a session of its own and exits at once.
@@ -28,8 +29,8 @@ sleep 0.01
 setsid "$0" $(($1 - 1)) "$2" &
 `
 
-// breeder starts the seven and says so when they run. Each sleep is exec'ed under a name that holds the token. SIGUSR1 ends it with
-// status 8.
+// breeder starts the seven and says so when they run. Each sleep is exec'ed
+// under a name that holds the token. SIGUSR1 ends it with status 8.
 const breeder = `#!/bin/bash
 token=$1
 lie() { exec -a "lie-$token-$1" sleep 300; }
@@ -46,16 +47,18 @@ sleep 300 &
 wait $!
 `
 
-// Brood is seven processes in a session that do what is known to survive elsewhere: background, nohup, a session of its own, a double
-// fork, every signal ignored, stopped, and a chain that forks and exits without end. All carry a token in their command lines, by which
-// they are found again, also from outside the sidecar's namespaces.
+// Brood is seven processes in a session that do what is known to survive
+// elsewhere: background, nohup, a session of its own, a double fork, every
+// signal ignored, stopped, and a chain that forks and exits without end. All
+// carry a token in their command lines, by which they are found again, also
+// from outside the sidecar's namespaces.
 type Brood struct {
 	token   string
 	Session *Session
 }
 
-// Release starts a brood in a new session of the given kind, and returns when all of it runs. What a failed test leaves of it is killed
-// with the test.
+// Release starts a brood in a new session of the given kind, and returns when
+// all of it runs. What a failed test leaves of it is killed with the test.
 func Release(t *testing.T, e *Editor, kind protocol.Kind) *Brood {
 	t.Helper()
 	b, argv := hatch(t, e.World.Project)
@@ -65,7 +68,8 @@ func Release(t *testing.T, e *Editor, kind protocol.Kind) *Brood {
 	return b
 }
 
-// ReleaseAlone starts a brood as a session leader of its own that no sidecar knows, and returns its command too.
+// ReleaseAlone starts a brood as a session leader of its own that no sidecar
+// knows, and returns its command too.
 func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
 	t.Helper()
 	b, argv := hatch(t, dir)
@@ -78,7 +82,8 @@ func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
 	return b, command
 }
 
-// hatch makes a brood that nobody has started yet, and the command line for that.
+// hatch makes a brood that nobody has started yet, and the command line for
+// that.
 func hatch(t *testing.T, dir string) (*Brood, []string) {
 	t.Helper()
 	Procfs(t)
@@ -98,7 +103,8 @@ func hatch(t *testing.T, dir string) (*Brood, []string) {
 	return b, []string{start, b.token, hop}
 }
 
-// await waits until all of the brood runs, each under the name that it takes last: before, a hang-up would still end it.
+// await waits until all of the brood runs, each under the name that it takes
+// last: before, a hang-up would still end it.
 func (b *Brood) await(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
@@ -121,11 +127,14 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// Alive lists the living processes of the brood, and of the script that started it.
+// Alive lists the living processes of the brood, and of the script that started
+// it.
 func (b *Brood) Alive() []int { return Find(b.token) }
 
-// Dead waits until none is left, and looks often enough that a chain would have shown itself again. It returns when the last was gone. One look
-// at all processes is no moment: it can miss each link of a chain that is just being ended, which the next look then finds.
+// Dead waits until none is left, and looks often enough that a chain would have
+// shown itself again. It returns when the last was gone. One look at all
+// processes is no moment: it can miss each link of a chain that is just being
+// ended, which the next look then finds.
 func (b *Brood) Dead(t *testing.T) time.Time {
 	t.Helper()
 	const looks = 20
@@ -142,8 +151,9 @@ func (b *Brood) Dead(t *testing.T) time.Time {
 	return gone
 }
 
-// Dying waits until what the session's reply promises to be dead is dead: all of the brood where there is a guarantee, otherwise what has not
-// left the terminal's session. It returns when the last of that was gone.
+// Dying waits until what the session's reply promises to be dead is dead: all
+// of the brood where there is a guarantee, otherwise what has not left the
+// terminal's session. It returns when the last of that was gone.
 func (b *Brood) Dying(t *testing.T) time.Time {
 	t.Helper()
 	if b.Session.Tracking.Guarantee {
@@ -152,7 +162,8 @@ func (b *Brood) Dying(t *testing.T) time.Time {
 	return b.InSessionDead(t)
 }
 
-// InSessionDead waits until what has not left the terminal's session is dead, and returns when the last of that was gone.
+// InSessionDead waits until what has not left the terminal's session is dead,
+// and returns when the last of that was gone.
 func (b *Brood) InSessionDead(t *testing.T) time.Time {
 	t.Helper()
 	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf", "stopped-" + b.token} {
@@ -166,7 +177,8 @@ func Find(text string) []int {
 	return find(func(line string) bool { return strings.Contains(line, text) })
 }
 
-// find lists the living processes whose command lines, of arguments that end with NUL each, are sought.
+// find lists the living processes whose command lines, of arguments that end
+// with NUL each, are sought.
 func find(sought func(line string) bool) []int {
 	entries, _ := os.ReadDir("/proc")
 	var found []int

@@ -40,7 +40,8 @@ func (b *Buffer) Len() int {
 	return b.data.Len()
 }
 
-// Await waits until everything so far matches the pattern, and returns the groups of the first match.
+// Await waits until everything so far matches the pattern, and returns the
+// groups of the first match.
 func (b *Buffer) Await(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// readOnlyCgroups makes so many mounts read-only for itself alone, and becomes the program behind them.
+// readOnlyCgroups makes so many mounts read-only for itself alone, and becomes
+// the program behind them.
 const readOnlyCgroups = `
 left=$1
 shift
@@ -24,16 +25,19 @@ done
 exec "$@"
 `
 
-// HasCgroups reports whether a sidecar that is started as it comes can make cgroups.
+// HasCgroups reports whether a sidecar that is started as it comes can make
+// cgroups.
 func HasCgroups(t testing.TB) bool {
 	t.Helper()
 	status, _ := doctor(t, "process_tracking")
 	return status == "enforced"
 }
 
-// WithoutCgroups returns a Wrap for Options that leaves a sidecar without cgroups, as it is in most containers and in login sessions
-// without systemd: in a mount namespace of its own the hierarchy is read-only. An ordinary user who has no cgroup to divide needs nothing
-// for that. Where neither will do, the test is skipped as Require does it.
+// WithoutCgroups returns a Wrap for Options that leaves a sidecar without
+// cgroups, as it is in most containers and in login sessions without systemd:
+// in a mount namespace of its own the hierarchy is read-only. An ordinary user
+// who has no cgroup to divide needs nothing for that. Where neither will do,
+// the test is skipped as Require does it.
 func WithoutCgroups(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	if !HasCgroups(t) {

@@ -13,7 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// Timeout bounds every wait. It only matters where a test fails, and then on a machine that is busy with other tests.
+// Timeout bounds every wait. It only matters where a test fails, and then on a
+// machine that is busy with other tests.
 const Timeout = 90 * time.Second
 
 // Editor is a running sidecar with a connection to it.
@@ -29,7 +30,8 @@ type Editor struct {
 	sessions map[string]*Session
 }
 
-// Options of an editor. The zero value is an editor with settings Settings(nil).
+// Options of an editor. The zero value is an editor with settings
+// Settings(nil).
 type Options struct {
 	// Settings is the user's settings file; "" is Settings(nil).
 	Settings string
@@ -41,7 +43,8 @@ type Options struct {
 	Wrap func(*exec.Cmd)
 }
 
-// Start starts a sidecar in the world and initializes it. It is shut down with the test.
+// Start starts a sidecar in the world and initializes it. It is shut down with
+// the test.
 func Start(t testing.TB, w *World, options Options) *Editor {
 	t.Helper()
 	if options.Settings == "" {
@@ -150,14 +153,15 @@ func (e *Editor) Session(result protocol.SpawnResult) *Session {
 	return s
 }
 
-// Shell starts a plain /bin/sh as the user's terminal, with a prompt that is easy to wait for.
+// Shell starts a plain /bin/sh as the user's terminal, with a prompt that is
+// easy to wait for.
 func (e *Editor) Shell() *Session {
 	e.t.Helper()
 	return e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "}})
 }
 
-// Tool runs a command line as a tool to its end, and returns what it printed, with Unix line ends, and its exit status (-1 where a
-// signal ended it).
+// Tool runs a command line as a tool to its end, and returns what it printed,
+// with Unix line ends, and its exit status (-1 where a signal ended it).
 func (e *Editor) Tool(line string) (output string, status int) {
 	e.t.Helper()
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
@@ -204,7 +208,8 @@ func (s *Session) Close(graceMs int) protocol.CloseResult {
 	return Call(s.e, protocol.Close, protocol.CloseParams{SessionID: s.SessionID, GraceMs: &graceMs})
 }
 
-// Eventually waits for a condition to come true, and fails the test where it does not.
+// Eventually waits for a condition to come true, and fails the test where it
+// does not.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	if !Within(condition) {

@@ -19,9 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FUSE is a file system that stops answering when it is told to. Only programs that were started through Wrap see it, in a mount namespace of
-// theirs: the test itself finds an empty directory in its place. It ends with the test, and with the test's process however that ends, because
-// the kernel then fails whatever waits for it.
+// FUSE is a file system that stops answering when it is told to. Only programs
+// that were started through Wrap see it, in a mount namespace of theirs: the
+// test itself finds an empty directory in its place. It ends with the test, and
+// with the test's process however that ends, because the kernel then fails
+// whatever waits for it.
 type FUSE struct {
 	// Dir is where it is mounted.
 	Dir string
@@ -52,8 +54,9 @@ type fuseRequest struct {
 	body   []byte
 }
 
-// NewFUSE makes a file system with these files, by their paths below dir, which must exist. It answers until Hang. Where this machine or this
-// user can have none, the test is skipped as Require does it.
+// NewFUSE makes a file system with these files, by their paths below dir, which
+// must exist. It answers until Hang. Where this machine or this user can have
+// none, the test is skipped as Require does it.
 func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 	t.Helper()
 	f := &FUSE{Dir: dir, t: t, victim: filepath.Join(t.TempDir(), "victim"), byPath: map[string]uint64{}, changed: make(chan struct{})}
@@ -91,7 +94,8 @@ func (f *FUSE) add(name string, dir bool, content string) {
 	}
 }
 
-// Wrap is for Options: it lets a sidecar, or another program, see the file system.
+// Wrap is for Options: it lets a sidecar, or another program, see the file
+// system.
 func (f *FUSE) Wrap(command *exec.Cmd) {
 	f.t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -189,7 +193,8 @@ func (f *FUSE) serve(device *os.File) {
 	}
 }
 
-// Hang takes every further request from the kernel and leaves it unanswered: who waits for one cannot even be killed.
+// Hang takes every further request from the kernel and leaves it unanswered:
+// who waits for one cannot even be killed.
 func (f *FUSE) Hang() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -321,7 +326,8 @@ func (f *FUSE) attributes(id uint64) []byte {
 	return out
 }
 
-// entries are a directory's, each with the offset of the next, which is where a reader that got so far goes on.
+// entries are a directory's, each with the offset of the next, which is where a
+// reader that got so far goes on.
 func (f *FUSE) entries(dir fuseNode) []byte {
 	var out []byte
 	for i, node := range f.nodes {

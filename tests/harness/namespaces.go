@@ -7,14 +7,17 @@ import (
 	"testing"
 )
 
-// Namespaces reports whether sessions get namespaces of their own on this machine.
+// Namespaces reports whether sessions get namespaces of their own on this
+// machine.
 func Namespaces(t testing.TB) bool {
 	t.Helper()
 	return strings.Contains(mechanism(t, "network"), "network namespace")
 }
 
-// WithoutNamespaces starts a command, a sidecar's or another, on a machine that has none: a filter of system calls, which it inherits,
-// refuses to make any, as those of container engines do. clone3 is not there, because no filter can read its flags.
+// WithoutNamespaces starts a command, a sidecar's or another, on a machine that
+// has none: a filter of system calls, which it inherits, refuses to make any,
+// as those of container engines do. clone3 is not there, because no filter can
+// read its flags.
 func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	victim := filepath.Join(t.TempDir(), "victim")

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// HiddenProcesses returns a Wrap for Options that gives a sidecar a /proc of its own with an option of proc(5), such as "hidepid=2". It does not
-// hide the sidecar from who looks from here. Where nobody may mount, a /proc that has the option already will do; otherwise the test is skipped as
-// Require does it.
+// HiddenProcesses returns a Wrap for Options that gives a sidecar a /proc of
+// its own with an option of proc(5), such as "hidepid=2". It does not hide the
+// sidecar from who looks from here. Where nobody may mount, a /proc that has
+// the option already will do; otherwise the test is skipped as Require does it.
 func HiddenProcesses(t testing.TB, option string) func(*exec.Cmd) {
 	t.Helper()
 	// Who is of the group 0, as root is, would see everybody.

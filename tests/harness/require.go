@@ -9,9 +9,12 @@ import (
 	"testing"
 )
 
-// Require makes sure that the machine has a feature that a test is about, as "sandbox-sidecar doctor" reports it: "filesystem",
-// "signals", "process_tracking" … Where it is not enforced the test is skipped by name with the reason; in CI (CI=true) it fails instead,
-// unless the feature is listed in SIDECAR_MISSING (blank-separated), which is how a run says what its machine is known to lack.
+// Require makes sure that the machine has a feature that a test is about, as
+// "sandbox-sidecar doctor" reports it: "filesystem", "signals",
+// "process_tracking" … Where it is not enforced the test is skipped by name
+// with the reason; in CI (CI=true) it fails instead, unless the feature is
+// listed in SIDECAR_MISSING (blank-separated), which is how a run says what its
+// machine is known to lack.
 func Require(t testing.TB, features ...string) {
 	t.Helper()
 	for _, feature := range features {
@@ -21,8 +24,9 @@ func Require(t testing.TB, features ...string) {
 	}
 }
 
-// RequireSandbox makes sure that the machine has a sandbox at all, be it with protections that are degraded, by the rules of Require. Tests
-// that ask for it must look into the reply for what holds.
+// RequireSandbox makes sure that the machine has a sandbox at all, be it with
+// protections that are degraded, by the rules of Require. Tests that ask for it
+// must look into the reply for what holds.
 func RequireSandbox(t testing.TB) {
 	t.Helper()
 	if status, detail := doctor(t, "filesystem"); status == "absent" {
@@ -39,7 +43,8 @@ func Skip(t testing.TB, feature, reason string) {
 	t.Skipf("this machine lacks %s: %s", feature, reason)
 }
 
-// Procfs skips a test that looks at processes by way of /proc where there is none, under the rules of Require.
+// Procfs skips a test that looks at processes by way of /proc where there is
+// none, under the rules of Require.
 func Procfs(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -56,7 +61,8 @@ func listed(feature string) bool {
 	return false
 }
 
-// doctor asks the sidecar itself for the status of a protection, with the line that explains it.
+// doctor asks the sidecar itself for the status of a protection, with the line
+// that explains it.
 func doctor(t testing.TB, feature string) (status, detail string) {
 	t.Helper()
 	line, detail := diagnosis(t, feature)
@@ -70,7 +76,8 @@ func mechanism(t testing.TB, feature string) string {
 	return line
 }
 
-// diagnosis is what doctor says about a protection: a line, and one that explains it.
+// diagnosis is what doctor says about a protection: a line, and one that
+// explains it.
 func diagnosis(t testing.TB, feature string) (line, detail string) {
 	t.Helper()
 	out := diagnose(Binary(t))
@@ -86,7 +93,8 @@ func diagnosis(t testing.TB, feature string) (line, detail string) {
 	return "", ""
 }
 
-// diagnose asks once in a test process: neither the machine nor the sidecar changes meanwhile.
+// diagnose asks once in a test process: neither the machine nor the sidecar
+// changes meanwhile.
 var diagnose = func() func(binary string) string {
 	var once sync.Once
 	var said string

@@ -9,13 +9,15 @@ import (
 	"testing"
 )
 
-// State is the directory where the world's sidecars keep what belongs to their sessions.
+// State is the directory where the world's sidecars keep what belongs to their
+// sessions.
 func (w *World) State() string {
 	return filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
 }
 
-// Cgroups lists the cgroup directories that a sidecar of the world's has made, wherever its cgroup is: its own first, then one a session.
-// What an earlier process of the same id has left does not count.
+// Cgroups lists the cgroup directories that a sidecar of the world's has made,
+// wherever its cgroup is: its own first, then one a session. What an earlier
+// process of the same id has left does not count.
 func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 	t.Helper()
 	var dirs []string
@@ -38,8 +40,9 @@ func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 	return dirs
 }
 
-// NoTrace waits until a sidecar that has ended, and was the world's last, has left nothing: in the state directory, among the processes, in
-// the cgroup tree.
+// NoTrace waits until a sidecar that has ended, and was the world's last, has
+// left nothing: in the state directory, among the processes, in the cgroup
+// tree.
 func NoTrace(t testing.TB, w *World, sidecar int) {
 	t.Helper()
 	Eventually(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
@@ -54,13 +57,15 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 // Watchdogs lists the watchdogs of the world's sidecars.
 func Watchdogs(w *World) []int { return Find(w.State()) }
 
-// Subreapers lists the subreapers of a sidecar, which it has where no cgroup can be made.
+// Subreapers lists the subreapers of a sidecar, which it has where no cgroup
+// can be made.
 func Subreapers(sidecar int) []int { return inRole("subreaper", sidecar) }
 
 // Killers finds the killers beside the session of a subreaper.
 func Killers(subreaper int) []int { return inRole("killer", subreaper) }
 
-// inRole finds the children of a process that are the sidecar's binary in a role.
+// inRole finds the children of a process that are the sidecar's binary in a
+// role.
 func inRole(role string, parent int) []int {
 	var found []int
 	for _, pid := range find(func(line string) bool { return strings.HasSuffix(line, "\x00"+role+"\x00") }) {

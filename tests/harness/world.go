@@ -30,7 +30,8 @@ func NewWorld(t testing.TB) *World {
 	return worldIn(t, root)
 }
 
-// NewWorldOutsideDefaults makes one whose Outside and Home the default settings do not grant either; see OutsideDefaults.
+// NewWorldOutsideDefaults makes one whose Outside and Home the default settings
+// do not grant either; see OutsideDefaults.
 func NewWorldOutsideDefaults(t testing.TB) *World {
 	t.Helper()
 	return worldIn(t, OutsideDefaults(t))
@@ -77,8 +78,8 @@ func (w *World) UserSettings() string {
 // Sandbox is the content of a "terminal.sandbox" block.
 type Sandbox map[string]any
 
-// Settings is a settings file that sandboxes everything, grants the system but no temporary directory, and holds the given keys
-// beside.
+// Settings is a settings file that sandboxes everything, grants the system but
+// no temporary directory, and holds the given keys beside.
 func Settings(extra Sandbox) string {
 	block := Sandbox{
 		"enabled": true, "apply_to": "both",
@@ -87,7 +88,8 @@ func Settings(extra Sandbox) string {
 	return file(block, extra)
 }
 
-// Defaults is a settings file that sandboxes everything with the built-in defaults, and holds the given keys beside.
+// Defaults is a settings file that sandboxes everything with the built-in
+// defaults, and holds the given keys beside.
 func Defaults(extra Sandbox) string { return file(Sandbox{"enabled": true}, extra) }
 
 // Off is a settings file that sandboxes nothing: for positive controls.
@@ -104,8 +106,9 @@ func file(block, extra Sandbox) string {
 	return string(data)
 }
 
-// OutsideDefaults makes a directory of the user's that the default settings do not grant: not below a temporary directory. Where there is
-// no such place the test is skipped as Require does it.
+// OutsideDefaults makes a directory of the user's that the default settings do
+// not grant: not below a temporary directory. Where there is no such place the
+// test is skipped as Require does it.
 func OutsideDefaults(t testing.TB) string {
 	t.Helper()
 	for _, base := range []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), "/var/lib", "/srv", "/mnt"} {

@@ -15,8 +15,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Whatever the file system holds that hangs, and however the sidecar is ended: sessions elsewhere start, run and close, the list of sessions is
-// answered, and the sidecar ends in time with all of its sessions.
+// Whatever the file system holds that hangs, and however the sidecar is ended:
+// sessions elsewhere start, run and close, the list of sessions is answered,
+// and the sidecar ends in time with all of its sessions.
 func TestNobodyElseWaits(t *testing.T) {
 	t.Parallel()
 	for i, at := range places {
@@ -136,7 +137,8 @@ func place(t *testing.T, name string) where {
 	panic("unreachable")
 }
 
-// The user's settings are on a file system that hangs before the sidecar starts. Nobody knows what they ask for: tools are refused, terminals start
+// The user's settings are on a file system that hangs before the sidecar
+// starts. Nobody knows what they ask for: tools are refused, terminals start
 // with a warning. Once it answers, they count.
 func TestSettingsThatNeverAnswered(t *testing.T) {
 	t.Parallel()
@@ -169,8 +171,9 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 	s.end("SIGTERM")
 }
 
-// A process that waits for a file system cannot be killed. Closing its session says so in time, and neither another session nor the sidecar's end
-// waits for it; when the file system answers it is dead before it does anything else.
+// A process that waits for a file system cannot be killed. Closing its session
+// says so in time, and neither another session nor the sidecar's end waits for
+// it; when the file system answers it is dead before it does anything else.
 func TestProcessesThatCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
@@ -209,7 +212,8 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 	}
 }
 
-// waits reports whether a process has a child that waits for the answer of a FUSE server. Until a signal comes it seems to sleep lightly.
+// waits reports whether a process has a child that waits for the answer of a
+// FUSE server. Until a signal comes it seems to sleep lightly.
 func waits(pid int) bool {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	for _, child := range strings.Fields(string(children)) {
@@ -221,7 +225,8 @@ func waits(pid int) bool {
 	return false
 }
 
-// A command line in a directory that hangs ends by itself, or by the interrupt key.
+// A command line in a directory that hangs ends by itself, or by the interrupt
+// key.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

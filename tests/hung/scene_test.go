@@ -20,18 +20,21 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 const (
-	// soon bounds what waits for nothing that hangs. It is far more than that takes on a machine that is busy with other tests.
+	// soon bounds what waits for nothing that hangs. It is far more than that
+	// takes on a machine that is busy with other tests.
 	soon = 2 * time.Second
 	// atOnce is less than what anybody waits for a file system in good faith.
 	atOnce = 1500 * time.Millisecond
-	// once bounds the first look at what hangs, for which somebody waits in good faith.
+	// once bounds the first look at what hangs, for which somebody waits in
+	// good faith.
 	once = 5 * time.Second
 )
 
 // where is a place for the file system that hangs.
 type where struct {
 	name string
-	// mount is the directory that it is mounted on, and files are what is there.
+	// mount is the directory that it is mounted on, and files are what is
+	// there.
 	mount func(w *harness.World) string
 	files map[string]string
 	// settings are the user's; nil: the harness's own.
@@ -39,11 +42,13 @@ type where struct {
 	// prepare makes what lies beside; nil: nothing.
 	prepare func(t *testing.T, w *harness.World)
 	env     func(w *harness.World) []string
-	// cwd is the working directory of the session that needs the place; nil: the project.
+	// cwd is the working directory of the session that needs the place; nil:
+	// the project.
 	cwd func(w *harness.World) string
 	// probe is what that session prints while the place answers.
 	probe, printed string
-	// refused says that no session starts that needs the place, and named is what the answer names then.
+	// refused says that no session starts that needs the place, and named is
+	// what the answer names then.
 	refused bool
 	named   func(w *harness.World) string
 }
@@ -159,7 +164,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// timed does something that must be done by a deadline, and remembers the longest.
+// timed does something that must be done by a deadline, and remembers the
+// longest.
 func (s *scene) timed(what string, limit time.Duration, do func()) {
 	s.t.Helper()
 	begun := time.Now()

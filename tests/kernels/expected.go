@@ -9,8 +9,10 @@ import (
 	"strings"
 )
 
-// expected are the statuses that are known, by kernel and context. They are in a file that a run is held to: a protection that is lost, and
-// truly reported as lost, is no contradiction, and would pass by anything else. What is not enforced is what tests may lack.
+// expected are the statuses that are known, by kernel and context. They are in
+// a file that a run is held to: a protection that is lost, and truly reported
+// as lost, is no contradiction, and would pass by anything else. What is not
+// enforced is what tests may lack.
 type expected map[place]statuses
 
 // place is a context on a kernel.
@@ -59,7 +61,8 @@ func (e expected) write(to io.Writer) error {
 	return w.Flush()
 }
 
-// missing lists the protections that are not enforced, for the guest: "context:name,name;context:name".
+// missing lists the protections that are not enforced, for the guest:
+// "context:name,name;context:name".
 func (e expected) missing(kernel string) string {
 	var parts []string
 	for at, all := range e {

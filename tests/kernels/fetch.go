@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// fetcher gets kernels from Debian's packages into a cache. It has an apt of its own, so that the machine's is left as it is.
+// fetcher gets kernels from Debian's packages into a cache. It has an apt of
+// its own, so that the machine's is left as it is.
 type fetcher struct {
 	cache  string
 	mirror string
@@ -36,7 +37,8 @@ func newFetcher(ctx context.Context, cache string) (*fetcher, error) {
 // errUnavailable means that the mirror does not have the kernel.
 var errUnavailable = errors.New("unavailable")
 
-// candidates bounds how many versions are tried: an index may name a package that the mirror has already lost.
+// candidates bounds how many versions are tried: an index may name a package
+// that the mirror has already lost.
 const candidates = 3
 
 // fetched is a kernel on disk.
@@ -46,8 +48,9 @@ type fetched struct {
 	modules string // directory with what guests load of modules
 }
 
-// modules are parts of a kernel that it loads by itself where it has its packages' files, which a guest does not: by their paths below
-// the kernel's modules. A session's own Unix sockets are told from others by unix_diag.
+// modules are parts of a kernel that it loads by itself where it has its
+// packages' files, which a guest does not: by their paths below the kernel's
+// modules. A session's own Unix sockets are told from others by unix_diag.
 var modules = []string{"kernel/net/unix/unix_diag.ko"}
 
 // fetch gets a kernel, or finds it in the cache.
@@ -72,7 +75,8 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 	}
 	newestFirst(found)
 	for _, name := range found[:min(len(found), candidates)] {
-		// From 6.19 on the image itself is in linux-binary-*, and linux-image-* only depends on it, and on linux-modules-*.
+		// From 6.19 on the image itself is in linux-binary-*, and linux-image-*
+		// only depends on it, and on linux-modules-*.
 		packages := []string{strings.Replace(name, "linux-image-", "linux-modules-", 1), strings.Replace(name, "linux-image-", "linux-binary-", 1)}
 		if _, err := apt(ctx, "apt-cache", "show", packages[1]); err != nil {
 			packages = []string{name}
@@ -147,7 +151,8 @@ APT::Architectures:: %[2]q;
 	return apt, err
 }
 
-// unpack downloads packages and keeps nothing of them but the kernel's image and the modules.
+// unpack downloads packages and keeps nothing of them but the kernel's image
+// and the modules.
 func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to fetched) error {
 	if _, err := os.Stat(to.image); err == nil {
 		return nil
@@ -188,7 +193,8 @@ func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to
 	return fmt.Errorf("unpack %s: there is no kernel in it", strings.Join(names, " "))
 }
 
-// keepModule moves a module of an unpacked package, if it is there, and uncompresses it: not every kernel can.
+// keepModule moves a module of an unpacked package, if it is there, and
+// uncompresses it: not every kernel can.
 func keepModule(ctx context.Context, unpacked, module, dir string) error {
 	for _, place := range []string{"lib/modules/*", "usr/lib/modules/*"} {
 		found, _ := filepath.Glob(filepath.Join(unpacked, place, module+"*"))

@@ -33,7 +33,8 @@ type guest struct {
 	ended    bool
 }
 
-// maxLine bounds what a guest may tell at once; it is far above the output of a suite.
+// maxLine bounds what a guest may tell at once; it is far above the output of a
+// suite.
 const maxLine = 4 << 20
 
 // read takes the guest's lines; what is no JSON is noise of the kernel's own.
@@ -63,7 +64,8 @@ func (g *guest) read(r io.Reader) error {
 	return lines.Err()
 }
 
-// failures lists what must not be: tests that failed, claims that are not proved, suites and kernels that did not come to their end.
+// failures lists what must not be: tests that failed, claims that are not
+// proved, suites and kernels that did not come to their end.
 func (o outcome) failures() (all []string) {
 	if o.missing != "" {
 		return nil
@@ -113,7 +115,8 @@ func (o outcome) failures() (all []string) {
 
 func (o outcome) ran(is func(result.Run) bool) bool { return slices.ContainsFunc(o.guest.runs, is) }
 
-// passed reports whether a test has passed in some context, and with it everything that it consists of: a test of which parts are skipped passes too.
+// passed reports whether a test has passed in some context, and with it
+// everything that it consists of: a test of which parts are skipped passes too.
 func (o outcome) passed(pkg, test string) bool {
 	return o.ran(func(run result.Run) bool {
 		return run.Suite == pkg && slices.Contains(run.Passed, test) &&
@@ -121,14 +124,18 @@ func (o outcome) passed(pkg, test string) bool {
 	})
 }
 
-// escaped reports whether a process was seen to escape its session where no cgroup can be made: doctor's own attacks are too tame.
+// escaped reports whether a process was seen to escape its session where no
+// cgroup can be made: doctor's own attacks are too tame.
 func (o outcome) escaped() bool { return o.passed(escaping.pkg, escaping.proves[0]) }
 
-// askedOnly reports whether the machine ran no suite, as one of another processor does not: another machine of the same kernel has shown it.
+// askedOnly reports whether the machine ran no suite, as one of another
+// processor does not: another machine of the same kernel has shown it.
 func (o outcome) askedOnly() bool { return len(o.guest.runs) == 0 }
 
-// unproved says why a status is not proved; "" where it is. Enforced is proved by attacks that work without a sandbox and not in a session,
-// and anything less by one that works in a session. That denials are degraded is about reading; what is tried is to write.
+// unproved says why a status is not proved; "" where it is. Enforced is proved
+// by attacks that work without a sandbox and not in a session, and anything
+// less by one that works in a session. That denials are degraded is about
+// reading; what is tried is to write.
 func unproved(p result.Protection) string {
 	counts := map[string]int{}
 	better := false

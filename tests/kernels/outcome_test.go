@@ -95,7 +95,8 @@ func TestSuite_IsOrderedWithWhoRunsWhatOfIt(t *testing.T) {
 	}
 }
 
-// What a machine is known to lack is skipped, and no failure; but what a suite is there to prove must have been tried.
+// What a machine is known to lack is skipped, and no failure; but what a suite
+// is there to prove must have been tried.
 func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 	t.Parallel()
 	s := suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: []string{"TestX"}}
@@ -150,7 +151,8 @@ func TestNewestFirst_ComparesNumbers(t *testing.T) {
 	}
 }
 
-// Every kernel of the table has expectations, and nothing is expected of others: a run of one that is left out would pass by nothing.
+// Every kernel of the table has expectations, and nothing is expected of
+// others: a run of one that is left out would pass by nothing.
 func TestExpected_IsAboutTheKernelsThatThereAre(t *testing.T) {
 	t.Parallel()
 	known, err := readExpected("expected.txt")

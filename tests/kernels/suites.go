@@ -9,8 +9,10 @@ type suite struct {
 	data []string
 	// contexts are who runs it where time is short; nil: all but the container.
 	contexts []string
-	// proves are the tests that run where time is short; nil: all. They must pass somewhere, and nothing of them may be skipped: what a machine is
-	// known to lack is skipped without a failure, so that nothing else would tell when a kernel has lost what they are about.
+	// proves are the tests that run where time is short; nil: all. They must
+	// pass somewhere, and nothing of them may be skipped: what a machine is
+	// known to lack is skipped without a failure, so that nothing else would
+	// tell when a kernel has lost what they are about.
 	proves []string
 }
 
@@ -29,28 +31,35 @@ const (
 	asPlain     = "user-plain"
 )
 
-// enclosed says of sandboxed sessions that have no cgroup that nothing of them outlives who is to end them.
+// enclosed says of sandboxed sessions that have no cgroup that nothing of them
+// outlives who is to end them.
 var enclosed = []string{
 	"TestWhoEndsItsSubreaperEscapes",
 	"TestASandboxedSessionCannotReachWhoEndsIt",
 	"TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession",
 }
 
-// A suite runs on those kernels, and in those contexts, where something in it is different from the others: emulation is slow, and what doctor
-// proves it proves everywhere.
+// A suite runs on those kernels, and in those contexts, where something in it
+// is different from the others: emulation is slow, and what doctor proves it
+// proves everywhere.
 var (
 	// attacks are dealt out to the contexts; see the flag shares.
 	attacks = suite{pkg: "tests/attack", data: []string{"attacks"}}
-	// launching and confining are how a sandbox is made, and what is promised of it.
+	// launching and confining are how a sandbox is made, and what is promised
+	// of it.
 	launching = suite{pkg: "platform", contexts: []string{asRoot}}
 	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
-	// escaping proves what doctor cannot: that the tracking of processes is degraded.
+	// escaping proves what doctor cannot: that the tracking of processes is
+	// degraded.
 	escaping = lifetime("TestWhoEndsItsSubreaperEscapes")
-	// enclosing proves, beside that, that a sandboxed session has its guarantee without a cgroup, as from Linux 6.12 on. Processes that try to outrun
-	// who ends them would be slower here than anywhere; they are in the whole suite.
+	// enclosing proves, beside that, that a sandboxed session has its guarantee
+	// without a cgroup, as from Linux 6.12 on. Processes that try to outrun who
+	// ends them would be slower here than anywhere; they are in the whole
+	// suite.
 	enclosing = lifetime(enclosed...)
-	// logging is that what Landlock refuses is told from the kernel's log, where that is on and can be read.
+	// logging is that what Landlock refuses is told from the kernel's log,
+	// where that is on and can be read.
 	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsLogIsToldOf"}}
 	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
 )
@@ -66,7 +75,8 @@ func groups(contexts ...string) suite { return suite{pkg: "lifecycle", contexts:
 // commands are what the tests start of this module.
 var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}
 
-// programs are this machine's that the tests start, with the libraries that they need.
+// programs are this machine's that the tests start, with the libraries that
+// they need.
 var programs = []string{
 	"awk", "basename", "bash", "cat", "chmod", "chroot", "cp", "cut", "date", "dd", "dirname", "echo", "env", "false", "find", "grep", "head",
 	"hostname", "id", "ipcmk", "ipcrm", "ipcs", "kill", "link", "ln", "ls", "mkdir", "mkfifo", "mknod", "mktemp", "mount", "mv", "nsenter",

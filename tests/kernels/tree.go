@@ -83,7 +83,8 @@ func (t tree) build(ctx context.Context, suites []suite) error {
 	return errors.Join(t.copyDir("/usr/lib/locale/C.utf8"), t.copyDir("/usr/lib/terminfo"), t.copyDir("/lib/terminfo"))
 }
 
-// linkTopLevel makes /bin and the like links where they are on this machine, so that what is copied has the same paths.
+// linkTopLevel makes /bin and the like links where they are on this machine, so
+// that what is copied has the same paths.
 func (t tree) linkTopLevel() error {
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
 		to, err := os.Readlink("/" + name)
@@ -101,7 +102,8 @@ func (t tree) linkTopLevel() error {
 	return nil
 }
 
-// compile runs the go command, static and without debugging information: the guest holds it all in memory.
+// compile runs the go command, static and without debugging information: the
+// guest holds it all in memory.
 func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
 	target := filepath.Join(t.dir, to)
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -149,7 +151,8 @@ func (t tree) libraries(ctx context.Context, file string) error {
 	return nil
 }
 
-// pythonUses is what the attacks' scripts import; the interpreter says which files that takes.
+// pythonUses is what the attacks' scripts import; the interpreter says which
+// files that takes.
 const pythonUses = `
 import os, socket, sys, threading
 "x".encode("idna")
@@ -210,7 +213,8 @@ func (t tree) copyFile(path string) error {
 	return os.WriteFile(target, data, 0o755)
 }
 
-// pack writes a directory as a file system for a kernel to start with. Several of them, one behind the other, are one.
+// pack writes a directory as a file system for a kernel to start with. Several
+// of them, one behind the other, are one.
 func pack(ctx context.Context, dir string, to io.Writer) error {
 	var names strings.Builder
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

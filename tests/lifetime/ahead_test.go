@@ -17,7 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// waitingStages are the stages of a sidecar that have no order yet: its children, or those of its subreapers.
+// waitingStages are the stages of a sidecar that have no order yet: its
+// children, or those of its subreapers.
 func waitingStages(sidecar int) []int {
 	parents := []int{sidecar}
 	for pid := range children(sidecar) {
@@ -59,7 +60,8 @@ func awaitAhead(t *testing.T, e *harness.Editor) (stage int) {
 	return stage
 }
 
-// A stage that was started ahead becomes the leader of the next session, which is confined as any other; and none outlives what it is for.
+// A stage that was started ahead becomes the leader of the next session, which
+// is confined as any other; and none outlives what it is for.
 func TestAStageStartedAhead(t *testing.T) {
 	t.Parallel()
 	if !harness.Namespaces(t) {

@@ -27,7 +27,8 @@ func TestAThousandProcessesAreClosed(t *testing.T) {
 	const crowd = 1000
 	for _, rung := range rungs(t) {
 		for _, sandbox := range sandboxes {
-			// One after the other: two thousand processes would say nothing more.
+			// One after the other: two thousand processes would say nothing
+			// more.
 			t.Run(sandbox.name+" "+rung.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, rung.wrap(t)) })
 		}
 	}
@@ -45,7 +46,8 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 		Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait", crowd, sleeper),
 	})
 	s.Await("all")
-	// The last of them may not have executed the sleeper yet; but it is there, and counts.
+	// The last of them may not have executed the sleeper yet; but it is there,
+	// and counts.
 	result := s.Close(0)
 	if left := harness.Find(sleeper); len(left) != 0 {
 		t.Errorf("close was answered with %d processes alive", len(left))
@@ -57,8 +59,10 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 	mustLeaveNobody(t, e.Client)
 }
 
-// Eight chains that hop from process to process as fast as the kernel can fork are dead when a session is said to have ended, and when the
-// sidecar was killed. No list of processes can show that; the counters in which they leave their traces do.
+// Eight chains that hop from process to process as fast as the kernel can fork
+// are dead when a session is said to have ended, and when the sidecar was
+// killed. No list of processes can show that; the counters in which they leave
+// their traces do.
 func TestChainsAtFullSpeedDie(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -89,7 +93,8 @@ var chainEndings = []chainEnding{
 	}},
 }
 
-// chainsMustDie ends a session with chains, of a sidecar that is started as wraps have it.
+// chainsMustDie ends a session with chains, of a sidecar that is started as
+// wraps have it.
 func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...func(*exec.Cmd)) {
 	t.Helper()
 	w := harness.NewWorld(t)
@@ -115,8 +120,9 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 
 const chains = 8
 
-// chainPage is the file through which chains and test know of each other: eight bytes that are to end them, then for each chain its
-// number of hops and its present process id.
+// chainPage is the file through which chains and test know of each other: eight
+// bytes that are to end them, then for each chain its number of hops and its
+// present process id.
 type chainPage struct{ file *os.File }
 
 // newChains makes one, which ends its chains with the test.
@@ -162,7 +168,8 @@ func (c *chainPage) mustRun(t *testing.T) {
 	harness.Eventually(t, "the chains go on", func() bool { return c.hops() > before })
 }
 
-// mustStandStill fails the test where a chain hops on. One that lived would have hopped many times while a program is started and ends.
+// mustStandStill fails the test where a chain hops on. One that lived would
+// have hopped many times while a program is started and ends.
 func (c *chainPage) mustStandStill(t *testing.T) {
 	t.Helper()
 	before := c.hops()

@@ -13,7 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// roles are what the test binary can be started for beside the tests, by its first argument. Each returns an exit status.
+// roles are what the test binary can be started for beside the tests, by its
+// first argument. Each returns an exit status.
 var roles = map[string]func(args []string) int{
 	"editor": playEditor,
 	"reaper": playReaper,
@@ -41,8 +42,9 @@ func inRole(t testing.TB, command *exec.Cmd, role ...string) {
 	command.Path = self
 }
 
-// playEditor starts a sidecar as an editor of its own does, holding the pipes alone, and passes on what the test says. Killing it is the
-// death of an editor in every respect.
+// playEditor starts a sidecar as an editor of its own does, holding the pipes
+// alone, and passes on what the test says. Killing it is the death of an editor
+// in every respect.
 func playEditor(args []string) int {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stderr = os.Stderr

@@ -20,7 +20,8 @@ type scene struct {
 	*harness.Editor
 	brood   *harness.Brood
 	sidecar int
-	// editor is the process that the sidecar was told to watch; nil where it was told of none.
+	// editor is the process that the sidecar was told to watch; nil where it
+	// was told of none.
 	editor *exec.Cmd
 
 	hangUp sync.Once
@@ -30,7 +31,8 @@ type scene struct {
 // ending is one way in which a session ends.
 type ending struct {
 	name string
-	// setting arranges what the ending needs before the sidecar starts; nil: nothing.
+	// setting arranges what the ending needs before the sidecar starts; nil:
+	// nothing.
 	setting func(t *testing.T, s *scene) harness.Options
 	// end starts the end; that the brood is dead is awaited by the test.
 	end func(t *testing.T, s *scene)
@@ -45,7 +47,8 @@ const (
 
 var endings = []ending{
 	{"close", nil, func(t *testing.T, s *scene) { s.close(t, 0, 8) }, goesOn},
-	// The hang-up ends all but those that ignore it or have left the terminal's session.
+	// The hang-up ends all but those that ignore it or have left the terminal's
+	// session.
 	{"close with grace", nil, func(t *testing.T, s *scene) { s.close(t, 100, 4) }, goesOn},
 	{"leader's exit", nil, func(t *testing.T, s *scene) {
 		kill(t, s.brood.Session.PID, unix.SIGUSR1)
@@ -80,12 +83,14 @@ func signalled(number unix.Signal) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) { kill(t, s.sidecar, number) }
 }
 
-// ownEditor puts a process between the test and the sidecar that alone holds the sidecar's pipes.
+// ownEditor puts a process between the test and the sidecar that alone holds
+// the sidecar's pipes.
 func ownEditor(t *testing.T, _ *scene) harness.Options {
 	return harness.Options{Wrap: func(command *exec.Cmd) { inRole(t, command, "editor") }}
 }
 
-// watchedEditor makes a process that is the editor by processId alone; the pipes are the test's.
+// watchedEditor makes a process that is the editor by processId alone; the
+// pipes are the test's.
 func watchedEditor(t *testing.T, s *scene) harness.Options {
 	s.editor = exec.Command("sleep", "1000")
 	if err := s.editor.Start(); err != nil {
@@ -98,7 +103,8 @@ func watchedEditor(t *testing.T, s *scene) harness.Options {
 	return harness.Options{Initialize: func(p *protocol.InitializeParams) { p.ProcessID = &s.editor.Process.Pid }}
 }
 
-// close closes the session, of which at least so many processes are to be killed.
+// close closes the session, of which at least so many processes are to be
+// killed.
 func (s *scene) close(t *testing.T, graceMs, killed int) {
 	t.Helper()
 	result := s.brood.Session.Close(graceMs)
@@ -115,7 +121,8 @@ func (s *scene) exited(t *testing.T) protocol.ExitedParams {
 	return exit
 }
 
-// deadAlready fails the test where a session with a guarantee was said to have ended too early.
+// deadAlready fails the test where a session with a guarantee was said to have
+// ended too early.
 func (s *scene) deadAlready(t *testing.T, when string) {
 	t.Helper()
 	if left := s.brood.Alive(); len(left) != 0 && s.brood.Session.Tracking.Guarantee {
@@ -123,8 +130,10 @@ func (s *scene) deadAlready(t *testing.T, when string) {
 	}
 }
 
-// However a session ends, sandboxed or not, everything that it ever started is dead, and no trace of its cgroup, its journal or its
-// private directory is left. Where the reply gives no guarantee, that holds for what has not left the terminal's session.
+// However a session ends, sandboxed or not, everything that it ever started is
+// dead, and no trace of its cgroup, its journal or its private directory is
+// left. Where the reply gives no guarantee, that holds for what has not left
+// the terminal's session.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -142,7 +151,8 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// mustEnd ends a session of a sidecar that is started as wrap has it, and checks what is left. It returns the brood.
+// mustEnd ends a session of a sidecar that is started as wrap has it, and
+// checks what is left. It returns the brood.
 func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap func(*exec.Cmd)) *harness.Brood {
 	t.Helper()
 	s := &scene{}
@@ -177,7 +187,8 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap 
 	return s.brood
 }
 
-// both wraps a command in one and then in the other, of which either may be nil.
+// both wraps a command in one and then in the other, of which either may be
+// nil.
 func both(inner, outer func(*exec.Cmd)) func(*exec.Cmd) {
 	return func(command *exec.Cmd) {
 		for _, wrap := range []func(*exec.Cmd){inner, outer} {
@@ -188,7 +199,8 @@ func both(inner, outer func(*exec.Cmd)) func(*exec.Cmd) {
 	}
 }
 
-// exitStatus hangs up and waits for the sidecar's end; isKilled where a signal has ended it.
+// exitStatus hangs up and waits for the sidecar's end; isKilled where a signal
+// has ended it.
 func (s *scene) exitStatus() int {
 	s.hangUp.Do(func() {
 		var failed *exec.ExitError
@@ -205,7 +217,8 @@ func (s *scene) exitStatus() int {
 	return s.left
 }
 
-// Without a sidecar a brood outlives its leader, however that ends: what the tests above kill does not die by itself.
+// Without a sidecar a brood outlives its leader, however that ends: what the
+// tests above kill does not die by itself.
 func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	for _, number := range []unix.Signal{unix.SIGUSR1, unix.SIGHUP, unix.SIGKILL} {

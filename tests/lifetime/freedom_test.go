@@ -16,8 +16,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// freedoms are what a user's own terminal must still be able to do although its processes are tracked. Each line prints "free" in the end. It
-// is tried outside first: what this machine cannot do at all is not the sidecar's fault. The last is a sandbox of our own.
+// freedoms are what a user's own terminal must still be able to do although its
+// processes are tracked. Each line prints "free" in the end. It is tried
+// outside first: what this machine cannot do at all is not the sidecar's fault.
+// The last is a sandbox of our own.
 var freedoms = []struct{ name, line string }{
 	{"sudo", `test "$(sudo -n id -u)" = 0 && echo free`},
 	{"unshare", `unshare --user --map-root-user --mount --pid --fork sh -c 'mount -t tmpfs none /mnt && test $$ = 1 && echo free'`},
@@ -26,7 +28,8 @@ var freedoms = []struct{ name, line string }{
 	{"filesystem", `HOME=$PWD/inner SIDECAR exec -- sh -c 'cat mine && ! cat ../outside/secret 2>/dev/null && echo free'`},
 }
 
-// Tracking takes nothing away: privileges, namespaces, tracing and sandboxes of others' work in an unsandboxed session.
+// Tracking takes nothing away: privileges, namespaces, tracing and sandboxes of
+// others' work in an unsandboxed session.
 func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 	t.Parallel()
 	for _, freedom := range freedoms {
@@ -53,7 +56,8 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 	}
 }
 
-// What a session starts with another user's rights, or in a namespace of its own, ends with it all the same.
+// What a session starts with another user's rights, or in a namespace of its
+// own, ends with it all the same.
 func TestWhatGainedRightsOrANamespaceEndsToo(t *testing.T) {
 	t.Parallel()
 	for name, starter := range map[string]string{

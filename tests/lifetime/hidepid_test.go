@@ -12,7 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where /proc hides processes, a session without cgroups has the same guarantee: its domain killer sees nobody outside of its domain there.
+// Where /proc hides processes, a session without cgroups has the same
+// guarantee: its domain killer sees nobody outside of its domain there.
 func TestTheGuaranteeHoldsWhereProcHidesProcesses(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")

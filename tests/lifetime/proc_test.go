@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// stat is the fields of /proc/PID/stat from the third on, counted behind the command name; nil where there is no such process.
+// stat is the fields of /proc/PID/stat from the third on, counted behind the
+// command name; nil where there is no such process.
 func stat(pid int) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// answered fails the test unless a request was answered, and returns the code of the error; 0 for a result.
+// answered fails the test unless a request was answered, and returns the code
+// of the error; 0 for a result.
 func answered(t *testing.T, what string, err error) protocol.Code {
 	t.Helper()
 	var answer *client.Error
@@ -43,8 +44,10 @@ func tryClose(t *testing.T, e *harness.Editor, id string) protocol.Code {
 	return answered(t, "close", err)
 }
 
-// slowFile is a program that nobody can open: a lease (fcntl(2)) holds up whoever tries until it is given back, at the latest after
-// /proc/sys/fs/lease-break-time. Network file systems have that effect on a stage, for real.
+// slowFile is a program that nobody can open: a lease (fcntl(2)) holds up
+// whoever tries until it is given back, at the latest after
+// /proc/sys/fs/lease-break-time. Network file systems have that effect on a
+// stage, for real.
 type slowFile struct {
 	path string
 	file *os.File
@@ -60,7 +63,8 @@ func newSlowFile(t *testing.T, path string) *slowFile {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// A child that another test forks has the descriptor until it execs, and nobody else may have one.
+	// A child that another test forks has the descriptor until it execs, and
+	// nobody else may have one.
 	harness.Eventually(t, "a lease is given", func() bool {
 		_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 		if err != nil && !errors.Is(err, unix.EAGAIN) {
@@ -80,7 +84,8 @@ func (s *slowFile) awaitVictim(t *testing.T) {
 	})
 }
 
-// A stage hangs in the kernel. Whatever ends the session then ends the stage too, and everybody gets an answer.
+// A stage hangs in the kernel. Whatever ends the session then ends the stage
+// too, and everybody gets an answer.
 func TestAStageThatHangsCanBeEnded(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -142,8 +147,9 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 	}
 }
 
-// Spawns and closes of one session cross. A close that finds no session changes nothing, of several that find one only one gets it, and
-// what nobody has closed is in the list.
+// Spawns and closes of one session cross. A close that finds no session changes
+// nothing, of several that find one only one gets it, and what nobody has
+// closed is in the list.
 func TestSpawnAndCloseCross(t *testing.T) {
 	t.Parallel()
 	rounds := 100
@@ -218,7 +224,8 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	harness.NoTrace(t, w, sidecar)
 }
 
-// A sidecar is shut down with a hundred sessions, and more on their way: it is answered when none is left.
+// A sidecar is shut down with a hundred sessions, and more on their way: it is
+// answered when none is left.
 func TestShutdownWithAHundredSessions(t *testing.T) {
 	t.Parallel()
 	for _, rung := range rungs(t) {

@@ -18,10 +18,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// playReaper starts a sidecar and inherits every process that loses its parent below it (PR_SET_CHILD_SUBREAPER, prctl(2)). It ends with the
-// sidecar's exit status when it has no child any more: no process that the sidecar has ever started, however indirectly, is left then, which
-// is the kernel's own word and needs no look at /proc. It reaps at once; the init of a container may take its time, and a fork storm would
-// use up every process id.
+// playReaper starts a sidecar and inherits every process that loses its parent
+// below it (PR_SET_CHILD_SUBREAPER, prctl(2)). It ends with the sidecar's exit
+// status when it has no child any more: no process that the sidecar has ever
+// started, however indirectly, is left then, which is the kernel's own word and
+// needs no look at /proc. It reaps at once; the init of a container may take
+// its time, and a fork storm would use up every process id.
 func playReaper(args []string) int {
 	sidecar, err := startBelow(args)
 	if err != nil {
@@ -40,7 +42,8 @@ func playReaper(args []string) int {
 	}
 }
 
-// startBelow starts a sidecar whose orphans will be ours, and returns and prints its process id.
+// startBelow starts a sidecar whose orphans will be ours, and returns and
+// prints its process id.
 func startBelow(args []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
@@ -61,7 +64,8 @@ func complain(err error) int {
 	return 2
 }
 
-// reaped starts a sidecar below a reaper, and returns its process id. The sidecar itself is started as wraps have it.
+// reaped starts a sidecar below a reaper, and returns its process id. The
+// sidecar itself is started as wraps have it.
 func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec.Cmd)) (*harness.Editor, int) {
 	t.Helper()
 	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
@@ -74,7 +78,8 @@ func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec
 	return e, announcedSidecar(t, e.Log)
 }
 
-// endFamily ends, where a test has failed, a reaper that still waits, and what it waits for.
+// endFamily ends, where a test has failed, a reaper that still waits, and what
+// it waits for.
 func endFamily(t testing.TB, c *client.Client) {
 	t.Cleanup(func() {
 		if _, waits := children(os.Getpid())[c.Process()]; !waits {
@@ -93,8 +98,8 @@ func guaranteed(e *harness.Editor) bool {
 	return e.Hello.Capabilities.Enforcement["process_tracking"].Status == protocol.Enforced
 }
 
-// away begins a command that is to leave its terminal's session. Where the sidecar finds nothing again that does, as its replies say, the
-// command stays.
+// away begins a command that is to leave its terminal's session. Where the
+// sidecar finds nothing again that does, as its replies say, the command stays.
 func away(e *harness.Editor) string {
 	if e.Hello.Capabilities.Enforcement["process_tracking"].Mechanism == "process_group" {
 		return ""
@@ -111,7 +116,8 @@ func announcedSidecar(t testing.TB, log *harness.Buffer) int {
 	return pid
 }
 
-// mustLeaveNobody hangs up, where that was not done, and waits for the reaper's end.
+// mustLeaveNobody hangs up, where that was not done, and waits for the reaper's
+// end.
 func mustLeaveNobody(t testing.TB, c *client.Client) {
 	t.Helper()
 	ended := make(chan struct{})

@@ -19,12 +19,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// roundLine is what a session of a round runs, and what stands outside beside it: nothing in its name tells one from the other.
+// roundLine is what a session of a round runs, and what stands outside beside
+// it: nothing in its name tells one from the other.
 func roundLine(e *harness.Editor) string {
 	return "sleep 301 & " + away(e) + "sleep 301 & echo up; wait"
 }
 
-// A thousand sessions come and go in one sidecar, sandboxed tools and unsandboxed terminals. It is left as it was, and what looks like their
+// A thousand sessions come and go in one sidecar, sandboxed tools and
+// unsandboxed terminals. It is left as it was, and what looks like their
 // processes but is not theirs lives on.
 func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	t.Parallel()
@@ -114,7 +116,8 @@ func take(t *testing.T, sidecar int, w *harness.World) inventory {
 	return got
 }
 
-// leaves reports whether there is no more than before. Threads do not count: Go keeps those that it once needed.
+// leaves reports whether there is no more than before. Threads do not count: Go
+// keeps those that it once needed.
 func (i inventory) leaves(before inventory) bool {
 	return i.cgroups <= before.cgroups && i.state <= before.state && i.descriptors <= before.descriptors && i.children <= before.children && i.zombies == 0
 }
@@ -147,7 +150,8 @@ func oldTerminal(t *testing.T, e *harness.Editor) (last *os.File) {
 	return last
 }
 
-// startLookAlike runs what a session runs, in the same directory, on a terminal or on none.
+// startLookAlike runs what a session runs, in the same directory, on a terminal
+// or on none.
 func startLookAlike(t *testing.T, e *harness.Editor, terminal *os.File) int {
 	t.Helper()
 	command := exec.Command("/bin/sh", "-c", roundLine(e))

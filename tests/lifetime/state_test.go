@@ -28,8 +28,9 @@ func warnsOfState(s *harness.Session) bool {
 	return slices.ContainsFunc(s.Sandbox.Warnings, func(w string) bool { return strings.HasPrefix(w, stateLost) })
 }
 
-// Somebody removes the state directory while the sidecar runs: it is made anew for the next session, and both sessions end with the sidecar, by
-// the watchdog's hand or the next sidecar's.
+// Somebody removes the state directory while the sidecar runs: it is made anew
+// for the next session, and both sessions end with the sidecar, by the
+// watchdog's hand or the next sidecar's.
 func TestTheStateDirectoryIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the watchdog", "the next sidecar"} {
@@ -63,7 +64,8 @@ func TestTheStateDirectoryIsRemoved(t *testing.T) {
 	}
 }
 
-// block puts a file where a directory on the way to the state directory would be.
+// block puts a file where a directory on the way to the state directory would
+// be.
 func block(t *testing.T, w *harness.World) {
 	t.Helper()
 	local := filepath.Join(w.Home, ".local")
@@ -107,7 +109,8 @@ func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
 	}
 }
 
-// Where there is no state directory, or the disk is full, sessions start all the same, the reply says what is missing, and a watchdog ends them.
+// Where there is no state directory, or the disk is full, sessions start all
+// the same, the reply says what is missing, and a watchdog ends them.
 func TestWithoutAUsableStateDirectory(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -155,7 +158,8 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 	}
 }
 
-// playParent makes so many processes that are its parent's children (CLONE_PARENT), and ends when it is told to.
+// playParent makes so many processes that are its parent's children
+// (CLONE_PARENT), and ends when it is told to.
 func playParent(args []string) int {
 	var count int
 	if _, err := fmt.Sscan(args[0], &count); err != nil {
@@ -171,8 +175,9 @@ func playParent(args []string) int {
 	return 0
 }
 
-// Processes that a session makes the sidecar's children leave no zombies, while the session lives, and those that the sidecar waits for itself keep
-// their statuses.
+// Processes that a session makes the sidecar's children leave no zombies, while
+// the session lives, and those that the sidecar waits for itself keep their
+// statuses.
 func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	t.Parallel()
 	if !harness.HasCgroups(t) {
@@ -208,8 +213,9 @@ func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	s.Close(0)
 }
 
-// However deep a session nests directories in its private one: its end is told at once, takes no more descriptors than any, and in the end all of it
-// is gone.
+// However deep a session nests directories in its private one: its end is told
+// at once, takes no more descriptors than any, and in the end all of it is
+// gone.
 func TestADeepPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -247,7 +253,8 @@ func TestADeepPrivateDirectory(t *testing.T) {
 	harness.NoTrace(t, w, e.Process())
 }
 
-// The sidecar ends while it still removes a deep directory: the watchdog goes on with it.
+// The sidecar ends while it still removes a deep directory: the watchdog goes
+// on with it.
 func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -20,8 +20,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// stride is the distance between two steps that are tried, of so many: each test takes other ones, and SIDECAR_EVERY_STEP has all of them
-// tried, which takes minutes.
+// stride is the distance between two steps that are tried, of so many: each
+// test takes other ones, and SIDECAR_EVERY_STEP has all of them tried, which
+// takes minutes.
 func stride(steps int) int {
 	sample := 6
 	switch {
@@ -33,8 +34,10 @@ func stride(steps int) int {
 	return max(1, steps/sample)
 }
 
-// Whoever is killed, at whichever step of a spawn: nothing that was started is left once the next sidecar has started, and no trace. Only a
-// helper's death is not the end of the sidecar: at most one spawn is answered by an error, and the next one works.
+// Whoever is killed, at whichever step of a spawn: nothing that was started is
+// left once the next sidecar has started, and no trace. Only a helper's death
+// is not the end of the sidecar: at most one spawn is answered by an error, and
+// the next one works.
 func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, rung := range rungs(t) {
@@ -67,8 +70,9 @@ func dieAtSteps(t *testing.T, settings string, wrap func(*exec.Cmd), target targ
 	t.Logf("%d of %d steps tried", tried, steps)
 }
 
-// dieAt spawns while somebody is to be killed at a step, kills the sidecar then if that was not it, starts another, and looks for what is
-// left. It returns the number of steps that there were; with step 0 all were taken.
+// dieAt spawns while somebody is to be killed at a step, kills the sidecar then
+// if that was not it, starts another, and looks for what is left. It returns
+// the number of steps that there were; with step 0 all were taken.
 func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, step int) (steps int) {
 	t.Helper()
 	w := harness.NewWorld(t)
@@ -91,7 +95,8 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	}
 	err := spawn()
 	if target == targetHelper && step > 0 {
-		// The second may be the one that is hit, if the steps were fewer this time.
+		// The second may be the one that is hit, if the steps were fewer this
+		// time.
 		if second := spawn(); second != nil && err != nil {
 			t.Errorf("two spawns in a row failed: %v, %v", err, second)
 		} else {
@@ -119,8 +124,9 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	return steps
 }
 
-// mustBeSwept starts the next sidecar after the death of one below a tracer, and makes sure that nothing of that one is left then. It returns
-// the number of steps there were.
+// mustBeSwept starts the next sidecar after the death of one below a tracer,
+// and makes sure that nothing of that one is left then. It returns the number
+// of steps there were.
 func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar int, log *harness.Buffer) (steps int) {
 	t.Helper()
 	next := harness.Start(t, w, harness.Options{})

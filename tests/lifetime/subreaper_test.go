@@ -17,8 +17,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where no cgroup can be made, the same broods die by the same endings: a subreaper holds them. It is no guarantee against a session that fights
-// its subreaper, and the reply says so; these do not fight.
+// Where no cgroup can be made, the same broods die by the same endings: a
+// subreaper holds them. It is no guarantee against a session that fights its
+// subreaper, and the reply says so; these do not fight.
 func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 	t.Parallel()
 	without := harness.WithoutCgroups(t)
@@ -57,7 +58,8 @@ func TestAWarningSaysWhatIsMissingWithoutCgroups(t *testing.T) {
 	}
 }
 
-// Chains at full speed are dead on the rung that promises it: the session cannot start processes while it is killed.
+// Chains at full speed are dead on the rung that promises it: the session
+// cannot start processes while it is killed.
 func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	t.Parallel()
 	without := harness.WithoutCgroups(t)
@@ -69,7 +71,8 @@ func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	}
 }
 
-// A subreaper that somebody kills takes its session's leader with it, and what has kept the session id; the log says so.
+// A subreaper that somebody kills takes its session's leader with it, and what
+// has kept the session id; the log says so.
 func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -89,8 +92,10 @@ func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// Where subreaper and sidecar are killed at once, the killer is left, and it ends the whole of a sandboxed session, what has a session id of its
-// own included. What becomes of that without a killer, TestWhoEndsItsSubreaperEscapes shows.
+// Where subreaper and sidecar are killed at once, the killer is left, and it
+// ends the whole of a sandboxed session, what has a session id of its own
+// included. What becomes of that without a killer,
+// TestWhoEndsItsSubreaperEscapes shows.
 func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -112,7 +117,8 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	harness.Eventually(t, "all of the session is dead", func() bool { return !harness.Alive(away) && !harness.Alive(s.PID) })
 }
 
-// subreaperOf is a session's subreaper: not the only one, if a stage is kept ready for the next session.
+// subreaperOf is a session's subreaper: not the only one, if a stage is kept
+// ready for the next session.
 func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 	t.Helper()
 	subreapers := slices.DeleteFunc(harness.Subreapers(e.Process()), func(subreaper int) bool {
@@ -136,7 +142,8 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// A sandboxed session cannot do to its subreaper and its killer what anybody outside can.
+// A sandboxed session cannot do to its subreaper and its killer what anybody
+// outside can.
 func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -154,15 +161,17 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
-	// The control: it is somebody outside that can, and the session ends with its killer.
+	// The control: it is somebody outside that can, and the session ends with
+	// its killer.
 	kill(t, killers[0], unix.SIGKILL)
 	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
 		t.Errorf("terminal/exited says %+v", exit)
 	}
 }
 
-// What an unsandboxed session leaves that has ended its subreaper becomes the sidecar's, which ends it, whatever its session id. A session beside it
-// goes on.
+// What an unsandboxed session leaves that has ended its subreaper becomes the
+// sidecar's, which ends it, whatever its session id. A session beside it goes
+// on.
 func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -191,8 +200,10 @@ func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 	kept.Close(0)
 }
 
-// A session that may signal its subreaper and the sidecar can end both, and what then has a session id of its own is not found again. That is what
-// the word "degraded" stands for in a reply; were it not so, the reply would be wrong.
+// A session that may signal its subreaper and the sidecar can end both, and
+// what then has a session id of its own is not found again. That is what the
+// word "degraded" stands for in a reply; were it not so, the reply would be
+// wrong.
 func TestWhoEndsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -213,7 +224,8 @@ func TestWhoEndsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	}
 }
 
-// ownSession starts a process with a session id of its own, and ownSessionPID is its number. It is ended with the test.
+// ownSession starts a process with a session id of its own, and ownSessionPID
+// is its number. It is ended with the test.
 const ownSession = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; `
 
 func ownSessionPID(t *testing.T, w *harness.World) int {
@@ -221,7 +233,8 @@ func ownSessionPID(t *testing.T, w *harness.World) int {
 	return processIn(t, w, "pid")
 }
 
-// processIn is the process whose number is in a file of the project. It is ended with the test.
+// processIn is the process whose number is in a file of the project. It is
+// ended with the test.
 func processIn(t *testing.T, w *harness.World, name string) int {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, filepath.Join(w.Project, name))))

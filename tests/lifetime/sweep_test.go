@@ -13,11 +13,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// killWithWatchdog kills a sidecar, its watchdog and its subreapers so that none can do anything about it.
+// killWithWatchdog kills a sidecar, its watchdog and its subreapers so that
+// none can do anything about it.
 func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	t.Helper()
 	watchdog := watchdogOf(t, e.World, e.Process())
-	// Stopped first, or they might be quicker than the second kill. The sidecar first of all: it continues a subreaper that is stopped.
+	// Stopped first, or they might be quicker than the second kill. The sidecar
+	// first of all: it continues a subreaper that is stopped.
 	subreapers := harness.Subreapers(e.Process())
 	kill(t, e.Process(), unix.SIGSTOP)
 	for _, pid := range append(subreapers, watchdog) {
@@ -27,11 +29,13 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	for _, pid := range append(subreapers, watchdog) {
 		kill(t, pid, unix.SIGKILL)
 	}
-	// Its first thread may be a zombie while others still hold the journal's lock; reaped is dead.
+	// Its first thread may be a zombie while others still hold the journal's
+	// lock; reaped is dead.
 	_ = e.HangUp()
 }
 
-// The watchdog is ended by somebody: the sidecar starts another, and that one does its work.
+// The watchdog is ended by somebody: the sidecar starts another, and that one
+// does its work.
 func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
@@ -48,8 +52,9 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	harness.NoTrace(t, e.World, e.Process())
 }
 
-// The sidecar and its watchdog are killed together: the next sidecar of the same user sweeps up what they left, and touches nothing of
-// one that lives beside it.
+// The sidecar and its watchdog are killed together: the next sidecar of the
+// same user sweeps up what they left, and touches nothing of one that lives
+// beside it.
 func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -73,8 +78,9 @@ func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 	harness.NoTrace(t, w, living.Process())
 }
 
-// Whether a journal's owner lives is told by the journal's lock alone: somebody else who holds it keeps the sweep away although the process is
-// dead, and once it is free the sweep does its work, whoever has the process id by then.
+// Whether a journal's owner lives is told by the journal's lock alone: somebody
+// else who holds it keeps the sweep away although the process is dead, and once
+// it is free the sweep does its work, whoever has the process id by then.
 func TestALockedJournalIsNotSwept(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)

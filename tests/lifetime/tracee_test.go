@@ -14,8 +14,9 @@ import (
 
 const python = "/usr/bin/python3"
 
-// traced is a program of which a thread makes its parent its tracer and so, once dead, waits to be reaped by that. A line of input lets it
-// end by itself, with status 7.
+// traced is a program of which a thread makes its parent its tracer and so,
+// once dead, waits to be reaped by that. A line of input lets it end by itself,
+// with status 7.
 const traced = `
 import ctypes, os, threading, time
 libc = ctypes.CDLL(None)
@@ -30,7 +31,8 @@ input()
 os._exit(7)
 `
 
-// everyTracee runs a test with each sandbox and each way to hold a session together.
+// everyTracee runs a test with each sandbox and each way to hold a session
+// together.
 func everyTracee(t *testing.T, run func(t *testing.T, settings string, wrap func(*exec.Cmd))) {
 	t.Helper()
 	if _, err := os.Stat(python); err != nil {

@@ -20,8 +20,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// A tracer is a reaper that, once armed by SIGUSR1 or from the start, stops every process of the sidecar's own program at each system call (ptrace(2)), counts
-// the steps, and kills at one of them. What the sidecar starts for the user is let go when it is executed. It says "armed", and at its end
+// A tracer is a reaper that, once armed by SIGUSR1 or from the start, stops
+// every process of the sidecar's own program at each system call (ptrace(2)),
+// counts the steps, and kills at one of them. What the sidecar starts for the
+// user is let go when it is executed. It says "armed", and at its end
 // "steps=N".
 type tracer struct {
 	program string // the sidecar's binary
@@ -45,8 +47,9 @@ const (
 	targetWatchdog target = "watchdog" // the process that takes a step when the sidecar is dead
 )
 
-// idle are system calls that change nothing which another process could see: whether a process dies before or after one makes no
-// difference. A step is any other. Closing is idle because dying closes.
+// idle are system calls that change nothing which another process could see:
+// whether a process dies before or after one makes no difference. A step is any
+// other. Closing is idle because dying closes.
 var idle = []uint64{
 	unix.SYS_FUTEX, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_SCHED_YIELD, unix.SYS_MADVISE, unix.SYS_MMAP,
 	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
@@ -56,8 +59,9 @@ var idle = []uint64{
 	unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PRCTL, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
 }
 
-// playTracer is the role's life: TARGET STEP PROGRAM COMMAND…. The command leads to the program, the sidecar's; where that is to be traced from
-// its start on, it stops itself right before.
+// playTracer is the role's life: TARGET STEP PROGRAM COMMAND…. The command
+// leads to the program, the sidecar's; where that is to be traced from its
+// start on, it stops itself right before.
 func playTracer(args []string) int {
 	runtime.LockOSThread() // a process is traced by a thread
 	at, err := strconv.Atoi(args[1])
@@ -95,7 +99,8 @@ func playTracer(args []string) int {
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 
-// arm begins to trace every thread of the sidecar, those that come while it looks included.
+// arm begins to trace every thread of the sidecar, those that come while it
+// looks included.
 func (t *tracer) arm() error {
 	seized := map[int]bool{}
 	for before := -1; before != len(seized); {
@@ -144,10 +149,12 @@ func (t *tracer) watch() int {
 	}
 }
 
-// eventStop is PTRACE_EVENT_STOP, by which threads that are traced from birth, and those that were interrupted, report.
+// eventStop is PTRACE_EVENT_STOP, by which threads that are traced from birth,
+// and those that were interrupted, report.
 const eventStop = 128
 
-// goOn lets a stopped thread go on as it would have without us, unless this is the step.
+// goOn lets a stopped thread go on as it would have without us, unless this is
+// the step.
 func (t *tracer) goOn(tid int, status unix.WaitStatus) {
 	deliver := 0
 	switch event := int(status) >> 16; {

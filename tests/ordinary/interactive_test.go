@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// shells are started as an editor starts them for a user, with start-up files of their own and their line editor.
+// shells are started as an editor starts them for a user, with start-up files
+// of their own and their line editor.
 var shells = map[string]struct {
 	file, content string
 	args          []string
@@ -21,14 +22,16 @@ var shells = map[string]struct {
 	"zsh":  {".zshrc", "PROMPT='$ '\nRPROMPT=\nsetopt nopromptsp\n", []string{"-i"}, `suspended`},
 }
 
-// complaints are what shells and programs say where a terminal is not quite one.
+// complaints are what shells and programs say where a terminal is not quite
+// one.
 var complaints = []string{
 	"no job control", "cannot set terminal process group", "can't access tty", "Inappropriate ioctl", "not a tty", "can't set tty pgrp",
 	"no access to tty", "Permission denied", "Operation not permitted", "permission denied", "operation not permitted",
 }
 
-// Everything that a sandbox can enforce is on, the network off too: the safest sandboxes elsewhere lose job control or the controlling
-// terminal. Without a sandbox it must be the same.
+// Everything that a sandbox can enforce is on, the network off too: the safest
+// sandboxes elsewhere lose job control or the controlling terminal. Without a
+// sandbox it must be the same.
 func TestAnInteractiveShellIsOne(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -45,7 +48,8 @@ func TestAnInteractiveShellIsOne(t *testing.T) {
 	}
 }
 
-// live is a short life in a shell. What is typed is always written so that its echo is no answer.
+// live is a short life in a shell. What is typed is always written so that its
+// echo is no answer.
 func live(t *testing.T, name, settings string) {
 	shell := shells[name]
 	root := harness.OutsideDefaults(t)
@@ -70,8 +74,10 @@ func live(t *testing.T, name, settings string) {
 	s.Type("\x03")
 	step("echo stat''us=$?; kill -0 %1 && echo al''ive\n", `(?s)status=130\r\n.*alive\r\n`)
 
-	// Ctrl-Z stops it, fg goes on with it, and it still reads the terminal. It says itself that it goes on: what is typed before is the
-	// shell's. It reads for a moment at a time, because bash runs no trap for a signal that comes just before it begins to read.
+	// Ctrl-Z stops it, fg goes on with it, and it still reads the terminal. It
+	// says itself that it goes on: what is typed before is the shell's. It
+	// reads for a moment at a time, because bash runs no trap for a signal that
+	// comes just before it begins to read.
 	const job = `trap "echo go''es-on" CONT; echo run''ning-2; while :; do read -r -t 0.2 line; case $? in 0) echo "got=$line";; 1) break;; esac; done`
 	step("bash -c '"+job+"'\n", `running-2\r\n`)
 	step("\x1a", shell.stopped)
@@ -81,13 +87,15 @@ func live(t *testing.T, name, settings string) {
 	step("\x04", `still=\d+\r\n`)
 	step("kill %1; wait %1; echo gone''=$?\n", `gone=\d+\r\n`)
 
-	// A new size is seen by the shell's children, and a program in the foreground is told of it.
+	// A new size is seen by the shell's children, and a program in the
+	// foreground is told of it.
 	step("sh -c 'trap \"stty size | sed s/^/now=/; exit\" WINCH; echo wait''ing; while :; do sleep 0.05; done'\n", `waiting\r\n`)
 	harness.Notify(e, protocol.Resize, protocol.ResizeParams{SessionID: s.SessionID, Cols: 111, Rows: 33})
 	s.Await(`now=33 111\r\n`)
 	step("stty size | sed s/^/and=/\n", `and=33 111\r\n`)
 
-	// Colours, and the shell's own line editor: Ctrl-A goes to the beginning of the line, the arrow brings back the last one.
+	// Colours, and the shell's own line editor: Ctrl-A goes to the beginning of
+	// the line, the arrow brings back the last one.
 	step("ls --color=auto; echo lis''ted; tput colors | sed s/^/colours=/\n", `(?s)\x1b\[[0-9;]*mdirectory.*listed\r\n.*colours=256\r\n`)
 	step("o fron''t\x01ech\n", `front\r\n`)
 	s.Type("\x1b[A")

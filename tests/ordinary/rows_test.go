@@ -24,8 +24,9 @@ func TestMain(m *testing.M) { harness.Main(m) }
 //	kind: "terminal" where it is for a terminal
 //	type: a pattern of the output, " -> ", and what is typed then
 //
-// The section "prepare" is run outside of the sandbox, in a fresh home directory; SHARED is a directory that all runs of the row have.
-// "script" is run inside, by bash -e in the project.
+// The section "prepare" is run outside of the sandbox, in a fresh home
+// directory; SHARED is a directory that all runs of the row have. "script" is
+// run inside, by bash -e in the project.
 func rows(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "rows", []string{"program", "grant", "without", "network", "kind", "type"}, []string{"prepare", "script"})
@@ -76,7 +77,8 @@ func grants(row harness.CaseFile, more ...string) harness.Sandbox {
 	return harness.Sandbox{"additional_read_write_paths": paths}
 }
 
-// run plays a row in a world of its own, whose home is not in a temporary directory: default settings open those.
+// run plays a row in a world of its own, whose home is not in a temporary
+// directory: default settings open those.
 func run(t *testing.T, row harness.CaseFile, shared, under, settings string, wrap func(*exec.Cmd)) bool {
 	t.Helper()
 	root := harness.OutsideDefaults(t)

@@ -53,7 +53,8 @@ git init -q .; echo x >file; git add .; git commit -qm first; git config a.b c; 
 	}
 }
 
-// In a linked worktree without namespaces nothing of the repository outside can be written, rather than all of it.
+// In a linked worktree without namespaces nothing of the repository outside can
+// be written, rather than all of it.
 func TestGitOnlyReadsARepositoryOutsideWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -69,9 +70,12 @@ func TestGitOnlyReadsARepositoryOutsideWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// A submodule's working tree lies in the project, and its repository with hooks in the project's .git. One that is registered is cloned
-// inside; one that is there already is fetched and checked out. "git submodule update" of the latter writes its configuration anew even
-// where nothing changes (ensure_core_worktree in git's submodule--helper.c), which is refused, and told.
+// A submodule's working tree lies in the project, and its repository with hooks
+// in the project's .git. One that is registered is cloned inside; one that is
+// there already is fetched and checked out. "git submodule update" of the
+// latter writes its configuration anew even where nothing changes
+// (ensure_core_worktree in git's submodule--helper.c), which is refused, and
+// told.
 func TestGitUpdatesSubmodules(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -132,7 +136,8 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	}
 }
 
-// Nothing is left behind in the project: no placeholder, no mount point, whatever the layout and the machine.
+// Nothing is left behind in the project: no placeholder, no mount point,
+// whatever the layout and the machine.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// list names everything below a directory with its mode and size. git refreshes its index when it likes.
+// list names everything below a directory with its mode and size. git refreshes
+// its index when it likes.
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder

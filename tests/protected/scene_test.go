@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world whose home is not in a temporary directory, which default settings open.
+// scene is a world whose home is not in a temporary directory, which default
+// settings open.
 type scene struct {
 	*harness.World
 	t testing.TB

@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// review renders the findings of a closed session, paths relative to the project.
+// review renders the findings of a closed session, paths relative to the
+// project.
 func (s *scene) review(end protocol.CloseResult) []string {
 	var list []string
 	for _, f := range end.Review {
@@ -37,7 +38,8 @@ func has(t *testing.T, what string, list []string, want ...string) {
 	}
 }
 
-// Creates what does not exist yet: nothing can be mounted on it, so that it is told, at once and in the end.
+// Creates what does not exist yet: nothing can be mounted on it, so that it is
+// told, at once and in the end.
 func TestWhatComesToBeIsTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -65,8 +67,9 @@ func TestWhatComesToBeIsTold(t *testing.T) {
 	}
 }
 
-// A program outside replaces git's configuration, as "git config" does, under a running session. The kernel takes the protection off what
-// is there now, so that the session is flagged.
+// A program outside replaces git's configuration, as "git config" does, under a
+// running session. The kernel takes the protection off what is there now, so
+// that the session is flagged.
 func TestAReplacementFromOutsideIsTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -87,7 +90,8 @@ func TestAReplacementFromOutsideIsTold(t *testing.T) {
 	}
 }
 
-// What git tries in vain is told, with the path that it is about: its own message only says that the file is busy.
+// What git tries in vain is told, with the path that it is about: its own
+// message only says that the file is busy.
 func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -104,7 +108,8 @@ func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
 	}
 }
 
-// Without namespaces the protected paths can be written. It is told when that happens; who must not have it gets no session.
+// Without namespaces the protected paths can be written. It is told when that
+// happens; who must not have it gets no session.
 func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -143,7 +148,8 @@ func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
 	}
 }
 
-// Nothing may be mounted on a symlink, and its directory can be written: it is only watched, and the reply says so.
+// Nothing may be mounted on a symlink, and its directory can be written: it is
+// only watched, and the reply says so.
 func TestSymlinksAreOnlyWatched(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -161,7 +167,8 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .vscode") })
 }
 
-// A caller of exec can hand down a directory, or a protected file, that it has opened outside of the session's mounts.
+// A caller of exec can hand down a directory, or a protected file, that it has
+// opened outside of the session's mounts.
 func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -211,7 +218,8 @@ func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 	}
 }
 
-// A session whose working directory lies in a protected directory works there through the session's mounts.
+// A session whose working directory lies in a protected directory works there
+// through the session's mounts.
 func TestTheWorkingDirectoryIsMountedToo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")

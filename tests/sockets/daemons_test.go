@@ -21,9 +21,11 @@ type daemon struct {
 	start func(s *scene, dir, socket string)
 	// place says where it puts its socket all the same; nil: at that path.
 	place func(s *scene, dir string) string
-	// attack is a line for a shell in a session; SOCKET and LOOT stand for paths.
+	// attack is a line for a shell in a session; SOCKET and LOOT stand for
+	// paths.
 	attack string
-	// hears is what the attack prints when it works; empty where it makes the file LOOT, outside of every grant.
+	// hears is what the attack prints when it works; empty where it makes the
+	// file LOOT, outside of every grant.
 	hears string
 }
 
@@ -40,7 +42,8 @@ var daemons = map[string]daemon{
 		programs: []string{"dbus-daemon", "dbus-send"},
 		start: func(s *scene, dir, socket string) {
 			program := filepath.Join(dir, "service")
-			// A service that ends well is waited for until dbus-send's limit of 25 s: it might be on its way to the bus.
+			// A service that ends well is waited for until dbus-send's limit of
+			// 25 s: it might be on its way to the bus.
 			harness.Write(s.t, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\nexit 1\n")
 			if err := os.Chmod(program, 0o700); err != nil {
 				s.t.Fatal(err)
@@ -102,7 +105,8 @@ var daemons = map[string]daemon{
 	},
 }
 
-// run runs a program of the test's own to its end, and background for as long as the test takes.
+// run runs a program of the test's own to its end, and background for as long
+// as the test takes.
 func run(s *scene, name string, args ...string) {
 	s.t.Helper()
 	command := exec.Command(name, args...)
@@ -130,8 +134,10 @@ func begin(s *scene, command *exec.Cmd) {
 	})
 }
 
-// Uses real daemons that would run programs, sign, or tell secrets for the session: with the default settings, offline, and with the socket
-// granted by its exact path, which lets it through. The socket lies where sessions may write, or where they may not.
+// Uses real daemons that would run programs, sign, or tell secrets for the
+// session: with the default settings, offline, and with the socket granted by
+// its exact path, which lets it through. The socket lies where sessions may
+// write, or where they may not.
 func TestNoDaemonActsForASession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -191,7 +197,8 @@ func TestNoDaemonActsForASession(t *testing.T) {
 	}
 }
 
-// shortOutside is a directory with a short name that the default settings do not let sessions write.
+// shortOutside is a directory with a short name that the default settings do
+// not let sessions write.
 func shortOutside(t *testing.T) string { return harness.OutsideDefaults(t) }
 
 func exists(path string) bool {

@@ -11,8 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Puts another daemon's socket, in one session, to where a granted one was, for a later session to be granted it. What counts is where a
-// daemon has bound its socket; the reply of the later session says that the grant has no effect.
+// Puts another daemon's socket, in one session, to where a granted one was, for
+// a later session to be granted it. What counts is where a daemon has bound its
+// socket; the reply of the later session says that the grant has no effect.
 func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -42,7 +43,8 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 	}
 }
 
-// Variables that name sockets which are refused do not arrive, and are named; those whose sockets are granted do.
+// Variables that name sockets which are refused do not arrive, and are named;
+// those whose sockets are granted do.
 func TestVariablesOfRefusedSocketsDoNotArrive(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -80,7 +82,8 @@ func TestVariablesOfRefusedSocketsDoNotArrive(t *testing.T) {
 	}
 }
 
-// A session's own sockets are nobody else's: another session of the same sidecar is outside.
+// A session's own sockets are nobody else's: another session of the same
+// sidecar is outside.
 func TestSessionsDoNotReachEachOther(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

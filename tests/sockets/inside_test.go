@@ -10,8 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// inside are things that talk to themselves over Unix sockets. The last word that each prints is "fine" where it has worked. TEMP is a
-// directory with a short name.
+// inside are things that talk to themselves over Unix sockets. The last word
+// that each prints is "fine" where it has worked. TEMP is a directory with a
+// short name.
 var inside = map[string]struct {
 	program string
 	script  string
@@ -108,8 +109,9 @@ for i in $(seq 200); do [ -s in ] && break; sleep 0.05; done; tmux -S TEMP/t kil
 	"go": {"true", `VICTIM flip TEMP/in TEMP/nowhere | grep -q 'inside [1-9]' && echo fine`},
 }
 
-// private are those whose server lets nobody of its own user look into it (PR_SET_DUMPABLE, prctl(2)). Only root can then tell that a socket is
-// the session's own, and whoever has made its user namespace.
+// private are those whose server lets nobody of its own user look into it
+// (PR_SET_DUMPABLE, prctl(2)). Only root can then tell that a socket is the
+// session's own, and whoever has made its user namespace.
 var private = map[string]bool{"gpg": true, "ssh-agent": true}
 
 func TestWhatRunsInsideTalksToItself(t *testing.T) {

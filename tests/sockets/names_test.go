@@ -9,8 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// names are the ways to a socket of a process outside, as a line for a shell in the project. OUT is the socket's path in the temporary
-// directory, DIR that directory, and HEAR the victim, which prints what it hears.
+// names are the ways to a socket of a process outside, as a line for a shell in
+// the project. OUT is the socket's path in the temporary directory, DIR that
+// directory, and HEAR the victim, which prints what it hears.
 var names = map[string]string{
 	"path":                          `HEAR OUT`,
 	"relative path":                 `cd DIR && HEAR out`,
@@ -45,7 +46,8 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					}
 					abstract := "@sidecar-test" + s.temp
 					servers := []*outsider{listen(t, s.at("out")), listen(t, s.at("sub/out")), listen(t, abstract)}
-					// A hard link that lies in the project since before the session.
+					// A hard link that lies in the project since before the
+					// session.
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
@@ -100,8 +102,8 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 	}
 }
 
-// Changes the address, or the file behind the descriptor, while connect(2) is being decided about. What was decided about is what is
-// connected to.
+// Changes the address, or the file behind the descriptor, while connect(2) is
+// being decided about. What was decided about is what is connected to.
 func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

@@ -16,8 +16,9 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world with the victim in its project, and a directory below the temporary one, where sessions may write by default. Its
-// name is short, so that the addresses of sockets have room.
+// scene is a world with the victim in its project, and a directory below the
+// temporary one, where sessions may write by default. Its name is short, so
+// that the addresses of sockets have room.
 type scene struct {
 	*harness.World
 	t      testing.TB
@@ -47,7 +48,8 @@ func shortDir(t testing.TB) string {
 // at names something in the directory that sessions may write.
 func (s *scene) at(name string) string { return filepath.Join(s.temp, name) }
 
-// start starts an editor with the default settings and the given ones beside; nil: without a sandbox.
+// start starts an editor with the default settings and the given ones beside;
+// nil: without a sandbox.
 func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
 	s.t.Helper()
 	text := harness.Off()
@@ -57,11 +59,13 @@ func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
 	return harness.Start(s.t, s.World, harness.Options{Settings: text, Wrap: s.wrap, Env: env})
 }
 
-// defaults are the settings of a sandbox without anything beside; network names one that has none either.
+// defaults are the settings of a sandbox without anything beside; network names
+// one that has none either.
 func defaults() harness.Sandbox { return harness.Sandbox{} }
 func offline() harness.Sandbox  { return harness.Sandbox{"allow_network": false} }
 
-// outsider is a server that nobody in a session may reach. It greets with "outside".
+// outsider is a server that nobody in a session may reach. It greets with
+// "outside".
 type outsider struct{ visits atomic.Int32 }
 
 // listen starts one; "@" begins an abstract name.

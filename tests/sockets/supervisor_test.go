@@ -13,16 +13,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Kills the supervisor and its subreapers, and the watchdog is held so that it cannot end the session: what the session could reach only through the sidecar it
-// cannot reach any more.
+// Kills the supervisor and its subreapers, and the watchdog is held so that it
+// cannot end the session: what the session could reach only through the sidecar
+// it cannot reach any more.
 func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	s := newScene(t, harness.Machine{})
 	server := listen(t, s.at("out"))
 	e := s.start(defaults())
-	// A leader dies with its subreaper; what has left its terminal does not. It starts nothing and opens nothing later, which may take a
-	// supervisor too, and tries again with every line that comes by a pipe.
+	// A leader dies with its subreaper; what has left its terminal does not. It
+	// starts nothing and opens nothing later, which may take a supervisor too,
+	// and tries again with every line that comes by a pipe.
 	name := "again-" + uuid.NewString()
 	t.Cleanup(func() {
 		for _, pid := range harness.Find(name) {
@@ -81,8 +83,9 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	harness.Eventually(t, "the watchdog ends the session", func() bool { return len(harness.Find(name)) == 0 })
 }
 
-// Supervises itself: there can be one listener for a chain of filters, and that is the sidecar's. A program that needs one of its own is told
-// that it is busy; it cannot take it over.
+// Supervises itself: there can be one listener for a chain of filters, and that
+// is the sidecar's. A program that needs one of its own is told that it is
+// busy; it cannot take it over.
 func TestASessionCannotSuperviseItself(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

@@ -1,7 +1,9 @@
 //go:build linux
 
-// Command stopwatch measures how long ordinary system calls take where it runs, and prints for each a line: the name, and nanoseconds.
-// Its argument is a directory to work in. Behind that, "no-sockets" leaves out connecting, for sandboxes that refuse it.
+// Command stopwatch measures how long ordinary system calls take where it runs,
+// and prints for each a line: the name, and nanoseconds. Its argument is a
+// directory to work in. Behind that, "no-sockets" leaves out connecting, for
+// sandboxes that refuse it.
 package main
 
 import (
@@ -16,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A figure is the least of several batches: whatever else the machine does makes a batch longer, never shorter.
+// A figure is the least of several batches: whatever else the machine does
+// makes a batch longer, never shorter.
 const (
 	batches   = 12
 	batchTime = 3 * time.Millisecond
@@ -59,7 +62,8 @@ func run(dir string, sockets bool) error {
 	return nil
 }
 
-// batch is the time of one call, in a batch that takes long enough for the clock.
+// batch is the time of one call, in a batch that takes long enough for the
+// clock.
 func batch(do func() error) (time.Duration, error) {
 	count := 0
 	begun := time.Now()

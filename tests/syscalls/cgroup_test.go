@@ -12,8 +12,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Opens the directory of a cgroup outside with O_PATH, which needs no right on files at all, and starts a process in it by clone3: it
-// would outlive the session.
+// Opens the directory of a cgroup outside with O_PATH, which needs no right on
+// files at all, and starts a process in it by clone3: it would outlive the
+// session.
 func TestNoProcessIsStartedInAnotherCgroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "process_tracking")

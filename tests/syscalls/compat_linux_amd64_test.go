@@ -68,7 +68,8 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	}
 }
 
-// Connects to a socket outside by the numbers of i386, by which the address is asked about just so.
+// Connects to a socket outside by the numbers of i386, by which the address is
+// asked about just so.
 func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -106,7 +107,8 @@ func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
 	}
 }
 
-// x32 calls have the numbers of native ones with a bit set. They are refused as on a kernel without them, whether it has them or not.
+// x32 calls have the numbers of native ones with a bit set. They are refused as
+// on a kernel without them, whether it has them or not.
 func TestX32CallsAreRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -12,8 +12,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Makes Unix sockets that send datagrams, by each of their names, alone and as a pair. A datagram can be addressed to any socket, by the end
-// of a pair too; where Landlock cannot say to which, none is made.
+// Makes Unix sockets that send datagrams, by each of their names, alone and as
+// a pair. A datagram can be addressed to any socket, by the end of a pair too;
+// where Landlock cannot say to which, none is made.
 func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

@@ -16,8 +16,10 @@ type call32 struct {
 	onResult bool
 }
 
-// elf32 is a static program for 32-bit x86, put together by hand so that no C compiler is needed. It makes system calls by int 0x80 and
-// exits with 0, or with the number of the last one's error. Memory at elfData holds the given words, for arguments that are pointers.
+// elf32 is a static program for 32-bit x86, put together by hand so that no C
+// compiler is needed. It makes system calls by int 0x80 and exits with 0, or
+// with the number of the last one's error. Memory at elfData holds the given
+// words, for arguments that are pointers.
 func elf32(calls []call32, data []uint32) []byte {
 	var code bytes.Buffer
 	move := func(opcode byte, value uint32) { // mov register, value

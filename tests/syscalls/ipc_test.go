@@ -9,7 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// System V IPC belongs to nobody but the session where that has a namespace, and does not exist elsewhere.
+// System V IPC belongs to nobody but the session where that has a namespace,
+// and does not exist elsewhere.
 func TestSystemVIPCIsOnesOwnOrNobodys(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -16,8 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// sockets are the ways to ask for one, with the answers to a session with network and to one without. In a network namespace of its own a
-// session without network gets the answers of one with it.
+// sockets are the ways to ask for one, with the answers to a session with
+// network and to one without. In a network namespace of its own a session
+// without network gets the answers of one with it.
 var sockets = []struct {
 	name            string
 	args            []uint64
@@ -50,7 +51,8 @@ var sockets = []struct {
 	{"unspec", []uint64{unix.AF_UNSPEC, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
 }
 
-// always are those that every kernel and user has, so that a refusal is the sandbox's.
+// always are those that every kernel and user has, so that a refusal is the
+// sandbox's.
 const always = "unix unix-seqpacket tcp tcp-high udp route route-high uevent uevent-high"
 
 func TestSocketsAreThoseOfTheSettings(t *testing.T) {
@@ -115,8 +117,9 @@ func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 	}
 }
 
-// A network socket that a program is handed as its standard input needs no call to make it. Without network nothing is then executed,
-// whatever on_unavailable says.
+// A network socket that a program is handed as its standard input needs no call
+// to make it. Without network nothing is then executed, whatever on_unavailable
+// says.
 func TestANetworkSocketIsNotHandedDown(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")

@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// visited is this machine's own address with a port for streams and one for datagrams, and what arrives there.
+// visited is this machine's own address with a port for streams and one for
+// datagrams, and what arrives there.
 type visited struct {
 	streams   net.Listener
 	datagrams *net.UDPConn
@@ -48,7 +49,8 @@ func newVisited(t *testing.T, address string) *visited {
 	return v
 }
 
-// somebodyCame waits for a visitor where one is expected. Else it looks what has come before a visitor of the test's own.
+// somebodyCame waits for a visitor where one is expected. Else it looks what
+// has come before a visitor of the test's own.
 func (v *visited) somebodyCame(t *testing.T, expected bool) bool {
 	t.Helper()
 	if expected {
@@ -77,7 +79,8 @@ func (v *visited) somebodyCame(t *testing.T, expected bool) bool {
 	return len(v.calls) > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// waysOut are programs that send something to ADDRESS, to the port PORT_T for streams or PORT_U for datagrams.
+// waysOut are programs that send something to ADDRESS, to the port PORT_T for
+// streams or PORT_U for datagrams.
 var waysOut = []struct {
 	name, address, line string
 	// lacking is true where a kernel may be built without it.
@@ -102,8 +105,9 @@ A = "ADDRESS"; F = socket.AF_INET6 if ":" in A else socket.AF_INET
 ` + line + `'`
 }
 
-// Sends something to a server outside, by every protocol that reaches one here, from a session without network. In a network of the
-// session's own there is nobody at any address but the session; without one the socket cannot be made.
+// Sends something to a server outside, by every protocol that reaches one here,
+// from a session without network. In a network of the session's own there is
+// nobody at any address but the session; without one the socket cannot be made.
 func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
@@ -145,8 +149,8 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 	}
 }
 
-// Without network a server inside is reached from inside, by IPv4 and by name, and the session's addresses can be asked for; two
-// sessions have two networks.
+// Without network a server inside is reached from inside, by IPv4 and by name,
+// and the session's addresses can be asked for; two sessions have two networks.
 func TestLocalhostIsTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
@@ -172,8 +176,9 @@ print("served"); input()'`
 	}
 }
 
-// Looks for a way round the filter of families in a network of the session's own: families that have no namespaces, raw sockets, and
-// interfaces of the session's making.
+// Looks for a way round the filter of families in a network of the session's
+// own: families that have no namespaces, raw sockets, and interfaces of the
+// session's making.
 func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")

@@ -84,7 +84,8 @@ var refusals = append([]refusal{
 	{"add_key", unix.SYS_ADD_KEY, nil, "EPERM", anybody},
 	{"request_key", unix.SYS_REQUEST_KEY, nil, "EPERM", anybody},
 	{"keyctl", unix.SYS_KEYCTL, []uint64{9999}, "EPERM", anybody},
-	// The process with the highest number does not exist; that the kernel would say.
+	// The process with the highest number does not exist; that the kernel would
+	// say.
 	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
 	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
 	// So does the user with the highest number not.
@@ -172,7 +173,8 @@ func TestNoUserNamespaceCanBeMade(t *testing.T) {
 	}
 }
 
-// capable reports whether this process, and with it what it starts without a sandbox, has a capability.
+// capable reports whether this process, and with it what it starts without a
+// sandbox, has a capability.
 func capable(t testing.TB, capability int) bool {
 	t.Helper()
 	if capability == anybody {

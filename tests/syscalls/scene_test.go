@@ -35,7 +35,8 @@ func newSceneOn(t testing.TB, settings string, machine harness.Machine) *scene {
 	return s
 }
 
-// sandboxed and offline are the settings of a session with network and of one without.
+// sandboxed and offline are the settings of a session with network and of one
+// without.
 func sandboxed() string { return harness.Settings(nil) }
 func offline() string   { return harness.Settings(harness.Sandbox{"allow_network": false}) }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Types a command into its own terminal and ends: whoever reads the terminal next, a shell outside for instance, runs it.
+// Types a command into its own terminal and ends: whoever reads the terminal
+// next, a shell outside for instance, runs it.
 func TestNobodyTypesForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -16,7 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// newCgroup makes a cgroup for a login, beside no process of ours: below the one that the tests run in.
+// newCgroup makes a cgroup for a login, beside no process of ours: below the
+// one that the tests run in.
 func newCgroup(t *testing.T) string {
 	t.Helper()
 	base := ownCgroup(t)
@@ -27,7 +28,8 @@ func newCgroup(t *testing.T) string {
 	return dir
 }
 
-// ownCgroup is the directory of the cgroup v2 that this process is in. A mount of a part of the hierarchy only will not do.
+// ownCgroup is the directory of the cgroup v2 that this process is in. A mount
+// of a part of the hierarchy only will not do.
 func ownCgroup(t *testing.T) string {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/cgroup")
@@ -58,7 +60,8 @@ func ownCgroup(t *testing.T) string {
 	return ""
 }
 
-// removeCgroup kills what is left in a cgroup and below, one by one, and removes it. cgroup.kill is not used: on many kernels nothing can be born any
+// removeCgroup kills what is left in a cgroup and below, one by one, and
+// removes it. cgroup.kill is not used: on many kernels nothing can be born any
 // more below a cgroup that was once killed so.
 func removeCgroup(t *testing.T, root string) {
 	t.Helper()
@@ -100,7 +103,8 @@ func cgroupOf(t *testing.T, pid int) string {
 	return ""
 }
 
-// traces lists what the sidecar of this process id has below the login's cgroup: its scope, and the subtree in it.
+// traces lists what the sidecar of this process id has below the login's
+// cgroup: its scope, and the subtree in it.
 func (l *login) traces(pid int) []string {
 	var found []string
 	_ = filepath.WalkDir(l.cgroup, func(path string, entry fs.DirEntry, err error) error {

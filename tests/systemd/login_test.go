@@ -13,17 +13,22 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// managers is where Debian and Fedora alike keep systemd, which is not on the PATH, with what it is made of.
+// managers is where Debian and Fedora alike keep systemd, which is not on the
+// PATH, with what it is made of.
 const managers = "/usr/lib/systemd"
 
-// otherManagers names a directory that stands in for managers in the namespaces of the tests: another version of systemd. See the program
-// beside this file that makes it.
+// otherManagers names a directory that stands in for managers in the namespaces
+// of the tests: another version of systemd. See the program beside this file
+// that makes it.
 const otherManagers = "SIDECAR_SYSTEMD"
 
-// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3 runtime directory, $4 home, $5 its directory, $6 what stands in
-// for that, or "". The cgroup is the user's, so that the manager may move processes between what is below it, as the system's manager does on
-// its behalf on a real machine. Where the first process is, by which versions before 250 find the root of the hierarchy, is nowhere in the namespace,
-// and said to be where it is on such a machine.
+// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3
+// runtime directory, $4 home, $5 its directory, $6 what stands in for that, or
+// "". The cgroup is the user's, so that the manager may move processes between
+// what is below it, as the system's manager does on its behalf on a real
+// machine. Where the first process is, by which versions before 250 find the
+// root of the hierarchy, is nowhere in the namespace, and said to be where it
+// is on such a machine.
 const setUp = `
 set -e
 chown "$2" "$1" "$1"/cgroup.{procs,subtree_control,threads}
@@ -46,7 +51,8 @@ exec setpriv --reuid "$2" --regid "$(id -g "$2")" --clear-groups --bounding-set=
 ' - "$@"
 `
 
-// logIn turns a shell of root's into a command in the user's login session: $1 cgroup, $2 user, $3 the manager's process.
+// logIn turns a shell of root's into a command in the user's login session: $1
+// cgroup, $2 user, $3 the manager's process.
 const logIn = `
 set -e
 echo $$ >"$1/login/cgroup.procs"
@@ -55,8 +61,9 @@ shift 3
 exec nsenter --target "$manager" --mount --cgroup setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --bounding-set=-all "$@"
 `
 
-// busUnits have the manager listen for a message bus and start it when it is wanted. Distributions bring units of these names in a package
-// that many machines lack; the bus itself, dbus-daemon, is on most.
+// busUnits have the manager listen for a message bus and start it when it is
+// wanted. Distributions bring units of these names in a package that many
+// machines lack; the bus itself, dbus-daemon, is on most.
 var busUnits = map[string]string{
 	"dbus.socket": "[Socket]\nListenStream=%t/bus\n",
 	"dbus.service": "[Unit]\nRequires=dbus.socket\n[Service]\nType=notify\nNotifyAccess=main\n" +
@@ -72,7 +79,8 @@ type login struct {
 	manager int
 }
 
-// newLogin starts the user's systemd and waits for it. All of it goes with the test.
+// newLogin starts the user's systemd and waits for it. All of it goes with the
+// test.
 func newLogin(t *testing.T) *login {
 	t.Helper()
 	if os.Geteuid() != 0 {

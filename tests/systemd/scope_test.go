@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// endings are the ways in which a session ends: by request, and by the two deaths of the sidecar that leave the work to itself or to the
-// watchdog.
+// endings are the ways in which a session ends: by request, and by the two
+// deaths of the sidecar that leave the work to itself or to the watchdog.
 var endings = []struct {
 	name string
 	end  func(t *testing.T, e *harness.Editor, b *harness.Brood)
@@ -38,8 +38,9 @@ func kill(t *testing.T, pid int, signal unix.Signal) {
 	}
 }
 
-// Whichever socket of systemd's answers, the sidecar leaves the login session's cgroup for a scope of its own; from there nothing outlives
-// its session, and nothing is left of the scope.
+// Whichever socket of systemd's answers, the sidecar leaves the login session's
+// cgroup for a scope of its own; from there nothing outlives its session, and
+// nothing is left of the scope.
 func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 	t.Parallel()
 	l := newLogin(t)
@@ -93,7 +94,8 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 	}
 }
 
-// With nobody to ask, sessions still start, and the reply says what is missing and promises nothing.
+// With nobody to ask, sessions still start, and the reply says what is missing
+// and promises nothing.
 func TestASidecarWithoutSystemdSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	l := newLogin(t)

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// proof is a command line that works in a sandbox with a toolchain, and not without.
+// proof is a command line that works in a sandbox with a toolchain, and not
+// without.
 type proof struct {
 	toolchain string
 	// needs are programs that must be on the machine.
@@ -78,8 +79,9 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 	return session.Output(), *exit.ExitCode
 }
 
-// Builds a package. The build cache lies in the home directory, and is made where it is not there. The package imports nothing, because
-// a program would have Go's whole runtime compiled.
+// Builds a package. The build cache lies in the home directory, and is made
+// where it is not there. The package imports nothing, because a program would
+// have Go's whole runtime compiled.
 func TestGo(t *testing.T) {
 	proof{
 		toolchain: "go", needs: []string{"go"},
@@ -91,7 +93,8 @@ func TestGo(t *testing.T) {
 	}.run(t)
 }
 
-// Builds a program that depends on a crate from git, which cargo puts below its home.
+// Builds a program that depends on a crate from git, which cargo puts below its
+// home.
 func TestRust(t *testing.T) {
 	proof{
 		toolchain: "rust", needs: []string{"cargo", "rustc", "git"},
@@ -107,7 +110,8 @@ func TestRust(t *testing.T) {
 	}.run(t)
 }
 
-// Installs a package from a file. npm keeps what it installs in its cache, which is made where it is not there.
+// Installs a package from a file. npm keeps what it installs in its cache,
+// which is made where it is not there.
 func TestNode(t *testing.T) {
 	proof{
 		toolchain: "node", needs: []string{"node", "npm"},
@@ -123,7 +127,8 @@ func TestNode(t *testing.T) {
 	}.run(t)
 }
 
-// Imports a package and runs a program that the user installed in the home directory.
+// Imports a package and runs a program that the user installed in the home
+// directory.
 func TestPython(t *testing.T) {
 	proof{
 		toolchain: "python", needs: []string{"python3"},
@@ -166,7 +171,8 @@ func TestRuby(t *testing.T) {
 	}.run(t)
 }
 
-// Runs a program that composer installed for the user, and writes composer's cache.
+// Runs a program that composer installed for the user, and writes composer's
+// cache.
 func TestPHP(t *testing.T) {
 	proof{
 		toolchain: "php", needs: []string{"php"},
@@ -191,7 +197,8 @@ func TestC(t *testing.T) {
 	}.run(t)
 }
 
-// Evaluates an expression and adds a file to a store in Nix's cache: the machine need not have a store of its own.
+// Evaluates an expression and adds a file to a store in Nix's cache: the
+// machine need not have a store of its own.
 func TestNix(t *testing.T) {
 	proof{
 		toolchain: "nix", needs: []string{"nix-instantiate", "nix-store"},

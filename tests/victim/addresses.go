@@ -33,7 +33,8 @@ var addressActs = map[string]act{
 	}),
 }
 
-// withUDP does something with a datagram socket, for which the kernel looks for the way at once.
+// withUDP does something with a datagram socket, for which the kernel looks for
+// the way at once.
 func withUDP(to string, do func(int, unix.Sockaddr) error) error {
 	address, err := netip.ParseAddrPort(to)
 	if err != nil {
@@ -55,7 +56,8 @@ func openWrite(path string) error {
 	return unix.Close(fd)
 }
 
-// openNamed opens what an argument of the program names. The text of one is where the kernel has put it, with a NUL behind.
+// openNamed opens what an argument of the program names. The text of one is
+// where the kernel has put it, with a NUL behind.
 func openNamed(argument string) error {
 	here := unix.AT_FDCWD
 	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(unsafe.StringData(argument))), unix.O_RDONLY, 0, 0, 0)

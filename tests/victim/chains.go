@@ -19,7 +19,8 @@ var chainActs = map[string]act{"chains": two(chains)}
 const (
 	// chainHops ends a chain that a failing test leaves behind.
 	chainHops = 200_000
-	// pageSize is the size of the file through which chains and test know of each other.
+	// pageSize is the size of the file through which chains and test know of
+	// each other.
 	pageSize = 4096
 )
 
@@ -29,8 +30,10 @@ type page struct {
 	chains [64]struct{ hops, pid atomic.Uint64 }
 }
 
-// chains starts chains of processes of which each starts its successor, in a session of the successor's own, and ends: nobody can name a
-// process that is still there. It then waits until all chains have ended. The file has a page of zeros.
+// chains starts chains of processes of which each starts its successor, in a
+// session of the successor's own, and ends: nobody can name a process that is
+// still there. It then waits until all chains have ended. The file has a page
+// of zeros.
 func chains(file, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil || n > len(page{}.chains) {
@@ -58,8 +61,10 @@ func chains(file, number string) error {
 	return nil
 }
 
-// fork makes the first process of a chain. A process that was forked and not executed has one thread and half a Go runtime: the chain does
-// nothing but system calls and atomic operations, which need no more, and are as fast as a chain can be.
+// fork makes the first process of a chain. A process that was forked and not
+// executed has one thread and half a Go runtime: the chain does nothing but
+// system calls and atomic operations, which need no more, and are as fast as a
+// chain can be.
 //
 //go:norace
 func fork(p *page, i int) unix.Errno {

@@ -15,7 +15,8 @@ import (
 
 var detachActs = map[string]act{
 	"detach": one(func(file string) error { return leave("detach-again", file) }),
-	// The second of two forks: what comes out has neither its parent nor its terminal nor its process group.
+	// The second of two forks: what comes out has neither its parent nor its
+	// terminal nor its process group.
 	"detach-again": one(func(file string) error { return leave("linger", file) }),
 	"linger":       one(linger),
 	"wait":         one(wait),
@@ -24,7 +25,8 @@ var detachActs = map[string]act{
 // lingerTime ends what a failing test leaves behind.
 const lingerTime = 2 * time.Minute
 
-// leave starts this program again in a session of its own and does not wait for it.
+// leave starts this program again in a session of its own and does not wait for
+// it.
 func leave(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -35,7 +37,8 @@ func leave(args ...string) error {
 	return command.Start()
 }
 
-// linger ignores every signal that can be ignored, writes its process id to a file, and stays.
+// linger ignores every signal that can be ignored, writes its process id to a
+// file, and stays.
 func linger(file string) error {
 	signal.Ignore()
 	if err := announce(file); err != nil {

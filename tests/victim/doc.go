@@ -1,12 +1,15 @@
 //go:build linux
 
-// Command victim is the hostile program of the attack tests. It does what it is told by plain system calls, and says how the kernel
-// answered:
+// Command victim is the hostile program of the attack tests. It does what it is
+// told by plain system calls, and says how the kernel answered:
 //
 //	victim ACT ARGUMENTS… [then ACT ARGUMENTS…]…
 //
-// It ends at the first act that is refused, with "refused: ACT: ERRNO" and status 1. Status 0 means that every act was done; status 2
-// that the program was misused or the machine cannot do the act at all, which no test may take for a refusal.
+// It ends at the first act that is refused, with "refused: ACT: ERRNO" and
+// status 1. Status 0 means that every act was done; status 2 that the program
+// was misused or the machine cannot do the act at all, which no test may take
+// for a refusal.
 //
-// access(2) is never asked: Landlock does not mediate it, so that it says yes where open(2) is refused.
+// access(2) is never asked: Landlock does not mediate it, so that it says yes
+// where open(2) is refused.
 package main

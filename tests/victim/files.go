@@ -62,7 +62,8 @@ func readIn(dir, name string) error {
 	return show(fd, name, 0)
 }
 
-// readDescriptor reads a file by a descriptor that this process may have inherited.
+// readDescriptor reads a file by a descriptor that this process may have
+// inherited.
 func readDescriptor(number string) error {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
@@ -81,8 +82,9 @@ func write(path, text string, flags int) error {
 	return err
 }
 
-// openat2 reads a file by openat2(2): "plain", "beneath" or "no-links" say how paths are walked; "larger" passes a larger structure than
-// the kernel knows, filled up with zeros as a program for a newer kernel does.
+// openat2 reads a file by openat2(2): "plain", "beneath" or "no-links" say how
+// paths are walked; "larger" passes a larger structure than the kernel knows,
+// filled up with zeros as a program for a newer kernel does.
 func openat2(path, how string) error {
 	var larger struct {
 		unix.OpenHow
@@ -140,7 +142,8 @@ func list(dir string) error {
 	return err
 }
 
-// mknod makes the device null (character 1:3) or a loop device (block 7:0) under a name of its own.
+// mknod makes the device null (character 1:3) or a loop device (block 7:0)
+// under a name of its own.
 func mknod(path, kind string) error {
 	switch kind {
 	case "char":
@@ -154,8 +157,10 @@ func mknod(path, kind string) error {
 // raceTime bounds race.
 const raceTime = time.Second
 
-// race makes a directory, which exists, and a symlink to another one change places without end, and meanwhile appends to "target" below
-// the changing name. It is done once the file in the other directory has grown. The name's own directory must have no "target".
+// race makes a directory, which exists, and a symlink to another one change
+// places without end, and meanwhile appends to "target" below the changing
+// name. It is done once the file in the other directory has grown. The name's
+// own directory must have no "target".
 func race(dir, other string) error {
 	link := dir + ".link"
 	if err := unix.Symlink(other, link); err != nil {
@@ -185,7 +190,8 @@ func race(dir, other string) error {
 			last = nil
 			break
 		}
-		// Inside of the directory the name does not exist; only the other answer comes from behind the link.
+		// Inside of the directory the name does not exist; only the other
+		// answer comes from behind the link.
 		if !errors.Is(err, unix.ENOENT) {
 			last, refused = err, true
 		}

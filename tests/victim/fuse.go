@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withFuse mounts a FUSE file system on a directory, hands its descriptor over the socket that is descriptor 3, and becomes another program.
-// It wants a mount namespace of its own and the right to mount in it, which the other program has only if it is root's.
+// withFuse mounts a FUSE file system on a directory, hands its descriptor over
+// the socket that is descriptor 3, and becomes another program. It wants a
+// mount namespace of its own and the right to mount in it, which the other
+// program has only if it is root's.
 func withFuse(args []string) error {
 	if len(args) < 2 {
 		return fmt.Errorf("%w: no directory, or no program", errMisuse)

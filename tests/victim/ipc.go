@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each of these reads what somebody has left, or, with a text as second argument, leaves it.
+// Each of these reads what somebody has left, or, with a text as second
+// argument, leaves it.
 var ipcActs = map[string]act{
 	"shared-memory":      onQueue(sharedMemory),
 	"message-queue":      onQueue(messageQueue),
@@ -65,7 +66,8 @@ func sharedMemory(id uintptr, text string) error {
 	return unix.SysvShmDetach(memory)
 }
 
-// messageQueue sends or takes one message (struct msgbuf: a long, which is the type, and the text).
+// messageQueue sends or takes one message (struct msgbuf: a long, which is the
+// type, and the text).
 func messageQueue(id uintptr, text string) error {
 	const head = unsafe.Sizeof(uintptr(0))
 	buffer := make([]byte, 256)

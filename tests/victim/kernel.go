@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What leads deep into the kernel. Each act fails, or changes nothing and is given back at once.
+// What leads deep into the kernel. Each act fails, or changes nothing and is
+// given back at once.
 var kernelActs = map[string]act{
 	"io-uring":    ring,
 	"keyring":     addKey,
@@ -44,7 +45,8 @@ func addKey([]string) error {
 	return err
 }
 
-// loadBPF makes a map (BPF_MAP_TYPE_ARRAY), which is the beginning of every program.
+// loadBPF makes a map (BPF_MAP_TYPE_ARRAY), which is the beginning of every
+// program.
 func loadBPF([]string) error {
 	attributes := make([]byte, 128)
 	for i, word := range []uint32{2, 4, 4, 1} { // type, sizes of key and value, entries
@@ -61,14 +63,16 @@ func observe(pid int) error {
 	return give(uintptr(fd), err)
 }
 
-// turnClock changes the clock by nothing (ADJ_SETOFFSET with an offset of zero).
+// turnClock changes the clock by nothing (ADJ_SETOFFSET with an offset of
+// zero).
 func turnClock([]string) error {
 	const setOffset = 0x0100
 	_, err := unix.ClockAdjtime(unix.CLOCK_REALTIME, &unix.Timex{Modes: setOffset})
 	return err
 }
 
-// typeIn puts a text into the input of the terminal, as if the user had typed it.
+// typeIn puts a text into the input of the terminal, as if the user had typed
+// it.
 func typeIn(text string) error {
 	for _, key := range []byte(text) {
 		if _, err := call(unix.SYS_IOCTL, 0, unix.TIOCSTI, uintptr(unsafe.Pointer(&key))); err != nil {
@@ -78,18 +82,21 @@ func typeIn(text string) error {
 	return nil
 }
 
-// limitOther leaves another process no time of a processor, for which the kernel kills it.
+// limitOther leaves another process no time of a processor, for which the
+// kernel kills it.
 func limitOther(pid int) error {
 	return unix.Prlimit(pid, unix.RLIMIT_CPU, &unix.Rlimit{}, nil)
 }
 
-// openByHandle reads a file by its handle, which needs no right on the directories above it.
+// openByHandle reads a file by its handle, which needs no right on the
+// directories above it.
 func openByHandle(path string) error {
 	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, path, 0)
 	if err != nil {
 		return err
 	}
-	// The working directory stands for the file system, on which the file must be.
+	// The working directory stands for the file system, on which the file must
+	// be.
 	fd, err := unix.OpenByHandleAt(unix.AT_FDCWD, handle, unix.O_RDONLY|unix.O_CLOEXEC)
 	if err != nil {
 		return err

@@ -18,7 +18,8 @@ var linkActs = map[string]act{
 	}),
 }
 
-// tmpfile makes a file without a name in a directory, writes to it, and gives it a name that may lie elsewhere.
+// tmpfile makes a file without a name in a directory, writes to it, and gives
+// it a name that may lie elsewhere.
 func tmpfile(dir, name string) error {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -23,8 +23,8 @@ func register(more map[string]act) { maps.Copy(acts, more) }
 // errMisuse marks what no test may take for a refusal by the kernel.
 var errMisuse = errors.New("victim misused")
 
-// errAnswer marks an error of the kernel's that is an answer whatever its number; without it ENOSYS and EINVAL are taken for mistakes of
-// the test's.
+// errAnswer marks an error of the kernel's that is an answer whatever its
+// number; without it ENOSYS and EINVAL are taken for mistakes of the test's.
 var errAnswer = errors.New("answer of the kernel")
 
 func main() {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutNamespaces becomes another program, which the kernel lets make no namespace: a filter refuses clone(2) and unshare(2) with any of
-// their flags, and answers clone3(2) with ENOSYS, whose flags no filter can read.
+// withoutNamespaces becomes another program, which the kernel lets make no
+// namespace: a filter refuses clone(2) and unshare(2) with any of their flags,
+// and answers clone3(2) with ENOSYS, whose flags no filter can read.
 func withoutNamespaces(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no program", errMisuse)

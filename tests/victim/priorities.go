@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What makes other processes slower, or wait. Each change is one that every user may make to every process of theirs.
+// What makes other processes slower, or wait. Each change is one that every
+// user may make to every process of theirs.
 var priorityActs = map[string]act{
 	"lease":           one(lease),
 	"clone-parent":    cloneParent,
@@ -32,13 +33,15 @@ var priorityActs = map[string]act{
 // slower is a nice value that tests look for.
 const slower = 7
 
-// Those of linux/ioprio.h: whose priority is meant, and the lowest of the class that every process has.
+// Those of linux/ioprio.h: whose priority is meant, and the lowest of the class
+// that every process has.
 const (
 	ioprioProcess, ioprioGroup = 1, 2
 	ioprioLowest               = 2<<13 | 7
 )
 
-// lease takes a lease on a file that is opened for reading, says so, and keeps it until it is killed. Everybody who opens the file then waits.
+// lease takes a lease on a file that is opened for reading, says so, and keeps
+// it until it is killed. Everybody who opens the file then waits.
 func lease(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -107,7 +110,8 @@ func setIO(which, who int) error {
 	return err
 }
 
-// takeInotify makes instances of inotify until it gets no more, says how many, and keeps them until it is killed.
+// takeInotify makes instances of inotify until it gets no more, says how many,
+// and keeps them until it is killed.
 func takeInotify(most string) error {
 	limit, err := strconv.Atoi(most)
 	if err != nil {
@@ -124,7 +128,8 @@ func takeInotify(most string) error {
 	return nil
 }
 
-// takeWatches watches files that it makes in a directory until it gets no more, says how many, and keeps the watches until it is killed.
+// takeWatches watches files that it makes in a directory until it gets no more,
+// says how many, and keeps the watches until it is killed.
 func takeWatches(dir, most string) error {
 	limit, err := strconv.Atoi(most)
 	if err != nil {

@@ -36,7 +36,8 @@ func execute(args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// ownMounts does the given acts in new user and mount namespaces, where this program has every capability.
+// ownMounts does the given acts in new user and mount namespaces, where this
+// program has every capability.
 func ownMounts(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,8 +50,9 @@ func ownMounts(args []string) error {
 	}
 	command := exec.Command(self, args...)
 	command.Stdout = os.Stdout
-	// Without a mapping the new process is nobody, whom execve(2) would take the capabilities if they were not ambient. A mapping
-	// cannot be written from inside, because /proc is read-only there.
+	// Without a mapping the new process is nobody, whom execve(2) would take
+	// the capabilities if they were not ambient. A mapping cannot be written
+	// from inside, because /proc is read-only there.
 	command.SysProcAttr = &unix.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}
@@ -62,7 +64,8 @@ func ownMounts(args []string) error {
 	return err
 }
 
-// privileges prints the lines of /proc/self/status that say what this process could do.
+// privileges prints the lines of /proc/self/status that say what this process
+// could do.
 func privileges([]string) error {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -78,7 +81,8 @@ func privileges([]string) error {
 	return nil
 }
 
-// raise tries to get a capability back that only the bounding set can keep out: CAP_SYS_ADMIN.
+// raise tries to get a capability back that only the bounding set can keep out:
+// CAP_SYS_ADMIN.
 func raise([]string) error {
 	runtime.LockOSThread()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -92,7 +96,8 @@ func raise([]string) error {
 	return unix.Capset(&header, &data[0])
 }
 
-// fileCapability gives a file CAP_SYS_ADMIN, permitted and effective (struct vfs_cap_data, linux/capability.h).
+// fileCapability gives a file CAP_SYS_ADMIN, permitted and effective (struct
+// vfs_cap_data, linux/capability.h).
 func fileCapability(path string) error {
 	const revision2, effective = 0x02000000, 1
 	data := make([]byte, 0, 20)

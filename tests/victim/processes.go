@@ -13,7 +13,7 @@ import (
 )
 
 var processActs = map[string]act{
-	"target":   one(target),
+	"target":      one(target),
 	"kill":        one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGKILL) })),
 	"terminate":   one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGTERM) })),
 	"kill-thread": one(onPID(func(pid int) error { return unix.Tgkill(pid, pid, unix.SIGKILL) })),
@@ -35,12 +35,15 @@ func onPID(do func(int) error) func(string) error {
 	}
 }
 
-// secret lies in the target's memory; its value comes from the arguments, so that no copy of the program holds it.
+// secret lies in the target's memory; its value comes from the arguments, so
+// that no copy of the program holds it.
 var secret []byte
 
-// target keeps a text in memory and, as an open file, in descriptor 3, says where, and waits for its stdin to end.
+// target keeps a text in memory and, as an open file, in descriptor 3, says
+// where, and waits for its stdin to end.
 func target(text string) error {
-	// Where Yama is there, only descendants may be traced; the attack must not fail for that reason.
+	// Where Yama is there, only descendants may be traced; the attack must not
+	// fail for that reason.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	secret = []byte(text)
 	file, err := unix.MemfdCreate("target", 0)
@@ -102,7 +105,8 @@ func readMemory(text, where string) error {
 	})(text)
 }
 
-// stealDescriptor duplicates another process's descriptor into this one and reads it.
+// stealDescriptor duplicates another process's descriptor into this one and
+// reads it.
 func stealDescriptor(text, number string) error {
 	target, err := strconv.Atoi(number)
 	if err != nil {
@@ -134,7 +138,8 @@ func killByDescriptor(pid int) error {
 	return unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 }
 
-// killByOwner makes another process the owner of a pipe, so that the kernel sends it the signal when the pipe becomes readable.
+// killByOwner makes another process the owner of a pipe, so that the kernel
+// sends it the signal when the pipe becomes readable.
 func killByOwner(pid int) error {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {

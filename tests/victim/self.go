@@ -33,7 +33,8 @@ func showList(path string) error {
 // maxDescriptor bounds the search of descriptors.
 const maxDescriptor = 4096
 
-// descriptors prints what this process has inherited above stderr. They are asked for by number: listing /proc/self/fd would open one.
+// descriptors prints what this process has inherited above stderr. They are
+// asked for by number: listing /proc/self/fd would open one.
 func descriptors([]string) error {
 	for fd := 3; fd < maxDescriptor; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

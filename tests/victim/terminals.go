@@ -15,7 +15,8 @@ var terminalActs = map[string]act{
 	"open-pty":       func([]string) error { return openPTY() },
 }
 
-// spy opens a terminal and prints the first line that is typed there. It says when it is there to listen.
+// spy opens a terminal and prints the first line that is typed there. It says
+// when it is there to listen.
 func spy(path string) error {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -32,7 +33,8 @@ func spy(path string) error {
 	return nil
 }
 
-// stealTerminal takes the master of a terminal from another process, and types into it.
+// stealTerminal takes the master of a terminal from another process, and types
+// into it.
 func stealTerminal(text, number string) error {
 	target, err := strconv.Atoi(number)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// TestStage_StartsBeforeTheSidecarIsInitialised holds the reason for this package. Without a socket the stage ends at once.
+// TestStage_StartsBeforeTheSidecarIsInitialised holds the reason for this
+// package. Without a socket the stage ends at once.
 func TestStage_StartsBeforeTheSidecarIsInitialised(t *testing.T) {
 	t.Parallel()
 	const settings = "init github.com/sandbox-sidecar/sandbox-sidecar/settings "

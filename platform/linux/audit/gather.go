@@ -9,14 +9,17 @@ import (
 
 // Refusal is one that Landlock has logged.
 type Refusal struct {
-	// Blockers are the rights that were missing, as the kernel names them: "fs.read_file", "scope.signal" …
+	// Blockers are the rights that were missing, as the kernel names them:
+	// "fs.read_file", "scope.signal" …
 	Blockers []string
-	// Path is that of the file or directory, from the root of who was refused; an abstract socket's begins with a NUL. Empty where there is none.
+	// Path is that of the file or directory, from the root of who was refused;
+	// an abstract socket's begins with a NUL. Empty where there is none.
 	Path string
 	// Peer is the process that was to be signalled, or 0.
 	Peer int
-	// PID and Process are who was refused, as the host numbers it and as it calls itself. PID is 0 where the kernel does not say: where a rule
-	// of the machine ("never,task") keeps it from following system calls.
+	// PID and Process are who was refused, as the host numbers it and as it
+	// calls itself. PID is 0 where the kernel does not say: where a rule of the
+	// machine ("never,task") keeps it from following system calls.
 	PID     int
 	Process string
 	// Call is which system call it was; its Arch is 0 where PID is.
@@ -25,7 +28,8 @@ type Refusal struct {
 	domain uint64
 }
 
-// Call is a system call: its architecture (AUDIT_ARCH_*, linux/audit.h), its number there, and its first arguments.
+// Call is a system call: its architecture (AUDIT_ARCH_*, linux/audit.h), its
+// number there, and its first arguments.
 type Call struct {
 	Arch   uint32
 	Number int
@@ -35,9 +39,11 @@ type Call struct {
 const (
 	// mostPending bounds the system calls whose records have not all come.
 	mostPending = 64
-	// mostOfOne bounds the refusals of one call: who signals everybody is refused once for each process.
+	// mostOfOne bounds the refusals of one call: who signals everybody is
+	// refused once for each process.
 	mostOfOne = 8
-	// timeout is how long the rest of a call's records is waited for. They come at its end, and a refused call ends at once.
+	// timeout is how long the rest of a call's records is waited for. They come
+	// at its end, and a refused call ends at once.
 	timeout = 100 * time.Millisecond
 )
 
@@ -52,7 +58,8 @@ type gathering struct {
 	since    time.Time
 }
 
-// access notes a refusal, and returns those that have waited for too long because of it.
+// access notes a refusal, and returns those that have waited for too long
+// because of it.
 func (g *gatherer) access(r record, now time.Time) []Refusal {
 	refusal, ok := refusalOf(r)
 	if !ok {
@@ -154,7 +161,8 @@ func callOf(r record) (pid int, process string, call Call, ok bool) {
 	return pid, process, call, ok && pid != 0
 }
 
-// confined reads who has confined itself by a domain; false where the record does not say it.
+// confined reads who has confined itself by a domain; false where the record
+// does not say it.
 func confined(r record) (domain uint64, pid int, ok bool) {
 	allocated := false
 	for key, value := range r.each {

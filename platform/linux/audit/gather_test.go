@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// callRecord is what Linux 7.3 writes of a call, with what differs left to the caller.
+// callRecord is what Linux 7.3 writes of a call, with what differs left to the
+// caller.
 func callRecord(serial, call string) string {
 	return "audit(1795277761.128:" + serial + "): arch=c000003e " + call + " items=0 ppid=1 pid=94 auid=4294967295 uid=0 gid=0 euid=0 suid=0 " +
 		`fsuid=0 egid=0 sgid=0 fsgid=0 tty=(none) ses=4294967295 comm="init" exe="/init" subj=unconfined key=(null)`
@@ -124,7 +125,8 @@ func TestConfined_SaysWhoseADomainIs(t *testing.T) {
 	}
 }
 
-// Where the kernel follows no system calls, nothing says that a call has ended; and a flood takes no memory.
+// Where the kernel follows no system calls, nothing says that a call has ended;
+// and a flood takes no memory.
 func TestGatherer_IsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -153,7 +155,8 @@ func TestGatherer_IsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a line is, reading it ends, and what comes of it is one refusal at most.
+// Whatever a line is, reading it ends, and what comes of it is one refusal at
+// most.
 func FuzzRecord(f *testing.F) {
 	f.Add(uint16(kindAccess), `audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`)
 	f.Add(uint16(kindDomain), `audit(1795277761.040:7): domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`)

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Log is the kernel's audit log as far as it is about Landlock. Its methods may be called from several goroutines. It is never closed: one is
-// enough for a process, and reading it costs nothing while Landlock refuses nothing.
+// Log is the kernel's audit log as far as it is about Landlock. Its methods may
+// be called from several goroutines. It is never closed: one is enough for a
+// process, and reading it costs nothing while Landlock refuses nothing.
 type Log struct {
 	socket *os.File
 	marks  marks
@@ -32,7 +33,8 @@ type Watch struct {
 	lost func()
 }
 
-// Open starts to read the log. The error says why that cannot be, or, as ErrOff, why nothing would be in it.
+// Open starts to read the log. The error says why that cannot be, or, as
+// ErrOff, why nothing would be in it.
 func Open() (*Log, error) {
 	if err := enabled(); err != nil {
 		return nil, err
@@ -58,10 +60,12 @@ func Open() (*Log, error) {
 	return l, nil
 }
 
-// readLog is the group that the kernel sends the log to (AUDIT_NLGRP_READLOG, linux/audit.h).
+// readLog is the group that the kernel sends the log to (AUDIT_NLGRP_READLOG,
+// linux/audit.h).
 const readLog = 1
 
-// bufferSize holds the records of some thousand refusals, for when this process is kept waiting.
+// bufferSize holds the records of some thousand refusals, for when this process
+// is kept waiting.
 const bufferSize = 4 << 20
 
 func subscribe() (int, error) {
@@ -83,8 +87,9 @@ func subscribe() (int, error) {
 	return fd, nil
 }
 
-// wanted lets the kernel keep all other records, so that a machine that logs much does not push out what matters here. A filter loads numbers
-// as networks have them, and the kernel writes this one as the machine has it.
+// wanted lets the kernel keep all other records, so that a machine that logs
+// much does not push out what matters here. A filter loads numbers as networks
+// have them, and the kernel writes this one as the machine has it.
 var wanted = func() []unix.SockFilter {
 	kinds := []uint16{kindSyscall, kindEnd, kindAccess, kindDomain}
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
@@ -183,7 +188,8 @@ func (l *Log) tell(list []Refusal) {
 	}
 }
 
-// miss tells everybody that the kernel had to drop records: nobody knows whose they were.
+// miss tells everybody that the kernel had to drop records: nobody knows whose
+// they were.
 func (l *Log) miss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,7 +206,8 @@ func (l *Log) fail() {
 	l.socket.Close()
 }
 
-// Err says why nothing can be read any more, or why nothing is logged at present, or nil.
+// Err says why nothing can be read any more, or why nothing is logged at
+// present, or nil.
 func (l *Log) Err() error {
 	if l.ended() {
 		return errors.New("the audit log has come to an end")
@@ -214,8 +221,10 @@ func (l *Log) ended() bool {
 	return l.broken
 }
 
-// Watch tells of what is refused by the domains into which a process puts itself from now on, to itself or to those that it leaves them to. It is
-// the only one watched by that number. Neither told nor lost, which says that something may have been missed, may block, or call the log.
+// Watch tells of what is refused by the domains into which a process puts
+// itself from now on, to itself or to those that it leaves them to. It is the
+// only one watched by that number. Neither told nor lost, which says that
+// something may have been missed, may block, or call the log.
 func (l *Log) Watch(pid int, told func(Refusal), lost func()) *Watch {
 	w := &Watch{log: l, pid: pid, told: told, lost: lost}
 	l.mu.Lock()
@@ -224,8 +233,8 @@ func (l *Log) Watch(pid int, told func(Refusal), lost func()) *Watch {
 	return w
 }
 
-// Close waits, for a short time, until all has come that was refused before, and ends the watch: nothing is told after it. Closing twice is
-// harmless.
+// Close waits, for a short time, until all has come that was refused before,
+// and ends the watch: nothing is told after it. Closing twice is harmless.
 func (w *Watch) Close() {
 	l := w.log
 	l.mu.Lock()

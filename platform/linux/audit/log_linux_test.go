@@ -13,7 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// refusedEnv makes this binary one that is refused something, as often as its value says, once its standard input ends.
+// refusedEnv makes this binary one that is refused something, as often as its
+// value says, once its standard input ends.
 const refusedEnv = "SIDECAR_TEST_REFUSED"
 
 func TestMain(m *testing.M) {
@@ -48,7 +49,8 @@ func beRefused() error {
 
 var testLog = sync.OnceValues(Open)
 
-// refuse lets somebody be refused, and returns what was told of him, and who he was.
+// refuse lets somebody be refused, and returns what was told of him, and who he
+// was.
 func refuse(t *testing.T, log *Log, times int) (refusals []Refusal, lost, pid int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
@@ -82,7 +84,8 @@ func refuse(t *testing.T, log *Log, times int) (refusals []Refusal, lost, pid in
 	return refusals, lost, command.Process.Pid
 }
 
-// Each watch hears of what its own process is refused, to the last, before it is closed.
+// Each watch hears of what its own process is refused, to the last, before it
+// is closed.
 func TestLog_TellsWhoWasRefused(t *testing.T) {
 	t.Parallel()
 	log, err := testLog()
@@ -111,7 +114,8 @@ func TestLog_TellsWhoWasRefused(t *testing.T) {
 	}
 }
 
-// What the kernel had to drop is said to everybody who may have missed something.
+// What the kernel had to drop is said to everybody who may have missed
+// something.
 func TestLog_SaysThatRecordsAreLost(t *testing.T) {
 	t.Parallel()
 	log := &Log{watches: map[int]*Watch{}, domains: map[uint64]*Watch{}}

@@ -12,11 +12,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// markTimeout is how long the record of a mark is waited for. It takes well below a millisecond where nobody else has much to log.
+// markTimeout is how long the record of a mark is waited for. It takes well
+// below a millisecond where nobody else has much to log.
 const markTimeout = time.Second
 
-// marks are refusals of our own. The log keeps the order, so that with a mark's record all that was refused before has come; and that it
-// comes at all proves that the log is read. They are made by a thread that may not list directories, and does nothing else.
+// marks are refusals of our own. The log keeps the order, so that with a mark's
+// record all that was refused before has come; and that it comes at all proves
+// that the log is read. They are made by a thread that may not list
+// directories, and does nothing else.
 type marks struct {
 	making   sync.Mutex    // held by who makes one
 	provoke  chan struct{} // closed at the end
@@ -45,7 +48,8 @@ func (m *marks) start() error {
 
 func (m *marks) stop() { close(m.provoke) }
 
-// forbidListing confines the calling thread, with what Landlock does by default: it logs what it refuses to who has confined himself.
+// forbidListing confines the calling thread, with what Landlock does by
+// default: it logs what it refuses to who has confined himself.
 func forbidListing() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -72,7 +76,8 @@ func list() error {
 	return fmt.Errorf("list / where Landlock forbids it: expected a refusal: %w", errors.Join(err, unix.ENOTSUP))
 }
 
-// mark makes a mark, and waits for its record. One that comes too late is taken for the next, which then waits too short.
+// mark makes a mark, and waits for its record. One that comes too late is taken
+// for the next, which then waits too short.
 func (l *Log) mark() error {
 	m := &l.marks
 	m.making.Lock()
@@ -95,7 +100,8 @@ func (l *Log) mark() error {
 	}
 }
 
-// isOurs notes which domain the thread is in: its first mark is followed by that.
+// isOurs notes which domain the thread is in: its first mark is followed by
+// that.
 func (m *marks) isOurs(domain uint64) {
 	m.mu.Lock()
 	m.domain = domain
@@ -103,7 +109,8 @@ func (m *marks) isOurs(domain uint64) {
 	m.heardFrom(domain)
 }
 
-// heardFrom reports whether a domain is the thread's, and then lets who waits for that go on.
+// heardFrom reports whether a domain is the thread's, and then lets who waits
+// for that go on.
 func (m *marks) heardFrom(domain uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

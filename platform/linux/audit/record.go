@@ -14,10 +14,12 @@ const (
 	kindDomain  = 1424
 )
 
-// record is one line of the log: "audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path="/secret" dev="vda" ino=7".
+// record is one line of the log: "audit(1795277761.128:8): domain=1fe89312d
+// blockers=fs.read_file path="/secret" dev="vda" ino=7".
 type record struct {
 	kind uint16
-	// serial is shared by all that comes of one system call, where the kernel knows of the call at all; else each record has its own.
+	// serial is shared by all that comes of one system call, where the kernel
+	// knows of the call at all; else each record has its own.
 	serial uint64
 	fields string
 }
@@ -34,7 +36,8 @@ func parse(kind uint16, text string) (record, bool) {
 	return record{kind: kind, serial: serial, fields: fields}, true
 }
 
-// each gives every field with its value as it is written. The kernel quotes what others have named only where it has neither quotes nor blanks.
+// each gives every field with its value as it is written. The kernel quotes
+// what others have named only where it has neither quotes nor blanks.
 func (r record) each(yield func(key, value string) bool) {
 	for rest := strings.TrimLeft(r.fields, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		var field string
@@ -46,7 +49,8 @@ func (r record) each(yield func(key, value string) bool) {
 	}
 }
 
-// text decodes a name: it is quoted, or, where it has bytes that would confuse readers of the log, written in hexadecimal digits.
+// text decodes a name: it is quoted, or, where it has bytes that would confuse
+// readers of the log, written in hexadecimal digits.
 func text(value string) (string, bool) {
 	if inside, quoted := strings.CutPrefix(value, `"`); quoted {
 		return strings.CutSuffix(inside, `"`)

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOff means that audit is switched off, which whoever may do so can change at any time.
+// ErrOff means that audit is switched off, which whoever may do so can change
+// at any time.
 var ErrOff = errors.New("audit is off on this machine")
 
-// enabled asks the kernel whether audit is on: where it is off, to wait for a record would be to wait in vain. Who may not ask is not told, and
-// finds out.
+// enabled asks the kernel whether audit is on: where it is off, to wait for a
+// record would be to wait in vain. Who may not ask is not told, and finds out.
 func enabled() error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
 	if err != nil {
@@ -49,7 +50,8 @@ func enabled() error {
 	return nil
 }
 
-// readStatus reads an answer, which is an error or a struct audit_status (linux/audit.h), whose second member says it.
+// readStatus reads an answer, which is an error or a struct audit_status
+// (linux/audit.h), whose second member says it.
 func readStatus(reply []byte) (on bool, err error) {
 	if len(reply) < unix.SizeofNlMsghdr+4 {
 		return false, errors.New("the answer is too short")

@@ -16,9 +16,11 @@ import (
 const (
 	// timeout bounds the wait for an answer. Who gives none has said no.
 	timeout = time.Minute
-	// mostQuestions bounds the questions of one session that wait for an answer; more are refused without being asked.
+	// mostQuestions bounds the questions of one session that wait for an
+	// answer; more are refused without being asked.
 	mostQuestions = 8
-	// mostAnswers bounds the answers that are remembered, of which each is good for one access to one path.
+	// mostAnswers bounds the answers that are remembered, of which each is good
+	// for one access to one path.
 	mostAnswers = 1024
 )
 
@@ -42,8 +44,9 @@ type pending struct {
 	cancel context.CancelFunc
 }
 
-// ask answers a call that is about to be refused: it opens the file for the caller, if that is allowed. Landlock never knows of it. It
-// reports false where there is nobody to ask about this, and the call is to go on.
+// ask answers a call that is about to be refused: it opens the file for the
+// caller, if that is allowed. Landlock never knows of it. It reports false
+// where there is nobody to ask about this, and the call is to go on.
 func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	if o.options.Ask == nil || !o.begun.Load() || f.deed != opening || !askable(f) {
 		return false
@@ -76,7 +79,8 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	return true
 }
 
-// askable reports whether a file can be opened for somebody else without doing more than opening it: a device or a FIFO may wait, and act.
+// askable reports whether a file can be opened for somebody else without doing
+// more than opening it: a device or a FIFO may wait, and act.
 func askable(f *finding) bool {
 	kind := f.there.kind()
 	return !f.flags.has(unix.O_TMPFILE) && (!f.there.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
@@ -103,7 +107,8 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.A
 	return p.answer, nil
 }
 
-// put asks a question, unless it was answered for good, or waits already, or too many do.
+// put asks a question, unless it was answered for good, or waits already, or
+// too many do.
 func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.Answer) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
@@ -149,8 +154,9 @@ func (o *Observer) leave(q question, p *pending) {
 	}
 }
 
-// carryOut opens what was asked about, as the caller would: that very file, by the descriptor that has held it since the question was put,
-// or a new one in that very directory, where nothing may have come to be meanwhile.
+// carryOut opens what was asked about, as the caller would: that very file, by
+// the descriptor that has held it since the question was put, or a new one in
+// that very directory, where nothing may have come to be meanwhile.
 func (o *Observer) carryOut(call *notify.Call, root int, f *finding) (fd int, err error) {
 	caller, err := call.Identity()
 	if err != nil {
@@ -186,7 +192,8 @@ func (o *Observer) carryOut(call *notify.Call, root int, f *finding) (fd int, er
 	return fd, errors.Join(err, failed)
 }
 
-// errnoOf is what the caller is told; what is no error of the kernel's is a refusal.
+// errnoOf is what the caller is told; what is no error of the kernel's is a
+// refusal.
 func errnoOf(err error) unix.Errno {
 	if errno, is := errors.AsType[unix.Errno](err); is {
 		return errno

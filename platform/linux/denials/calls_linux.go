@@ -30,8 +30,10 @@ const (
 	none    = -1
 )
 
-// uses lists the calls on paths that Landlock may refuse, by the names that filters have for them. A hard link of a file is only looked at
-// for the name that it gets: where the file itself may not be linked the answer is EXDEV, and programs copy instead.
+// uses lists the calls on paths that Landlock may refuse, by the names that
+// filters have for them. A hard link of a file is only looked at for the name
+// that it gets: where the file itself may not be linked the answer is EXDEV,
+// and programs copy instead.
 var uses = map[string][]use{
 	"open":       {{opening, workDir, 0, 1}},
 	"openat":     {{opening, 0, 1, 2}},
@@ -62,7 +64,8 @@ type openFlags uint64
 
 func (f openFlags) has(flag openFlags) bool { return f&flag == flag }
 
-// writes reports whether the file is opened to be changed. O_TRUNC changes it whatever else is asked for.
+// writes reports whether the file is opened to be changed. O_TRUNC changes it
+// whatever else is asked for.
 func (f openFlags) writes() bool {
 	mode := f & unix.O_ACCMODE
 	return mode == unix.O_WRONLY || mode == unix.O_RDWR || f&unix.O_TRUNC != 0

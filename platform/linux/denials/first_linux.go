@@ -17,11 +17,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Most calls are about files that the session may change, or that are not there, and the caller waits. So the path is judged as it is written
-// first, and where the policy grants that, and no symlink leads elsewhere, or nothing is there, the call goes on at once.
+// Most calls are about files that the session may change, or that are not
+// there, and the caller waits. So the path is judged as it is written first,
+// and where the policy grants that, and no symlink leads elsewhere, or nothing
+// is there, the call goes on at once.
 
-// First returns what answers calls of that name at once where that can be: it lets them go on. It asks no file system of another machine's or of
-// a process's; what this machine's own have on their disks is read, and so is the caller's memory, wherever that comes from.
+// First returns what answers calls of that name at once where that can be: it
+// lets them go on. It asks no file system of another machine's or of a
+// process's; what this machine's own have on their disks is read, and so is the
+// caller's memory, wherever that comes from.
 func First(o *Observer, name string) func(*notify.Call) bool {
 	list, moves := uses[name], movesLinks[name]
 	return func(call *notify.Call) bool {
@@ -57,18 +61,21 @@ func (o *Observer) isCanary(call *notify.Call, name string) bool {
 	return err == nil && text == o.options.Canary
 }
 
-// movesLinks are the calls after which a symlink may lead elsewhere, itself or a directory on its way.
+// movesLinks are the calls after which a symlink may lead elsewhere, itself or
+// a directory on its way.
 var movesLinks = map[string]bool{
 	"symlink": true, "symlinkat": true, "link": true, "linkat": true, "rename": true, "renameat": true, "renameat2": true,
 }
 
-// written is one path of a call, as it was written, from the caller's root. An empty name is none that could be refused.
+// written is one path of a call, as it was written, from the caller's root. An
+// empty name is none that could be refused.
 type written struct {
 	wish
 	name string
 }
 
-// written reads a path of a call; false where it cannot be judged as it is written.
+// written reads a path of a call; false where it cannot be judged as it is
+// written.
 func (o *Observer) written(call *notify.Call, name string, u use) (written, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
@@ -132,7 +139,8 @@ func (w wish) makes() bool {
 	return w.deed == making || w.deed == placing || w.deed == opening && w.flags.has(unix.O_CREAT)
 }
 
-// mayHaveOtherRoot is true where programs in sessions may change their root directory: chroot(2) needs a capability that only root's have.
+// mayHaveOtherRoot is true where programs in sessions may change their root
+// directory: chroot(2) needs a capability that only root's have.
 var mayHaveOtherRoot = os.Geteuid() == 0
 
 func otherRoot(tid int) bool {
@@ -175,8 +183,10 @@ const (
 	plain
 )
 
-// A look of ours asks for what the kernel has in memory (RESOLVE_CACHED, Linux 5.12), so that it waits for no file system. What is not there it
-// looks for where the directory's own file system is this machine's, and does not leave that.
+// A look of ours asks for what the kernel has in memory (RESOLVE_CACHED, Linux
+// 5.12), so that it waits for no file system. What is not there it looks for
+// where the directory's own file system is this machine's, and does not leave
+// that.
 const (
 	inMemory  = unix.RESOLVE_NO_SYMLINKS | resolveCached
 	onThisOne = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
@@ -184,7 +194,8 @@ const (
 	resolveCached = 0x20 // RESOLVE_CACHED (linux/openat2.h)
 )
 
-// inMemoryTries are how often it is asked again: the kernel also answers EAGAIN while anybody mounts something.
+// inMemoryTries are how often it is asked again: the kernel also answers EAGAIN
+// while anybody mounts something.
 const inMemoryTries = 3
 
 func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
@@ -197,7 +208,8 @@ func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
 	return fd, err
 }
 
-// isPlainDir reports whether no symlink leads to a directory, or nothing is there. o.rooted is held for reading.
+// isPlainDir reports whether no symlink leads to a directory, or nothing is
+// there. o.rooted is held for reading.
 func (o *Observer) isPlainDir(dir string) bool {
 	fd, err := o.openInMemory(dir, unix.O_DIRECTORY)
 	if err == nil {
@@ -250,8 +262,9 @@ func (o *Observer) whatIsOnDisk(name string) seen {
 	return plain
 }
 
-// mounted tells where a file is: by a mount's number that is never used again (Linux 6.8), else by that of a device that is one. The numbers
-// of file systems without a device are used again when they are gone.
+// mounted tells where a file is: by a mount's number that is never used again
+// (Linux 6.8), else by that of a device that is one. The numbers of file
+// systems without a device are used again when they are gone.
 type mounted struct {
 	mount        uint64
 	major, minor uint32
@@ -278,7 +291,8 @@ func (o *Observer) isKnown(fd int) (local, known bool) {
 	return local, ok && known
 }
 
-// localFileSystems answer without another machine or process (linux/magic.h), an overlay as far as its layers do.
+// localFileSystems answer without another machine or process (linux/magic.h),
+// an overlay as far as its layers do.
 var localFileSystems = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 	unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, 0x2fc12fc1, // ZFS, which is not in the kernel's list
@@ -292,7 +306,8 @@ func isLocal(fd int) bool {
 // mostRemembered bounds what is remembered, of each kind.
 const mostRemembered = 1024
 
-// leading is what a clean path leads to, where that is known to be another: programs execute /bin/sh all the time.
+// leading is what a clean path leads to, where that is known to be another:
+// programs execute /bin/sh all the time.
 func (o *Observer) leading(name string) string {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
@@ -302,10 +317,12 @@ func (o *Observer) leading(name string) string {
 	return name
 }
 
-// settling is for how long after a call that moves symlinks nobody knows whether it has been carried out.
+// settling is for how long after a call that moves symlinks nobody knows
+// whether it has been carried out.
 const settling = 50 * time.Millisecond
 
-// forget what paths lead to. Symlinks that somebody outside changes meanwhile are believed in until then.
+// forget what paths lead to. Symlinks that somebody outside changes meanwhile
+// are believed in until then.
 func (o *Observer) forget(now time.Time) {
 	o.views.mu.Lock()
 	defer o.views.mu.Unlock()
@@ -313,8 +330,10 @@ func (o *Observer) forget(now time.Time) {
 	o.moved = now
 }
 
-// remember notes about a place of a caller that has the session's root what a later look needs: whether its directory is on a file system of this
-// machine's own, and what the path leads to, if nothing has moved since the look began. It may wait.
+// remember notes about a place of a caller that has the session's root what a
+// later look needs: whether its directory is on a file system of this machine's
+// own, and what the path leads to, if nothing has moved since the look began.
+// It may wait.
 func (o *Observer) remember(root int, w wish, there *place, begun time.Time) {
 	if there.holdParent(root) != nil {
 		return
@@ -363,7 +382,8 @@ func (o *Observer) hold(root int) {
 	}
 }
 
-// Close gives back what the observer holds, once nobody looks at a path any more.
+// Close gives back what the observer holds, once nobody looks at a path any
+// more.
 func (o *Observer) Close() {
 	o.rooted.Lock()
 	defer o.rooted.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// wood is a directory with a part that a policy grants and one that it does not, and who looks at paths in it.
+// wood is a directory with a part that a policy grants and one that it does
+// not, and who looks at paths in it.
 type wood struct {
 	*Observer
 	t    *testing.T

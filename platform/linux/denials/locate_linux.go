@@ -14,9 +14,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// place is what a path leads a caller to. The descriptors hold it: whatever becomes of the names, it stays this one.
+// place is what a path leads a caller to. The descriptors hold it: whatever
+// becomes of the names, it stays this one.
 type place struct {
-	// name is the path as it was written, made absolute; empty where that is not known.
+	// name is the path as it was written, made absolute; empty where that is
+	// not known.
 	name string
 	// path is the real one, from the root of the caller's mounts.
 	path string
@@ -40,9 +42,11 @@ func (p *place) close() {
 	}
 }
 
-// locate finds what a path leads the caller of a call to, from its root, as the kernel will a moment later. dir is a descriptor of the
-// caller's, or AT_FDCWD. The error is that of the kernel; ELOOP also stands for a magic link (/proc/PID/fd/N), which in a path of the caller's
-// would lead from us, and for which what it leads to was opened before.
+// locate finds what a path leads the caller of a call to, from its root, as the
+// kernel will a moment later. dir is a descriptor of the caller's, or AT_FDCWD.
+// The error is that of the kernel; ELOOP also stands for a magic link
+// (/proc/PID/fd/N), which in a path of the caller's would lead from us, and for
+// which what it leads to was opened before.
 func locate(call *notify.Call, root, dir int, name string, follow bool) (*place, error) {
 	if !strings.HasPrefix(name, "/") {
 		from, err := directory(call.TID, root, dir)
@@ -92,11 +96,13 @@ func directory(tid, root, dir int) (string, error) {
 
 func link2fd(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// mostLinks bounds the symlinks that lead to nothing yet; the kernel's own bound is 40.
+// mostLinks bounds the symlinks that lead to nothing yet; the kernel's own
+// bound is 40.
 const mostLinks = 8
 
-// walk follows a path from a root. Where nothing is there its directory is found instead, and where a symlink leads to nothing, the
-// directory that it leads into: there a file would be made.
+// walk follows a path from a root. Where nothing is there its directory is
+// found instead, and where a symlink leads to nothing, the directory that it
+// leads into: there a file would be made.
 func walk(root int, name string, follow bool) (*place, error) {
 	if err := fsguard.Answers(name); err != nil {
 		return nil, err
@@ -130,7 +136,8 @@ func walk(root int, name string, follow bool) (*place, error) {
 	return nil, unix.ELOOP
 }
 
-// missing is the place of a name that is not there. It takes the directory over.
+// missing is the place of a name that is not there. It takes the directory
+// over.
 func missing(parent int, base string) (*place, error) {
 	dir, err := os.Readlink(link2fd(parent))
 	if err != nil {
@@ -185,7 +192,8 @@ func lookUp(root int, name string, follow bool) (int, error) {
 	}
 	for range mostTries {
 		fd, err := unix.Openat2(root, name, &how)
-		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether ".." stayed inside.
+		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
+		// ".." stayed inside.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}

@@ -11,16 +11,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// longestAddress is sizeof(struct sockaddr_storage), above which the kernel takes no address.
+// longestAddress is sizeof(struct sockaddr_storage), above which the kernel
+// takes no address.
 const longestAddress = 128
 
-// Connect looks at connect(2) in a network that consists of a loopback interface: whatever is elsewhere is out of reach (ENETUNREACH).
+// Connect looks at connect(2) in a network that consists of a loopback
+// interface: whatever is elsewhere is out of reach (ENETUNREACH).
 func (o *Observer) Connect(call *notify.Call) { o.reach(call, platform.RefusedConnect, 1, 2) }
 
 // SendTo looks at sendto(2) with an address, likewise.
 func (o *Observer) SendTo(call *notify.Call) { o.reach(call, platform.RefusedConnect, 4, 5) }
 
-// Bind looks at bind(2): in such a network no other address is this machine's (EADDRNOTAVAIL).
+// Bind looks at bind(2): in such a network no other address is this machine's
+// (EADDRNOTAVAIL).
 func (o *Observer) Bind(call *notify.Call) { o.reach(call, platform.RefusedBind, 1, 2) }
 
 func (o *Observer) reach(call *notify.Call, access platform.Refused, at, size int) {
@@ -53,13 +56,15 @@ func (o *Observer) BindUnix(call *notify.Call) {
 	}
 }
 
-// families are those of sockets that programs ask for when they want the network (linux/socket.h).
+// families are those of sockets that programs ask for when they want the
+// network (linux/socket.h).
 var families = map[int]string{
 	unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet", unix.AF_VSOCK: "vsock",
 	unix.AF_BLUETOOTH: "bluetooth", unix.AF_ALG: "alg", unix.AF_XDP: "xdp", unix.AF_CAN: "can",
 }
 
-// Socket reports socket(2) that the filter is to refuse. Which address it was for nobody knows.
+// Socket reports socket(2) that the filter is to refuse. Which address it was
+// for nobody knows.
 func (o *Observer) Socket(call *notify.Call) {
 	number := int(int32(call.Args[0]))
 	name, known := families[number]

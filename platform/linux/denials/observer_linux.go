@@ -20,7 +20,8 @@ import (
 
 // Options of an observer.
 type Options struct {
-	// Policy is what holds in the session: a rule that has no effect here is none.
+	// Policy is what holds in the session: a rule that has no effect here is
+	// none.
 	Policy *policy.Policy
 	// Signals is true where processes outside cannot be signalled.
 	Signals bool
@@ -28,18 +29,22 @@ type Options struct {
 	ChangesOnly bool
 	// Report is told of each denial. It must not block.
 	Report func(platform.Denial)
-	// Ask, where it is not nil, is asked before a file is refused; see platform.Needs.
+	// Ask, where it is not nil, is asked before a file is refused; see
+	// platform.Needs.
 	Ask func(context.Context, platform.Denial) platform.Answer
-	// Canary is a path that the stage opens for writing before it executes its target, which must be refused, and noticed.
+	// Canary is a path that the stage opens for writing before it executes its
+	// target, which must be refused, and noticed.
 	Canary string
 	// Learn is true where Ask answers at once, and about everything.
 	Learn bool
 }
 
-// Observer looks at the calls of one session. Its methods may be called from several goroutines; those that take a call answer none.
+// Observer looks at the calls of one session. Its methods may be called from
+// several goroutines; those that take a call answer none.
 type Observer struct {
 	options Options
-	// begun is true from when the stage executes its target: what it does before, it does to prove itself.
+	// begun is true from when the stage executes its target: what it does
+	// before, it does to prove itself.
 	begun atomic.Bool
 	// noticed is true once the canary's refusal was found out as any other is.
 	noticed atomic.Bool
@@ -64,7 +69,8 @@ func Calls() []string {
 	return names
 }
 
-// Answer returns what answers calls of that name, which Calls lists, where First does not.
+// Answer returns what answers calls of that name, which Calls lists, where
+// First does not.
 func Answer(o *Observer, name string) func(*notify.Call) {
 	list := uses[name]
 	return func(call *notify.Call) {
@@ -117,8 +123,10 @@ type finding struct {
 	mode  uint32 // of a file that is made
 }
 
-// look decides about one path of a call. What cannot be found out (the caller's memory is hidden, it is gone) is not reported. The place of
-// a finding is to be closed. own is true where the caller's root is the session's; absent is that nothing is there.
+// look decides about one path of a call. What cannot be found out (the caller's
+// memory is hidden, it is gone) is not reported. The place of a finding is to
+// be closed. own is true where the caller's root is the session's; absent is
+// that nothing is there.
 func (o *Observer) look(call *notify.Call, root int, own bool, name string, u use) (f *finding, absent bool) {
 	begun := time.Now()
 	text, err := call.Text(call.Args[u.path])
@@ -152,7 +160,8 @@ func (o *Observer) look(call *notify.Call, root int, own bool, name string, u us
 	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode}, false
 }
 
-// flagsOf are the flags of an opening, and the permissions of a file that it makes, wherever the call has them.
+// flagsOf are the flags of an opening, and the permissions of a file that it
+// makes, wherever the call has them.
 func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint32, err error) {
 	switch {
 	case name == "creat":
@@ -195,7 +204,8 @@ func want(d deed, flags openFlags) wish {
 	return w
 }
 
-// decide says what Landlock, or the mounts that protect paths, will answer, where the kernel does not answer something else before.
+// decide says what Landlock, or the mounts that protect paths, will answer,
+// where the kernel does not answer something else before.
 func (o *Observer) decide(w wish, there *place) (access platform.Refused, refused bool) {
 	p := o.options.Policy
 	if ours(there.path) {
@@ -241,10 +251,12 @@ func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access
 	return "", false
 }
 
-// ours reports whether a path is granted by something that is no rule: the session's terminals, by their descriptors or their mount.
+// ours reports whether a path is granted by something that is no rule: the
+// session's terminals, by their descriptors or their mount.
 func ours(name string) bool { return policy.Contains("/dev/pts", name) }
 
-// display names files of the caller's process as every process names its own: they were looked up by us.
+// display names files of the caller's process as every process names its own:
+// they were looked up by us.
 func display(name string) string {
 	own := fmt.Sprintf("/proc/%d", os.Getpid())
 	if name == own || strings.HasPrefix(name, own+"/") {
@@ -253,9 +265,11 @@ func display(name string) string {
 	return name
 }
 
-// permitted reports whether the file's own permissions allow what the policy does not. access(2) is a poor question about a sandbox, as
-// Landlock does not hear it; here it is the right one, because it is all that is to be left out: a refusal that would have come without a
-// sandbox too is not the sandbox's. We ask from outside, as the caller.
+// permitted reports whether the file's own permissions allow what the policy
+// does not. access(2) is a poor question about a sandbox, as Landlock does not
+// hear it; here it is the right one, because it is all that is to be left out:
+// a refusal that would have come without a sandbox too is not the sandbox's. We
+// ask from outside, as the caller.
 func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, access platform.Refused) bool {
 	mode, fd := uint32(unix.R_OK), there.fd
 	switch access {
@@ -310,7 +324,8 @@ func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	return denial
 }
 
-// ConnectUnix reports a connection that somebody else has refused. An abstract address is written "abstract:" and its name.
+// ConnectUnix reports a connection that somebody else has refused. An abstract
+// address is written "abstract:" and its name.
 func (o *Observer) ConnectUnix(call *notify.Call, target string) {
 	if strings.HasPrefix(target, "/") {
 		target = path.Clean(target)

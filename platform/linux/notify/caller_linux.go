@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read copies memory of the caller's. It is copied once and may have changed since; nothing may be decided by a second look. The error is
-// EFAULT where not all of it can be read, and EPERM where the caller hides its memory (prctl(2), PR_SET_DUMPABLE) or Yama forbids it.
+// Read copies memory of the caller's. It is copied once and may have changed
+// since; nothing may be decided by a second look. The error is EFAULT where not
+// all of it can be read, and EPERM where the caller hides its memory (prctl(2),
+// PR_SET_DUMPABLE) or Yama forbids it.
 func (c *Call) Read(address uint64, into []byte) error {
 	if len(into) == 0 {
 		return nil
@@ -28,9 +30,11 @@ func (c *Call) Read(address uint64, into []byte) error {
 	return nil
 }
 
-// Text copies a string of the caller's that a NUL ends, as Read does. The error is ENAMETOOLONG where it is longer than any path may be.
+// Text copies a string of the caller's that a NUL ends, as Read does. The error
+// is ENAMETOOLONG where it is longer than any path may be.
 func (c *Call) Text(address uint64) (string, error) {
-	// In pieces that do not reach over the end of a page: what lies behind may not be the caller's.
+	// In pieces that do not reach over the end of a page: what lies behind may
+	// not be the caller's.
 	const page, first = 4096, 256
 	var text []byte
 	for size := uint64(first); len(text) < unix.PathMax; size = page {
@@ -47,7 +51,8 @@ func (c *Call) Text(address uint64) (string, error) {
 	return "", fmt.Errorf("read memory of thread %d: %w", c.TID, unix.ENAMETOOLONG)
 }
 
-// Process names the caller's process: its number, and what it calls itself, which may hold anything.
+// Process names the caller's process: its number, and what it calls itself,
+// which may hold anything.
 func (c *Call) Process() (pid int, name string, err error) {
 	status, err := c.status("Tgid", "Name")
 	if err != nil {
@@ -59,7 +64,8 @@ func (c *Call) Process() (pid int, name string, err error) {
 	return pid, status["Name"], nil
 }
 
-// Umask is what the caller takes away from the permissions of files that it makes.
+// Umask is what the caller takes away from the permissions of files that it
+// makes.
 func (c *Call) Umask() (uint32, error) {
 	status, err := c.status("Umask")
 	if err != nil {
@@ -72,8 +78,9 @@ func (c *Call) Umask() (uint32, error) {
 	return uint32(mask), nil
 }
 
-// Descriptor duplicates one of the caller's. The duplicate is the same open file, close-on-exec, and is to be closed with unix.Close. The
-// error is EBADF where the caller has no such descriptor, and EPERM as for Read.
+// Descriptor duplicates one of the caller's. The duplicate is the same open
+// file, close-on-exec, and is to be closed with unix.Close. The error is EBADF
+// where the caller has no such descriptor, and EPERM as for Read.
 func (c *Call) Descriptor(number int) (int, error) {
 	process, err := c.handle()
 	if err != nil {
@@ -87,8 +94,10 @@ func (c *Call) Descriptor(number int) (int, error) {
 	return fd, nil
 }
 
-// handle returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it is one of its process, whose descriptors are the
-// thread's too unless that has taken a table of its own by unshare(2): what is then done is done to another file of the same process.
+// handle returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it
+// is one of its process, whose descriptors are the thread's too unless that has
+// taken a table of its own by unshare(2): what is then done is done to another
+// file of the same process.
 func (c *Call) handle() (int, error) {
 	fd, err := unix.PidfdOpen(c.TID, unix.PIDFD_THREAD)
 	if !errors.Is(err, unix.EINVAL) {
@@ -126,8 +135,9 @@ func (c *Call) status(fields ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// interrupted reports whether a signal waits that the caller handles. The kernel holds it back until the call is answered, but for one that
-// kills (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).
+// interrupted reports whether a signal waits that the caller handles. The
+// kernel holds it back until the call is answered, but for one that kills
+// (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).
 func (c *Call) interrupted() bool {
 	status, err := c.status("SigPnd", "ShdPnd", "SigBlk", "SigCgt")
 	if err != nil {

@@ -12,14 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity is as whom a thread acts: what permissions are checked by, and what a server learns (credentials(7)).
+// Identity is as whom a thread acts: what permissions are checked by, and what
+// a server learns (credentials(7)).
 type Identity struct {
 	uid, gid int
 	groups   []int
 }
 
-// Identity reads that of the caller. It is looked for only where we are root: nobody else can take another's, and what an ordinary user's
-// sidecar starts has its identity.
+// Identity reads that of the caller. It is looked for only where we are root:
+// nobody else can take another's, and what an ordinary user's sidecar starts
+// has its identity.
 func (c *Call) Identity() (Identity, error) {
 	if os.Geteuid() != 0 {
 		return Identity{}, nil
@@ -76,7 +78,8 @@ func (id Identity) As(do func()) error {
 	return err
 }
 
-// assume changes the calling thread alone: the system calls do what the functions of package syscall do on every thread.
+// assume changes the calling thread alone: the system calls do what the
+// functions of package syscall do on every thread.
 func (id Identity) assume() error {
 	groups := make([]uint32, len(id.groups))
 	for i, group := range id.groups {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// request is struct seccomp_notif with struct seccomp_data in it (linux/seccomp.h).
+// request is struct seccomp_notif with struct seccomp_data in it
+// (linux/seccomp.h).
 type request struct {
 	id    uint64
 	pid   uint32
@@ -36,8 +37,8 @@ type gift struct {
 	fdFlags uint32
 }
 
-// sizes is struct seccomp_notif_sizes. A newer kernel may have longer structures than those above, and writes as many bytes as its own
-// have.
+// sizes is struct seccomp_notif_sizes. A newer kernel may have longer
+// structures than those above, and writes as many bytes as its own have.
 type sizes struct{ request, response, data uint16 }
 
 func kernelSizes() (sizes, error) {
@@ -51,9 +52,11 @@ func kernelSizes() (sizes, error) {
 	return s, nil
 }
 
-// wakeAtOnce lets the kernel hand the processor over to whoever waits for the listener, where it can (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP,
-// Linux 6.6). Every call is answered sooner, and what is more: a caller is protected from being interrupted, with calls that never are
-// otherwise, from the moment on when its notification is received.
+// wakeAtOnce lets the kernel hand the processor over to whoever waits for the
+// listener, where it can (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6). Every
+// call is answered sooner, and what is more: a caller is protected from being
+// interrupted, with calls that never are otherwise, from the moment on when its
+// notification is received.
 func wakeAtOnce(fd int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
@@ -67,8 +70,10 @@ const (
 	nobody // no process uses the filter any more
 )
 
-// receive takes a notification if there is one; it does not wait. SECCOMP_IOCTL_NOTIF_RECV itself knows no O_NONBLOCK, and before Linux
-// 6.11 it sleeps for ever once the last process with the filter is gone: poll(2) goes first. Since Linux 5.9 it tells that too.
+// receive takes a notification if there is one; it does not wait.
+// SECCOMP_IOCTL_NOTIF_RECV itself knows no O_NONBLOCK, and before Linux 6.11 it
+// sleeps for ever once the last process with the filter is gone: poll(2) goes
+// first. Since Linux 5.9 it tells that too.
 func receive(fd int, buffer []byte) (arrival, request, error) {
 	for {
 		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -94,7 +99,8 @@ func receive(fd int, buffer []byte) (arrival, request, error) {
 	}
 }
 
-// respond answers. A caller that is gone, or was interrupted, needs no answer, which is no error.
+// respond answers. A caller that is gone, or was interrupted, needs no answer,
+// which is no error.
 func respond(fd int, size uint16, answer response) error {
 	buffer := make([]byte, size)
 	*(*response)(unsafe.Pointer(&buffer[0])) = answer
@@ -122,8 +128,9 @@ func give(fd int, g gift) error {
 	}
 }
 
-// valid reports whether a caller still waits for its answer. What was found out about its process by number before is then true of it, and
-// not of another that got the number later.
+// valid reports whether a caller still waits for its answer. What was found out
+// about its process by number before is then true of it, and not of another
+// that got the number later.
 func valid(fd int, id uint64) bool {
 	for {
 		switch ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) {

@@ -46,7 +46,8 @@ func supervise(t *testing.T, c *notifytest.Caller, handlers map[notify.Key]notif
 	return session
 }
 
-// prctl makes the one call that these tests supervise, with arguments that the kernel finds invalid.
+// prctl makes the one call that these tests supervise, with arguments that the
+// kernel finds invalid.
 func prctl(args ...uintptr) unix.Errno {
 	var all [5]uintptr
 	copy(all[:], args)
@@ -161,7 +162,8 @@ func TestSession_TellsWhenItIsEmpty(t *testing.T) {
 	}
 }
 
-// Calls that wait hold no slot: many more than are handled at a time wait together.
+// Calls that wait hold no slot: many more than are handled at a time wait
+// together.
 func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
 	t.Parallel()
 	const callers = 40

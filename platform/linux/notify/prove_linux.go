@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Expect compares the answer to an attempt with the one that only a supervisor gives.
+// Expect compares the answer to an attempt with the one that only a supervisor
+// gives.
 func Expect(attempt string, got, want error) error {
 	switch {
 	case errors.Is(got, want):

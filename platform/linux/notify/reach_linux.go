@@ -11,11 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yamaScope is where Yama says who may look into whom (Linux Documentation/admin-guide/LSM/Yama.rst).
+// yamaScope is where Yama says who may look into whom (Linux
+// Documentation/admin-guide/LSM/Yama.rst).
 const yamaScope = "/proc/sys/kernel/yama/ptrace_scope"
 
-// Reach says why the memory and descriptors of sandboxed processes cannot be reached from here, in words a user can act on, or nil. It tries
-// the calls on this process itself, which a filter of a container engine may forbid.
+// Reach says why the memory and descriptors of sandboxed processes cannot be
+// reached from here, in words a user can act on, or nil. It tries the calls on
+// this process itself, which a filter of a container engine may forbid.
 func Reach() error {
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -59,7 +61,8 @@ func yamaAllows() error {
 	return nil
 }
 
-// OnlyDescendants reports whether this process can look into those only that it descends to.
+// OnlyDescendants reports whether this process can look into those only that it
+// descends to.
 func OnlyDescendants() bool {
 	scope, err := readYama()
 	return err == nil && scope == yamaDescendants && !mayTrace()

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Key names a system call: its architecture (AUDIT_ARCH_*, linux/audit.h) and its number there.
+// Key names a system call: its architecture (AUDIT_ARCH_*, linux/audit.h) and
+// its number there.
 type Key struct {
 	Arch   uint32
 	Number int
@@ -18,18 +19,22 @@ type Key struct {
 
 // Handler answers a kind of call.
 type Handler struct {
-	// Handle must answer the call once, by Call.Continue, Call.Fail or Call.Succeed. It is called on a goroutine of its own.
+	// Handle must answer the call once, by Call.Continue, Call.Fail or
+	// Call.Succeed. It is called on a goroutine of its own.
 	Handle func(*Call)
-	// Quick handlers never wait, neither for another process nor for a file system. They are called by the goroutine that reads the
-	// listener, one at a time.
+	// Quick handlers never wait, neither for another process nor for a file
+	// system. They are called by the goroutine that reads the listener, one at
+	// a time.
 	Quick bool
-	// First, where it is not nil, may answer a call before Handle does, and reports whether it has. It is called as a quick handler is, and
-	// never waits.
+	// First, where it is not nil, may answer a call before Handle does, and
+	// reports whether it has. It is called as a quick handler is, and never
+	// waits.
 	First func(*Call) bool
 }
 
-// mostHandled bounds the calls of one session that are handled at a time, each of which may hold a thread while a file system does not
-// answer. Further callers wait in the kernel.
+// mostHandled bounds the calls of one session that are handled at a time, each
+// of which may hold a thread while a file system does not answer. Further
+// callers wait in the kernel.
 const mostHandled = 16
 
 // Session is the supervision of one session.
@@ -46,8 +51,9 @@ type Session struct {
 	empty   chan struct{}
 }
 
-// Supervise answers the calls that come by a listener until Close, or until no process is left that could make one. The listener is taken
-// over in any case. A call without handler is refused with ENOSYS.
+// Supervise answers the calls that come by a listener until Close, or until no
+// process is left that could make one. The listener is taken over in any case.
+// A call without handler is refused with ENOSYS.
 func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
@@ -61,7 +67,8 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
-	// os.NewFile lets the runtime's poller wait for what is in this mode, and for nothing else.
+	// os.NewFile lets the runtime's poller wait for what is in this mode, and
+	// for nothing else.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("take over listener: %w", err)
@@ -79,8 +86,9 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 // Empty is closed when no process is left that uses the session's filter.
 func (s *Session) Empty() <-chan struct{} { return s.empty }
 
-// Close ends the supervision; later calls fail with ENOSYS. It does not wait for handlers that wait for something else: a file system that
-// does not answer must not hold up a session's end. Closing twice is harmless.
+// Close ends the supervision; later calls fail with ENOSYS. It does not wait
+// for handlers that wait for something else: a file system that does not answer
+// must not hold up a session's end. Closing twice is harmless.
 func (s *Session) Close() error {
 	var err error
 	s.once.Do(func() {
@@ -141,7 +149,8 @@ func (s *Session) dispatch(call *Call) {
 	}
 }
 
-// control runs do with the listener's descriptor, or not at all once it is closed.
+// control runs do with the listener's descriptor, or not at all once it is
+// closed.
 func (s *Session) control(do func(fd int)) error {
 	raw, err := s.listener.SyscallConn()
 	if err != nil {
@@ -150,5 +159,6 @@ func (s *Session) control(do func(fd int)) error {
 	return raw.Control(func(fd uintptr) { do(int(fd)) })
 }
 
-// ErrGone means that the caller waits no longer: it was killed, or the session's supervision has ended.
+// ErrGone means that the caller waits no longer: it was killed, or the
+// session's supervision has ended.
 var ErrGone = errors.New("the caller is gone")

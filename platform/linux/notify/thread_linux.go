@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnThread runs do on a thread that is thrown away afterwards, whatever do has made of it, and waits for it. It is never the process's first
-// thread: that one does not end, and shows to others what the process is.
+// OnThread runs do on a thread that is thrown away afterwards, whatever do has
+// made of it, and waits for it. It is never the process's first thread: that
+// one does not end, and shows to others what the process is.
 func OnThread(do func()) {
 	done := make(chan struct{})
 	go func() {

@@ -10,15 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostWaiting bounds the calls of one session that wait for something outside, such as another machine. Each holds a descriptor of ours.
+// mostWaiting bounds the calls of one session that wait for something outside,
+// such as another machine. Each holds a descriptor of ours.
 const mostWaiting = 512
 
-// checkInterval is how often a caller is looked at that waits for long: whether it is still there, and whether a signal wants it.
+// checkInterval is how often a caller is looked at that waits for long: whether
+// it is still there, and whether a signal wants it.
 const checkInterval = 50 * time.Millisecond
 
-// Wait waits until a file is ready for the events (EPOLLIN …), or a time has passed; fd -1 waits for the time alone. It holds neither a
-// thread nor one of the session's slots meanwhile. The error is ErrGone where the caller waits no longer, EINTR where a signal is to
-// interrupt it, and EAGAIN where too many wait. A descriptor can be waited for by one call at a time; a duplicate is another.
+// Wait waits until a file is ready for the events (EPOLLIN …), or a time has
+// passed; fd -1 waits for the time alone. It holds neither a thread nor one of
+// the session's slots meanwhile. The error is ErrGone where the caller waits no
+// longer, EINTR where a signal is to interrupt it, and EAGAIN where too many
+// wait. A descriptor can be waited for by one call at a time; a duplicate is
+// another.
 func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, err error) {
 	became, forget, err := c.session.waiting.add(fd, events)
 	if err != nil {
@@ -28,7 +33,8 @@ func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, e
 	return c.await(became, timeout)
 }
 
-// Await waits until a channel is closed or a time has passed; else it is as Wait.
+// Await waits until a channel is closed or a time has passed; else it is as
+// Wait.
 func (c *Call) Await(done <-chan struct{}, timeout time.Duration) (ready bool, err error) {
 	_, forget, err := c.session.waiting.add(-1, 0)
 	if err != nil {
@@ -73,9 +79,10 @@ func (c *Call) check() error {
 	return nil
 }
 
-// waiting are the files that calls of a session wait for. The sockets of callers may be in blocking mode, which is theirs to choose and
-// shared with them, and the runtime's poller does not take such: an epoll of the session's own does, and the runtime waits for that.
-// The zero value is ready.
+// waiting are the files that calls of a session wait for. The sockets of
+// callers may be in blocking mode, which is theirs to choose and shared with
+// them, and the runtime's poller does not take such: an epoll of the session's
+// own does, and the runtime waits for that. The zero value is ready.
 type waiting struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -86,7 +93,8 @@ type waiting struct {
 	loop   sync.WaitGroup
 }
 
-// add returns a channel that is closed when the file is ready, and what is to be called before the file is closed.
+// add returns a channel that is closed when the file is ready, and what is to
+// be called before the file is closed.
 func (w *waiting) add(fd int, events uint32) (became <-chan struct{}, forget func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +133,8 @@ func (w *waiting) remove(id int32, fd int) {
 	}
 	delete(w.ready, id)
 	if !w.closed {
-		// The caller's own descriptor would keep the file in the epoll after ours is closed.
+		// The caller's own descriptor would keep the file in the epoll after
+		// ours is closed.
 		_ = w.tell(unix.EPOLL_CTL_DEL, fd, nil)
 	}
 }

@@ -6,18 +6,21 @@ import "bytes"
 type address struct {
 	// path is set for a socket in the file system, without the NUL behind it.
 	path string
-	// abstract is the name of an abstract socket, without the NUL before it; it may hold any byte.
+	// abstract is the name of an abstract socket, without the NUL before it; it
+	// may hold any byte.
 	abstract   string
 	isAbstract bool
 }
 
-// unixLength is sizeof(struct sockaddr_un), and pathOffset where its path begins.
+// unixLength is sizeof(struct sockaddr_un), and pathOffset where its path
+// begins.
 const (
 	unixLength = 110
 	pathOffset = 2
 )
 
-// parse reads the bytes that a caller gave as an address, beginning with the family. It reports false for what the kernel finds invalid.
+// parse reads the bytes that a caller gave as an address, beginning with the
+// family. It reports false for what the kernel finds invalid.
 func parse(raw []byte) (address, bool) {
 	if len(raw) <= pathOffset || len(raw) > unixLength {
 		return address{}, false

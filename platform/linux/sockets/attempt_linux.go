@@ -14,7 +14,8 @@ type attempt struct {
 	fd     int // the caller's socket
 	domain int // its family
 	raw    []byte
-	// caller is as whom a Unix socket is connected to; it is without meaning for others.
+	// caller is as whom a Unix socket is connected to; it is without meaning
+	// for others.
 	caller notify.Identity
 	locks  *locks
 }
@@ -38,7 +39,8 @@ func (a *attempt) carryOut() (errno unix.Errno, answer bool) {
 	return a.connect(), true
 }
 
-// connect is connect(2) as the caller would be seen by it: file modes are about the caller, and a server learns as whom it acts.
+// connect is connect(2) as the caller would be seen by it: file modes are about
+// the caller, and a server learns as whom it acts.
 func (a *attempt) connect() (errno unix.Errno) {
 	do := func() {
 		var first unsafe.Pointer

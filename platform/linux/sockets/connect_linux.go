@@ -9,8 +9,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// Connect answers connect(2). The caller's address is copied once and its socket duplicated; the decision and the connection are of these,
-// and the call never goes on in the kernel, where another thread could have changed both meanwhile.
+// Connect answers connect(2). The caller's address is copied once and its
+// socket duplicated; the decision and the connection are of these, and the call
+// never goes on in the kernel, where another thread could have changed both
+// meanwhile.
 func (m *Mediator) Connect(call *notify.Call) {
 	switch errno, answer := m.connect(call); {
 	case !answer:
@@ -21,7 +23,8 @@ func (m *Mediator) Connect(call *notify.Call) {
 	}
 }
 
-// storageLength is sizeof(struct sockaddr_storage), above which the kernel takes no address.
+// storageLength is sizeof(struct sockaddr_storage), above which the kernel
+// takes no address.
 const storageLength = 128
 
 // connect reports false where the caller is gone, who needs no answer.
@@ -48,7 +51,8 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	case unix.AF_INET, unix.AF_INET6:
 		return attempt.carryOut()
 	case unix.AF_NETLINK:
-		// To any but the kernel needs CAP_NET_ADMIN, which no session has and we may.
+		// To any but the kernel needs CAP_NET_ADMIN, which no session has and
+		// we may.
 		const kernelLength = 12 // struct sockaddr_nl: family, padding, port, groups
 		if len(raw) >= kernelLength && binary.NativeEndian.Uint64(raw[4:]) != 0 {
 			return unix.EPERM, true
@@ -94,8 +98,10 @@ func (m *Mediator) tell(call *notify.Call, target string) {
 	}
 }
 
-// connectAbstract has no inode to hold on to: between the decision and the connection the name may have got another owner. It is looked at
-// again afterwards, and a connection that may have gone elsewhere is broken before anybody is told of it.
+// connectAbstract has no inode to hold on to: between the decision and the
+// connection the name may have got another owner. It is looked at again
+// afterwards, and a connection that may have gone elsewhere is broken before
+// anybody is told of it.
 func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
 	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
 		if refusal == refusedAbstract {
@@ -114,8 +120,9 @@ func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, an
 	return errno, answer
 }
 
-// translate makes the kernel's answer of an error. Where the caller's memory and descriptors are hidden from us nothing can be decided, and
-// permission is what is lacking.
+// translate makes the kernel's answer of an error. Where the caller's memory
+// and descriptors are hidden from us nothing can be decided, and permission is
+// what is lacking.
 func translate(err error) unix.Errno {
 	var errno unix.Errno
 	if !errors.As(err, &errno) || errno == unix.EPERM || errno == unix.ESRCH {

@@ -41,7 +41,8 @@ func TestConnect_ReachesWhatIsInsideAndGranted(t *testing.T) {
 	if err := Prove(); err == nil {
 		t.Error("a mediator is proved that is not there")
 	}
-	// Connections of packets, and the error of a server of another kind, are the kernel's to tell.
+	// Connections of packets, and the error of a server of another kind, are
+	// the kernel's to tell.
 	packets := socket(t, unix.SOCK_SEQPACKET)
 	s.Do(func() { listen(t, packets, s.path("packets")) })
 	if err := s.connect(unix.SOCK_SEQPACKET, &unix.SockaddrUnix{Name: s.path("packets")}); err != nil {
@@ -83,7 +84,8 @@ func TestConnect_InvalidArguments(t *testing.T) {
 	}
 }
 
-// rawConnect is connect(2) with a length that need not be that of the address; an empty address lies where no memory is.
+// rawConnect is connect(2) with a length that need not be that of the address;
+// an empty address lies where no memory is.
 func rawConnect(fd int, raw string, length int) unix.Errno {
 	address := uintptr(8)
 	bytes := []byte(raw)
@@ -130,7 +132,8 @@ func TestConnect_OtherFamilies(t *testing.T) {
 	}
 }
 
-// A listener of an outside process that the session got hold of does not become its own by another bind.
+// A listener of an outside process that the session got hold of does not become
+// its own by another bind.
 func TestBind_DoesNotAdoptWhatIsBound(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)

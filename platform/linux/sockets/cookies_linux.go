@@ -19,8 +19,8 @@ func (c *cookies) has(cookie uint64) bool {
 	return there
 }
 
-// add notes a socket. A session may bind without end; sockets that exist no longer are forgotten, and it can only have as many as its limits
-// allow.
+// add notes a socket. A session may bind without end; sockets that exist no
+// longer are forgotten, and it can only have as many as its limits allow.
 func (c *cookies) add(cookie uint64, namespace *diag) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diag asks the kernel for the Unix sockets of one network namespace (sock_diag(7)); unprivileged processes may. Which namespace is fixed
-// when the netlink socket is made.
+// diag asks the kernel for the Unix sockets of one network namespace
+// (sock_diag(7)); unprivileged processes may. Which namespace is fixed when the
+// netlink socket is made.
 type diag struct {
 	mu    sync.Mutex // one question at a time
 	file  *os.File
@@ -23,9 +24,11 @@ type diag struct {
 // listed is one Unix socket.
 type listed struct {
 	cookie uint64
-	// inode and device are those of its file; 0 where it has none. The inode is cut to 32 bits.
+	// inode and device are those of its file; 0 where it has none. The inode is
+	// cut to 32 bits.
 	inode, device uint32
-	// name is the address that it was bound to; an abstract one begins with NUL.
+	// name is the address that it was bound to; an abstract one begins with
+	// NUL.
 	name string
 }
 
@@ -51,7 +54,8 @@ type diagRequest struct {
 	cookie, cookie2 uint32
 }
 
-// OpenDiag makes the netlink socket that New wants, for the network namespace of the calling thread. It is close-on-exec.
+// OpenDiag makes the netlink socket that New wants, for the network namespace
+// of the calling thread. It is close-on-exec.
 func OpenDiag() (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err == nil {
@@ -92,7 +96,8 @@ func (d *diag) list(states uint32) ([]listed, error) {
 	var found []listed
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		// A list during which the table changed may lack something; the kernel says so.
+		// A list during which the table changed may lack something; the kernel
+		// says so.
 		for range mostTries {
 			d.asked++
 			if found, failed = ask(int(fd), d.asked, states); !errors.Is(failed, errChanged) {
@@ -166,7 +171,8 @@ func ask(fd int, number, states uint32) ([]listed, error) {
 	}
 }
 
-// read takes a struct unix_diag_msg apart: four bytes, the socket's own inode, its cookie, and attributes.
+// read takes a struct unix_diag_msg apart: four bytes, the socket's own inode,
+// its cookie, and attributes.
 func read(body []byte) (listed, bool) {
 	const fixed = 16
 	if len(body) < fixed {

@@ -10,10 +10,13 @@ import (
 
 // Grants are the sockets of outside processes that a session may connect to.
 type Grants struct {
-	// Paths are real paths at which no session can put another socket. Whatever listens there is granted, whenever it came.
+	// Paths are real paths at which no session can put another socket. Whatever
+	// listens there is granted, whenever it came.
 	Paths []string
-	// Pinned are real paths in directories that sessions may write. The one socket is granted that lies there when New is called, if
-	// CheckPinned has nothing against it; one that is made anew later is another, and is not granted.
+	// Pinned are real paths in directories that sessions may write. The one
+	// socket is granted that lies there when New is called, if CheckPinned has
+	// nothing against it; one that is made anew later is another, and is not
+	// granted.
 	Pinned []string
 	// Abstract are names of abstract sockets, without the NUL before them.
 	Abstract []string
@@ -22,8 +25,10 @@ type Grants struct {
 // ErrNotBoundThere means that what lies at a path was not bound there.
 var ErrNotBoundThere = errors.New("it lies in a directory that sessions may write, and nobody listens who has bound it under this very name")
 
-// CheckPinned says why a path of Grants.Pinned has no effect, or nil. A session could have moved another daemon's socket there, for a later
-// session to be granted it. The name by which a daemon has bound its socket it cannot forge: that must be this path.
+// CheckPinned says why a path of Grants.Pinned has no effect, or nil. A session
+// could have moved another daemon's socket there, for a later session to be
+// granted it. The name by which a daemon has bound its socket it cannot forge:
+// that must be this path.
 func CheckPinned(path string) error {
 	there, err := pin(path)
 	if err != nil {
@@ -45,7 +50,8 @@ func pin(path string) (*place, error) {
 	return there, nil
 }
 
-// boundAs makes sure that whoever listens at a place has bound it by this name, in our own network namespace.
+// boundAs makes sure that whoever listens at a place has bound it by this name,
+// in our own network namespace.
 func (p *place) boundAs(name string) error {
 	if !p.isSocket() {
 		return errors.New("no socket")

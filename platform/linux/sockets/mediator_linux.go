@@ -11,22 +11,27 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// Mediator decides for one session. Its handlers may be called from several goroutines.
+// Mediator decides for one session. Its handlers may be called from several
+// goroutines.
 type Mediator struct {
-	// OnRefused, where it is not nil, is told of each connection that is refused to a socket of somebody else: its real path, or
-	// "abstract:" and its name. It is set before the first call and must not answer the call.
+	// OnRefused, where it is not nil, is told of each connection that is
+	// refused to a socket of somebody else: its real path, or "abstract:" and
+	// its name. It is set before the first call and must not answer the call.
 	OnRefused func(call *notify.Call, target string)
 
 	grants Grants
 	pinned []*place
-	// session lists the sockets of the session's network namespace, and host those of ours, where that is another; nil where not.
+	// session lists the sockets of the session's network namespace, and host
+	// those of ours, where that is another; nil where not.
 	session, host *diag
 	bound         cookies
 	sockets       locks
 }
 
-// New makes a mediator. own is what OpenDiag made in the session's network namespace where that is not ours, and nil where it is; it is
-// taken over in any case. The error says that sockets cannot be listed here (CONFIG_UNIX_DIAG).
+// New makes a mediator. own is what OpenDiag made in the session's network
+// namespace where that is not ours, and nil where it is; it is taken over in
+// any case. The error says that sockets cannot be listed here
+// (CONFIG_UNIX_DIAG).
 func New(grants Grants, own *os.File) (*Mediator, error) {
 	m := &Mediator{grants: grants}
 	if own != nil {
@@ -63,8 +68,10 @@ func (m *Mediator) Close() {
 	m.host.close()
 }
 
-// Bind answers bind(2): the socket is noted as one of the session's own, and the call goes on. It is the socket that is noted, not the
-// address, so that it does not matter what the caller makes of its arguments meanwhile; what it may create is Landlock's to say.
+// Bind answers bind(2): the socket is noted as one of the session's own, and
+// the call goes on. It is the socket that is noted, not the address, so that it
+// does not matter what the caller makes of its arguments meanwhile; what it may
+// create is Landlock's to say.
 func (m *Mediator) Bind(call *notify.Call) {
 	if cookie, ok := m.unbound(call); ok {
 		m.bound.add(cookie, m.session)
@@ -72,8 +79,9 @@ func (m *Mediator) Bind(call *notify.Call) {
 	call.Continue()
 }
 
-// unbound identifies the caller's socket where it is a Unix socket that may be connected to and has no address yet. One that has an address
-// got it elsewhere: it was handed to the session, and whoever else has it is outside.
+// unbound identifies the caller's socket where it is a Unix socket that may be
+// connected to and has no address yet. One that has an address got it
+// elsewhere: it was handed to the session, and whoever else has it is outside.
 func (m *Mediator) unbound(call *notify.Call) (cookie uint64, ok bool) {
 	fd, err := call.Descriptor(int(int32(call.Args[0])))
 	if err != nil {
@@ -90,7 +98,8 @@ func (m *Mediator) unbound(call *notify.Call) (cookie uint64, ok bool) {
 	return cookie, err == nil && call.Valid()
 }
 
-// addressLength is the length of a socket's own address, which for a Unix socket without one is that of the family alone.
+// addressLength is the length of a socket's own address, which for a Unix
+// socket without one is that of the family alone.
 func addressLength(fd int) (uint32, error) {
 	var raw [storageLength]byte
 	length := uint32(len(raw))
@@ -101,7 +110,8 @@ func addressLength(fd int) (uint32, error) {
 	return length, nil
 }
 
-// The kernel's answers to a connect(2) that is refused: those that Landlock gives.
+// The kernel's answers to a connect(2) that is refused: those that Landlock
+// gives.
 const (
 	refusedPath     = unix.EACCES
 	refusedAbstract = unix.EPERM
@@ -127,10 +137,12 @@ func (m *Mediator) mayReach(p *place, tid int) unix.Errno {
 	return m.judge(refusedPath, func(s listed) bool { return s.inode == inode && p.onDevice(tid, s.device) }, m.session, m.host)
 }
 
-// judge looks at all who listen at an address. Numbers of inodes are not as unique as they should be: sock_diag cuts them, and subvolumes
-// have the same ones. So it is not enough that one of those is the session's own; none may be anybody else's. Where nobody listens the
-// address is stale, or belongs to a network namespace that we cannot look into: it is not connected to, and the answer is that for a
-// stale one, after which programs clear it away.
+// judge looks at all who listen at an address. Numbers of inodes are not as
+// unique as they should be: sock_diag cuts them, and subvolumes have the same
+// ones. So it is not enough that one of those is the session's own; none may be
+// anybody else's. Where nobody listens the address is stale, or belongs to a
+// network namespace that we cannot look into: it is not connected to, and the
+// answer is that for a stale one, after which programs clear it away.
 func (m *Mediator) judge(refused unix.Errno, there func(listed) bool, namespaces ...*diag) unix.Errno {
 	answer := unix.ECONNREFUSED
 	for _, namespace := range namespaces {
@@ -154,7 +166,8 @@ func (m *Mediator) judge(refused unix.Errno, there func(listed) bool, namespaces
 	return answer
 }
 
-// mayReachAbstract decides about an abstract name, which is looked up in the network namespace of the socket: one from elsewhere is refused.
+// mayReachAbstract decides about an abstract name, which is looked up in the
+// network namespace of the socket: one from elsewhere is refused.
 func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
 	if name == canaryName {
 		return refusedAbstract
@@ -168,7 +181,8 @@ func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
 	return m.judge(refusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
 }
 
-// sameNamespace compares the network namespaces of a socket and of what lists the session's sockets.
+// sameNamespace compares the network namespaces of a socket and of what lists
+// the session's sockets.
 func (m *Mediator) sameNamespace(fd int) bool {
 	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err != nil {

@@ -13,15 +13,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// place is a socket in the file system, held by an O_PATH descriptor: whatever happens to its names, it stays this one, and its inode's
-// number is not given to another.
+// place is a socket in the file system, held by an O_PATH descriptor: whatever
+// happens to its names, it stays this one, and its inode's number is not given
+// to another.
 type place struct {
 	fd   int
 	stat unix.Stat_t
 }
 
-// locate finds what a path leads the caller to: from its own root and working directory, as connect(2) would. A path that changes under
-// our hands leads to some place or other; all that counts is decided about the place.
+// locate finds what a path leads the caller to: from its own root and working
+// directory, as connect(2) would. A path that changes under our hands leads to
+// some place or other; all that counts is decided about the place.
 func locate(tid int, path string) (*place, error) {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -46,8 +48,9 @@ func locate(tid int, path string) (*place, error) {
 	return hold(openat2(root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS))
 }
 
-// beneath follows a path below the caller's working directory that crosses no symlink and does not climb. Any other is followed from the
-// root, which openat2(2) can be held to only when it starts there.
+// beneath follows a path below the caller's working directory that crosses no
+// symlink and does not climb. Any other is followed from the root, which
+// openat2(2) can be held to only when it starts there.
 func beneath(tid int, path string) (int, error) {
 	cwd, err := unix.Open(fmt.Sprintf("/proc/%d/cwd", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -57,7 +60,8 @@ func beneath(tid int, path string) (int, error) {
 	return openat2(cwd, path, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
-// fromRoot makes a path relative to the caller's root of one that is relative to its working directory.
+// fromRoot makes a path relative to the caller's root of one that is relative
+// to its working directory.
 func fromRoot(tid, root int, path string) (string, error) {
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid))
 	if err != nil {
@@ -74,11 +78,13 @@ func fromRoot(tid, root int, path string) (string, error) {
 	return "/" + below + "/" + path, nil // not cleaned: "link/.." is where the link leads
 }
 
-// openat2 opens a place without touching it. A magic link is refused: in a path of the caller's it would lead from us, not from it.
+// openat2 opens a place without touching it. A magic link is refused: in a path
+// of the caller's it would lead from us, not from it.
 func openat2(dir int, path string, resolve uint64) (int, error) {
 	for range mostTries {
 		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
-		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether ".." stayed inside.
+		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
+		// ".." stayed inside.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
@@ -107,13 +113,15 @@ func (p *place) same(other *place) bool {
 	return p.stat.Dev == other.stat.Dev && p.stat.Ino == other.stat.Ino
 }
 
-// path is where it lies now, as this process sees it. A name that was removed has " (deleted)" behind it.
+// path is where it lies now, as this process sees it. A name that was removed
+// has " (deleted)" behind it.
 func (p *place) path() (string, error) { return os.Readlink(p.link()) }
 
 // link is a path that leads to this very inode.
 func (p *place) link() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
-// kernelInode is the number by which the kernel itself knows the inode. stat(2) may tell another: overlayfs passes on that of the layer below.
+// kernelInode is the number by which the kernel itself knows the inode. stat(2)
+// may tell another: overlayfs passes on that of the layer below.
 func (p *place) kernelInode() (uint32, error) {
 	text, err := p.fdinfo("ino:")
 	if err != nil {
@@ -123,8 +131,9 @@ func (p *place) kernelInode() (uint32, error) {
 	return uint32(number), err // cut as sock_diag cuts it
 }
 
-// onDevice reports whether sock_diag means the place's file system by this device. stat(2) may tell another: btrfs has one for each
-// subvolume. mountinfo has the kernel's own.
+// onDevice reports whether sock_diag means the place's file system by this
+// device. stat(2) may tell another: btrfs has one for each subvolume. mountinfo
+// has the kernel's own.
 func (p *place) onDevice(tid int, device uint32) bool {
 	major, minor := device>>20, device&(1<<20-1) // MKDEV of linux/kdev_t.h
 	if unix.Major(p.stat.Dev) == major && unix.Minor(p.stat.Dev) == minor {

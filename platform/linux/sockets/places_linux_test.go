@@ -46,7 +46,8 @@ func TestConnect_NamesDoNotMatter(t *testing.T) {
 	s.expect(s.path("renamed"), unix.EACCES)
 	must(os.Rename(s.path("in"), s.path("renamed-in")))
 	s.expect(s.path("renamed-in"), nil)
-	// A granted name is granted whoever takes it; that no session can is the grant's condition.
+	// A granted name is granted whoever takes it; that no session can is the
+	// grant's condition.
 	must(os.Rename(s.path("renamed"), s.path("granted")))
 	s.expect(s.path("granted"), nil)
 	for _, magic := range []string{"/proc/self/root" + s.path("hard-in"), "/proc/thread-self/cwd"} {
@@ -156,7 +157,8 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 		if err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return
 		}
-		// On a file system of its own, as the temporary directory may itself lie on one that cannot be an upper layer.
+		// On a file system of its own, as the temporary directory may itself
+		// lie on one that cannot be an upper layer.
 		if err = unix.Mount("tmpfs", s.dir, "tmpfs", 0, ""); err != nil {
 			return
 		}
@@ -171,7 +173,8 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 	}
 	in, out := socket(t, unix.SOCK_STREAM), socket(t, unix.SOCK_STREAM)
 	s.Do(func() { listen(t, in, s.path("merged/in")) })
-	// By another supervised thread of nobody's, in the same mounts: an outside process.
+	// By another supervised thread of nobody's, in the same mounts: an outside
+	// process.
 	foreign := make(chan struct{})
 	go func() {
 		defer close(foreign)
@@ -192,7 +195,8 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 	s.expect(s.path("merged/out"), unix.EACCES)
 }
 
-// In a network namespace of the session's own its sockets are listed there, and those of others here.
+// In a network namespace of the session's own its sockets are listed there, and
+// those of others here.
 func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -236,7 +240,8 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 	s.expect("@in"+s.dir, unix.EPERM) // by a socket of another namespace
 }
 
-// A root session has processes of other users. They are held to the modes of sockets and directories as ever, and servers see who they are.
+// A root session has processes of other users. They are held to the modes of
+// sockets and directories as ever, and servers see who they are.
 func TestConnect_AsTheCaller(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

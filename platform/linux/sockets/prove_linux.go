@@ -6,7 +6,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// canaryName is an abstract name to which every connection is refused, whoever listens there. A kernel answers ECONNREFUSED.
+// canaryName is an abstract name to which every connection is refused, whoever
+// listens there. A kernel answers ECONNREFUSED.
 const canaryName = "sandbox-sidecar/canary"
 
 // Prove makes sure that a mediator answers for the calling thread.

@@ -17,14 +17,16 @@ import (
 // auditArch is the machine's own (linux/audit.h).
 var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}[runtime.GOARCH]
 
-// stage is a supervised caller and a directory with a short name, in which there are sockets.
+// stage is a supervised caller and a directory with a short name, in which
+// there are sockets.
 type stage struct {
 	*notifytest.Caller
 	t   *testing.T
 	dir string
 }
 
-// newStage supervises a caller with these grants. before runs on its thread at first; what it returns is New's second argument.
+// newStage supervises a caller with these grants. before runs on its thread at
+// first; what it returns is New's second argument.
 func newStage(t *testing.T, grants func(dir string) Grants, before func() *os.File) *stage {
 	t.Helper()
 	skip := func(reason string) { harness.Skip(t, "user_notification", reason) }
@@ -58,7 +60,8 @@ func newStage(t *testing.T, grants func(dir string) Grants, before func() *os.Fi
 
 func noGrants(string) Grants { return Grants{} }
 
-// shortDir is a temporary directory whose name leaves room in a socket's address.
+// shortDir is a temporary directory whose name leaves room in a socket's
+// address.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s-")

@@ -10,15 +10,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// The pauses between two looks at a Unix socket whose queue of connections is full. No event tells when it is not.
+// The pauses between two looks at a Unix socket whose queue of connections is
+// full. No event tells when it is not.
 const (
 	firstPause = time.Millisecond
 	mostPause  = 50 * time.Millisecond
 )
 
-// carryOutWaiting connects a socket that is in blocking mode. No thread of ours may wait for as long as the caller would, for another
-// machine, or for a server of the session's own that never accepts: the kernel is let wait for a moment only, and then asked again when
-// there is something to ask.
+// carryOutWaiting connects a socket that is in blocking mode. No thread of ours
+// may wait for as long as the caller would, for another machine, or for a
+// server of the session's own that never accepts: the kernel is let wait for a
+// moment only, and then asked again when there is something to ask.
 func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
 	pause := firstPause
 	deadline := time.Time{}
@@ -56,7 +58,8 @@ func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
 	}
 }
 
-// onTimeout is what connect(2) answers when SO_SNDTIMEO has run out (socket(7)).
+// onTimeout is what connect(2) answers when SO_SNDTIMEO has run out
+// (socket(7)).
 func onTimeout(domain int) unix.Errno {
 	if domain == unix.AF_UNIX {
 		return unix.EAGAIN
@@ -64,8 +67,10 @@ func onTimeout(domain int) unix.Errno {
 	return unix.EINPROGRESS
 }
 
-// connectBriefly connects with a time limit of one tick of the kernel's clock. The limit is an option of the socket, which is the caller's
-// too: it gets its own back at once, and no two of us change it at a time. The other way, O_NONBLOCK, would be seen by every read.
+// connectBriefly connects with a time limit of one tick of the kernel's clock.
+// The limit is an option of the socket, which is the caller's too: it gets its
+// own back at once, and no two of us change it at a time. The other way,
+// O_NONBLOCK, would be seen by every read.
 func (a *attempt) connectBriefly() (errno unix.Errno, limit time.Duration, valid bool) {
 	cookie, err := unix.GetsockoptUint64(a.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A blocking caller waits for a place in the queue of a server that is busy, and gets it; the server is then not the only one served.
+// A blocking caller waits for a place in the queue of a server that is busy,
+// and gets it; the server is then not the only one served.
 func TestConnect_WaitsForABusyServer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)
@@ -58,7 +59,8 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 	<-done
 }
 
-// The same for a server on the network: it does not take the connection until it has room.
+// The same for a server on the network: it does not take the connection until
+// it has room.
 func TestConnect_WaitsForTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)

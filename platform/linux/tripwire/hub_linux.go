@@ -14,7 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// hub hands the events of one inotify instance to the tripwires. There is an instance as long as there are tripwires.
+// hub hands the events of one inotify instance to the tripwires. There is an
+// instance as long as there are tripwires.
 type hub struct {
 	mu      sync.Mutex // guards the fields below
 	fd      int
@@ -53,7 +54,8 @@ func (h *hub) leave() {
 	}
 }
 
-// watch lets a tripwire have the events of a directory, which it knows by a path.
+// watch lets a tripwire have the events of a directory, which it knows by a
+// path.
 func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	slow := fsguard.Kind(dir) != ""
 	h.mu.Lock()
@@ -143,7 +145,8 @@ func (h *hub) read(file *os.File) {
 	}
 }
 
-// hand gives one event to who wants it. After an overflow everybody has to look.
+// hand gives one event to who wants it. After an overflow everybody has to
+// look.
 func (h *hub) hand(file *os.File, wd int, mask uint32, name string) {
 	type recipient struct {
 		tripwire *Tripwire

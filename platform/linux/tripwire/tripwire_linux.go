@@ -29,9 +29,11 @@ const (
 type Options struct {
 	// Paths are absolute and clean.
 	Paths []string
-	// Kept is true where mounts keep what exists: then only what they cannot keep is told.
+	// Kept is true where mounts keep what exists: then only what they cannot
+	// keep is told.
 	Kept bool
-	// Report is told of each path and kind once. It is called from another goroutine, one call at a time, and never after Close.
+	// Report is told of each path and kind once. It is called from another
+	// goroutine, one call at a time, and never after Close.
 	Report func(kind Kind, path string)
 }
 
@@ -96,7 +98,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// arm watches the directory of a path or, where that does not exist, the nearest one above that does. t.mu is held.
+// arm watches the directory of a path or, where that does not exist, the
+// nearest one above that does. t.mu is held.
 func (t *Tripwire) arm(path string) error {
 	mask := uint32(unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DELETE_SELF)
 	if !t.options.Kept {
@@ -105,7 +108,8 @@ func (t *Tripwire) arm(path string) error {
 			return err
 		}
 	}
-	// A directory that comes to be after it was found missing, and before the one above is watched, is tried again.
+	// A directory that comes to be after it was found missing, and before the
+	// one above is watched, is tried again.
 	for range maxAttempts {
 		below := path
 		err := t.want(filepath.Dir(below), filepath.Base(below), path, mask)
@@ -120,7 +124,8 @@ func (t *Tripwire) arm(path string) error {
 	return nil
 }
 
-// maxAttempts bounds a race with somebody who makes and removes a directory without end.
+// maxAttempts bounds a race with somebody who makes and removes a directory
+// without end.
 const maxAttempts = 8
 
 func isDir(path string) bool {
@@ -128,7 +133,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// want notes that a name in a directory leads to a path; an empty name stands for all. t.mu is held.
+// want notes that a name in a directory leads to a path; an empty name stands
+// for all. t.mu is held.
 func (t *Tripwire) want(dir, name, path string, mask uint32) error {
 	if err := shared.watch(t, dir, mask); err != nil {
 		return err
@@ -168,7 +174,8 @@ func (t *Tripwire) take(dir, name string, mask uint32) {
 				t.tell(Written, path)
 			}
 		}
-		// git writes a new configuration beside the old one and renames it. Where the old one is mounted on it cannot, and tidies up.
+		// git writes a new configuration beside the old one and renames it.
+		// Where the old one is mounted on it cannot, and tidies up.
 		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Kept && mask&unix.IN_DELETE != 0 {
 			for _, path := range t.wanted[dir][locked] {
 				if path == filepath.Join(dir, locked) && t.paths[path] {
@@ -213,7 +220,8 @@ func (t *Tripwire) lookAt(path string) {
 	}
 }
 
-// tell reports each thing once; that a file is written after it was created is no news. t.mu is held.
+// tell reports each thing once; that a file is written after it was created is
+// no news. t.mu is held.
 func (t *Tripwire) tell(kind Kind, path string) {
 	if kind == Written && t.told[told{Created, path}] {
 		return

@@ -196,7 +196,8 @@ func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
 	w.hears("written .git")
 }
 
-// What is moved away and back just before the end leaves no trace but its events.
+// What is moved away and back just before the end leaves no trace but its
+// events.
 func TestTripwire_TellsWhatHasHappenedJustBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -36,7 +36,8 @@ var containerCapabilities = []int{
 	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD, unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities keeps the others from what is executed next: root gets what is in the bounding set.
+// dropCapabilities keeps the others from what is executed next: root gets what
+// is in the bounding set.
 func dropCapabilities() error {
 	for capability := 0; unix.Prctl(unix.PR_CAPBSET_READ, uintptr(capability), 0, 0, 0) == nil; capability++ {
 		if slices.Contains(containerCapabilities, capability) {

@@ -30,12 +30,15 @@ type context struct {
 	// cgroup is the directory below the mount; delegated gives it to the user.
 	cgroup    string
 	delegated bool
-	// namespaces is how many namespaces of users the machine lets be made; 0 on systems that think them a danger.
+	// namespaces is how many namespaces of users the machine lets be made; 0 on
+	// systems that think them a danger.
 	namespaces int
-	// container is true where root is shut up as container engines do it: with few capabilities, a cgroup tree that is only to be read, and a
-	// filter that refuses to make namespaces.
+	// container is true where root is shut up as container engines do it: with
+	// few capabilities, a cgroup tree that is only to be read, and a filter
+	// that refuses to make namespaces.
 	container bool
-	// never are the features that tests cannot have in this context on any kernel.
+	// never are the features that tests cannot have in this context on any
+	// kernel.
 	never string
 }
 
@@ -81,7 +84,8 @@ func (c context) prepare() error {
 	if !c.delegated {
 		return nil
 	}
-	// What is delegated is a subtree, in whose leaf the user starts: moving between two cgroups needs the right to their common ancestor.
+	// What is delegated is a subtree, in whose leaf the user starts: moving
+	// between two cgroups needs the right to their common ancestor.
 	for dir := c.dir(); dir != c.cgroups(); dir = filepath.Dir(dir) {
 		for _, file := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
 			if err := os.Chown(filepath.Join(dir, file), c.uid, c.uid); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +103,8 @@ func (c context) home() string {
 	return "/home/user"
 }
 
-// command runs a program in the context. It is entered by this program's own second life, because a process must be in its cgroup before
-// it gives up root.
+// command runs a program in the context. It is entered by this program's own
+// second life, because a process must be in its cgroup before it gives up root.
 func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	enter := []string{"enter", filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid), program}
 	if c.container {
@@ -117,7 +121,8 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	return command
 }
 
-// enter moves this process into a cgroup, becomes the user, and executes a program. It returns only an error.
+// enter moves this process into a cgroup, becomes the user, and executes a
+// program. It returns only an error.
 func enter(args []string) error {
 	procs, uid, program := args[0], args[1], args[2]
 	if err := os.WriteFile(procs, []byte("0"), 0); err != nil {

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command guest is the first process of a test machine: it mounts what a Linux system has, runs the suites in each context, tells what
-// came of them over the second serial port, and powers the machine off.
+// Command guest is the first process of a test machine: it mounts what a Linux
+// system has, runs the suites in each context, tells what came of them over the
+// second serial port, and powers the machine off.
 package main
 
 import (
@@ -42,8 +43,9 @@ func fail(what string, err error) {
 	os.Exit(125)
 }
 
-// first is the first process's life: it makes the machine, and reaps whatever loses its parent. Another process does the work, because tests
-// count on a parent that is not the first process.
+// first is the first process's life: it makes the machine, and reaps whatever
+// loses its parent. Another process does the work, because tests count on a
+// parent that is not the first process.
 func first() {
 	if err := mountProc(); err != nil {
 		complain("mount /proc", err)
@@ -84,7 +86,8 @@ func work() {
 	tell(result.Line{End: true})
 }
 
-// openPort opens the serial port for results, and returns what writes a line to it.
+// openPort opens the serial port for results, and returns what writes a line to
+// it.
 func (o order) openPort() (tell func(result.Line)) {
 	port, err := os.OpenFile(o.port, os.O_WRONLY, 0)
 	if err != nil {

@@ -39,7 +39,8 @@ func mountAll(o order) (notes []string) {
 	} else {
 		mount("cgroup2", o.cgroups(), "cgroup2", "nsdelegate")
 	}
-	// The kernel's first root cannot be moved away from: pivot_root(2), and what tests do with mounts, need one that is a mount.
+	// The kernel's first root cannot be moved away from: pivot_root(2), and
+	// what tests do with mounts, need one that is a mount.
 	note("make the root a mount", becomeMount())
 	for path, mode := range map[string]os.FileMode{
 		"/tmp": 0o777 | os.ModeSticky, "/var/tmp": 0o777 | os.ModeSticky, "/root": 0o700, "/home/user": 0o700,
@@ -52,7 +53,8 @@ func mountAll(o order) (notes []string) {
 		note("link", os.Symlink(to, filepath.Join("/dev", name)))
 	}
 	note("loopback", loopbackUp())
-	// Distributions switch it off, and then there is no attack that a sandbox could stop.
+	// Distributions switch it off, and then there is no attack that a sandbox
+	// could stop.
 	if err := os.WriteFile("/proc/sys/dev/tty/legacy_tiocsti", []byte("1"), 0); !errors.Is(err, fs.ErrNotExist) {
 		note("let terminals be typed into", err)
 	}

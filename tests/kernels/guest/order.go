@@ -9,12 +9,14 @@ import (
 	"strings"
 )
 
-// order is what the host wants of this machine. It stands on the kernel's command line, which is there before any file system is.
+// order is what the host wants of this machine. It stands on the kernel's
+// command line, which is there before any file system is.
 type order struct {
 	suites []suite
 	// port is the serial port for results.
 	port string
-	// missing are, by context, the protections that are known not to be enforced here.
+	// missing are, by context, the protections that are known not to be
+	// enforced here.
 	missing map[string]string
 	// without are features that no context has on this kernel.
 	without string

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What the host wants of each suite arrives: who runs it, and which of its tests.
+// What the host wants of each suite arrives: who runs it, and which of its
+// tests.
 func TestParseSuites(t *testing.T) {
 	t.Parallel()
 	got := parseSuites("tests/attack@@,platform/linux@root@,tests/lifetime@root+user-plain@TestA+TestB,spawn")

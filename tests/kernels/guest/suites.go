@@ -23,11 +23,13 @@ const (
 	sidecar = "/programs/cmd/sandbox-sidecar"
 	// attacks is the suite that counts them.
 	attacks = "tests/attack"
-	// suiteTime is far above what a suite takes; the host's bound is that of the whole machine.
+	// suiteTime is far above what a suite takes; the host's bound is that of
+	// the whole machine.
 	suiteTime = "20m"
 )
 
-// short says what of a suite runs where time is short, as it is where the attacks are dealt out.
+// short says what of a suite runs where time is short, as it is where the
+// attacks are dealt out.
 var short = map[string]struct {
 	tests string // regular expression; empty: all
 	skip  string // regular expression
@@ -35,11 +37,13 @@ var short = map[string]struct {
 	attacks: {tests: "^TestAttacks$"},
 	// What is pure says the same on every kernel, and takes minutes here.
 	"platform/linux": {skip: "^Test((Filter|Builder|Translate)_|Observation_RefusesAll)"},
-	// Fingerprints are how macOS is tracked; the hunt for them is long where programs start slowly.
+	// Fingerprints are how macOS is tracked; the hunt for them is long where
+	// programs start slowly.
 	"lifecycle": {skip: "^Test(MarkedGroup|SessionFingerprint)"},
 }
 
-// runs reports whether a suite runs in the context. In a container the controls of many attacks do not work, and doctor is all.
+// runs reports whether a suite runs in the context. In a container the controls
+// of many attacks do not work, and doctor is all.
 func (c context) runs(s suite) bool {
 	return !c.container && (len(s.contexts) == 0 || slices.Contains(s.contexts, c.name))
 }
@@ -51,7 +55,8 @@ func (c context) test(s suite) *result.Run {
 	args := []string{"-test.v", "-test.timeout", suiteTime, "-test.parallel", "4"}
 	tally := filepath.Join("/tmp", "tally-"+c.name)
 	if suite == attacks {
-		// Everybody attacks as himself, once: the other users have contexts of their own, and so have machines without namespaces.
+		// Everybody attacks as himself, once: the other users have contexts of
+		// their own, and so have machines without namespaces.
 		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share), "-shares", strconv.Itoa(c.shares))
 	}
 	if c.shares > 1 {

@@ -1,4 +1,5 @@
-// Package result is what a guest tells its host: a line of JSON for each fact, over a serial port.
+// Package result is what a guest tells its host: a line of JSON for each fact,
+// over a serial port.
 package result
 
 // Line is one line; one field is set.
@@ -35,11 +36,13 @@ type Run struct {
 	Failed  []string `json:"failed,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
 	Seconds float64  `json:"seconds"`
-	// Tally is how many attacks had which end, by the names of package attack; nil of every other suite.
+	// Tally is how many attacks had which end, by the names of package attack;
+	// nil of every other suite.
 	Tally map[string]int `json:"tally,omitempty"`
 }
 
-// Doctor is what the sidecar reports in one context, as "doctor --json" prints it.
+// Doctor is what the sidecar reports in one context, as "doctor --json" prints
+// it.
 type Doctor struct {
 	Context     string       `json:"context"`
 	Protections []Protection `json:"protections"`

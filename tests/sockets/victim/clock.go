@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures how long a connection to a server of its own takes, and a call that nobody asks about, and prints "NAME NANOSECONDS" for
-// each: the median, which other programs on the machine disturb least.
+// clock measures how long a connection to a server of its own takes, and a call
+// that nobody asks about, and prints "NAME NANOSECONDS" for each: the median,
+// which other programs on the machine disturb least.
 func clock(args []string) error {
 	if err := serve(args[0]); err != nil {
 		return err

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command victim tries to reach the sockets of outside processes. Its arguments are one act and what that needs. It prints what it hears, or
-// "refused: " and the error's name.
+// Command victim tries to reach the sockets of outside processes. Its arguments
+// are one act and what that needs. It prints what it hears, or "refused: " and
+// the error's name.
 package main
 
 import (

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are enough for either race to be won some hundred times without a sandbox, where they take some time: all of them fit into one
-// turn of the scheduler's in which the other threads stand still. On a machine that is busy with other things the timeout ends before, and a few
-// times are enough.
+// attempts are enough for either race to be won some hundred times without a
+// sandbox, where they take some time: all of them fit into one turn of the
+// scheduler's in which the other threads stand still. On a machine that is busy
+// with other things the timeout ends before, and a few times are enough.
 const (
 	attempts = 3000
 	some     = time.Second
@@ -48,14 +49,16 @@ func serve(path string) error {
 	return nil
 }
 
-// encode is a sockaddr_un of full length, as the race needs addresses of one length.
+// encode is a sockaddr_un of full length, as the race needs addresses of one
+// length.
 func encode(path string) (raw [110]byte) {
 	raw[0] = unix.AF_UNIX
 	copy(raw[2:], path)
 	return raw
 }
 
-// twist changes something, to and fro, on a thread of its own until the end is called.
+// twist changes something, to and fro, on a thread of its own until the end is
+// called.
 func twist(to, fro func()) (end func()) {
 	var over atomic.Bool
 	var done sync.WaitGroup
@@ -72,7 +75,8 @@ func twist(to, fro func()) (end func()) {
 	}
 }
 
-// flip connects to a socket of its own while other threads write the outside one's address over that.
+// flip connects to a socket of its own while other threads write the outside
+// one's address over that.
 func flip(args []string) error {
 	good, bad := args[0], args[1]
 	if err := serve(good); err != nil {
@@ -96,7 +100,8 @@ func flip(args []string) error {
 	})
 }
 
-// swap connects a descriptor that is a network socket, while another thread makes it a Unix socket and the address that of the outside.
+// swap connects a descriptor that is a network socket, while another thread
+// makes it a Unix socket and the address that of the outside.
 func swap(args []string) error {
 	shared, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {

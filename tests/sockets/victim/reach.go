@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hear connects to a socket and prints the line by which the server greets; "@" begins an abstract name.
+// hear connects to a socket and prints the line by which the server greets; "@"
+// begins an abstract name.
 func hear(args []string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,7 +35,8 @@ func greeting(fd int) string {
 	return string(buffer[:max(n, 0)])
 }
 
-// hearAgain hears, waits for a line of input, and hears again, whatever came of it before.
+// hearAgain hears, waits for a line of input, and hears again, whatever came of
+// it before.
 func hearAgain(args []string) error {
 	report := func() {
 		var errno unix.Errno

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startInto starts a process in the cgroup of a directory, which tells where it is. Opening with O_PATH needs no right that Landlock
-// governs.
+// startInto starts a process in the cgroup of a directory, which tells where it
+// is. Opening with O_PATH needs no right that Landlock governs.
 func startInto(dir string) error {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,10 +1,12 @@
 //go:build linux
 
-// Command victim makes system calls that a sandbox must refuse, and says how the kernel answers.
+// Command victim makes system calls that a sandbox must refuse, and says how
+// the kernel answers.
 //
-// Each argument is one act: "NAME=NUMBER,ARG,ARG…" makes a system call with numbers as arguments, "NAME=type,TEXT" types into the
-// terminal that is standard input, "NAME=into,DIR" starts a process in another cgroup. For each a line is printed: the name, and "ok" or
-// the error's name.
+// Each argument is one act: "NAME=NUMBER,ARG,ARG…" makes a system call with
+// numbers as arguments, "NAME=type,TEXT" types into the terminal that is
+// standard input, "NAME=into,DIR" starts a process in another cgroup. For each
+// a line is printed: the name, and "ok" or the error's name.
 package main
 
 import (

@@ -20,8 +20,9 @@ type Caller struct {
 	done chan struct{}
 }
 
-// NewCaller starts one that asks about the given calls, by their native numbers. Whoever takes the listener must close it before the test
-// is over. The test is skipped where the machine cannot do it, as skip does.
+// NewCaller starts one that asks about the given calls, by their native
+// numbers. Whoever takes the listener must close it before the test is over.
+// The test is skipped where the machine cannot do it, as skip does.
 func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 	t.Helper()
 	c := &Caller{work: make(chan func()), done: make(chan struct{})}
@@ -50,7 +51,8 @@ func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 	return c
 }
 
-// Do runs do on the thread and waits for it. Its system calls must leave the scheduler free to run others (unix.Syscall, not RawSyscall).
+// Do runs do on the thread and waits for it. Its system calls must leave the
+// scheduler free to run others (unix.Syscall, not RawSyscall).
 func (c *Caller) Do(do func()) { <-c.Go(do) }
 
 // Go runs do on the thread; the channel is closed when it is done.
