@@ -16,7 +16,8 @@ func (stringer) String() string { return "s\n" }
 func TestFprintf_EndsLinesOnlyByItsFormat(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	Fprintf(&b, "\x1b[33m%s %v %s %s %q %d\x1b[0m\n", "a\nb", errors.New("c\x1b[2J"), named("d\u202e"), stringer{}, []string{"e\n"}, 7)
+	Fprintf(&b, "\x1b[33m%s %v %s %s %q %d\x1b[0m\n", "a\nb", errors.New("c\x1b[2J"), named("d\u202e"), stringer{},
+		[]string{"e\n"}, 7)
 	want := "\x1b[33m" + `a\nb c\x1b[2J d\u202e s\n ["e\\n"] 7` + "\x1b[0m\n"
 	if b.String() != want {
 		t.Errorf("got  %q\nwant %q", b.String(), want)
@@ -41,7 +42,8 @@ func TestJSON_SaysTheSame(t *testing.T) {
 		t.Errorf("%q became %q: %v", in, out, err)
 	}
 	var b bytes.Buffer
-	if n, err := JSONWriter(&b).Write([]byte("a\u202e\xff\n")); n != 6 || err != nil || b.String() != `a\u202e\ufffd`+"\n" {
+	if n, err := JSONWriter(&b).Write([]byte("a\u202e\xff\n")); n != 6 || err != nil ||
+		b.String() != `a\u202e\ufffd`+"\n" {
 		t.Errorf("wrote %d, %v: %q", n, err, b.String())
 	}
 }

@@ -37,7 +37,8 @@ func Quote(s string) string {
 }
 
 // marks are the quotation mark and characters that look the same.
-var marks = strings.NewReplacer(`"`, `\"`, "\u201c", `\u201c`, "\u201d", `\u201d`, "\u201e", `\u201e`, "\u201f", `\u201f`, "\u2033", `\u2033`,
+var marks = strings.NewReplacer(`"`, `\"`, "\u201c", `\u201c`, "\u201d", `\u201d`, "\u201e", `\u201e`, "\u201f",
+	`\u201f`, "\u2033", `\u2033`,
 	"\u02ba", `\u02ba`, "\u02ee", `\u02ee`, "\u3003", `\u3003`, "\uff02", `\uff02`)
 
 // Escape is Text without its bound on the length.

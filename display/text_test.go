@@ -45,7 +45,8 @@ func TestLine(t *testing.T) {
 	if got := Line(fit); got != fit {
 		t.Errorf("a line that is fit became %s", got)
 	}
-	if got, want := Line("a\n\x1b[31m\u202e[x](command:y) $(error) http://z"), `a\n\x1b[31m\u202e[x]\x28command:y) $\x28error) http:\x2f/z`; got != want {
+	if got, want := Line("a\n\x1b[31m\u202e[x](command:y) $(error) http://z"),
+		`a\n\x1b[31m\u202e[x]\x28command:y) $\x28error) http:\x2f/z`; got != want {
 		t.Errorf("Line = %s, want %s", got, want)
 	}
 	if n := utf8.RuneCountInString(Line(strings.Repeat("x", 1<<20))); n != MaxLine {
@@ -56,7 +57,8 @@ func TestLine(t *testing.T) {
 func TestEscape_ReadsABoundedPart(t *testing.T) {
 	t.Parallel()
 	got := Escape("start" + strings.Repeat("x", 1<<20) + "end")
-	if len(got) > scanned+len("…") || !strings.HasPrefix(got, "start") || !strings.HasSuffix(got, "end") || !strings.Contains(got, "…") {
+	if len(got) > scanned+len("…") || !strings.HasPrefix(got, "start") || !strings.HasSuffix(got, "end") ||
+		!strings.Contains(got, "…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }

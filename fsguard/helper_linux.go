@@ -258,7 +258,8 @@ func Plain(path string) error {
 
 func openPlain(path string) error {
 	for {
-		fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		fd, err := unix.Openat2(unix.AT_FDCWD, path,
+			&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 		if err == nil {
 			unix.Close(fd)
 		}

@@ -120,7 +120,8 @@ func TestPlain_SaysWhatASymlinkIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o700), os.Symlink("a", filepath.Join(dir, "link"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o700),
+		os.Symlink("a", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	r := newRemote()

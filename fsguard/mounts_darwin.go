@@ -55,7 +55,8 @@ func asTree(found []unix.Statfs_t) []mount {
 	for i := range list {
 		for _, above := range list {
 			// The nearest one above it.
-			if above.id != list[i].id && within(above.point, list[i].point) && (list[i].parent == 0 || len(above.point) > len(list[list[i].parent-1].point)) {
+			if above.id != list[i].id && within(above.point, list[i].point) &&
+				(list[i].parent == 0 || len(above.point) > len(list[list[i].parent-1].point)) {
 				list[i].parent = above.id
 			}
 		}

@@ -14,9 +14,12 @@ import (
 // localKinds are file systems that answer without another machine or another
 // process, an overlay as far as its layers do. What is not known counts as one
 // that does not.
-var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs devpts devtmpfs " +
-	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix mqueue msdos nilfs2 nsfs ntfs ntfs3 " +
-	"overlay pipefs proc pstore ramfs reiserfs resctrl romfs rootfs securityfs selinuxfs smackfs sockfs squashfs sysfs tmpfs tracefs ubifs udf ufs " +
+var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs " +
+	"debugfs devpts devtmpfs " +
+	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix " +
+	"mqueue msdos nilfs2 nsfs ntfs ntfs3 " +
+	"overlay pipefs proc pstore ramfs reiserfs resctrl romfs rootfs securityfs selinuxfs smackfs sockfs squashfs " +
+	"sysfs tmpfs tracefs ubifs udf ufs " +
 	"vfat xfs zfs zonefs")
 
 func kinds(names string) map[string]bool {
@@ -82,7 +85,8 @@ func parseMounts(text string) []mount {
 		if err != nil || err2 != nil {
 			continue
 		}
-		list = append(list, mount{id: id, parent: parent, device: fields[2], point: unescape.Replace(fields[4]), kind: kind[0]})
+		list = append(list, mount{id: id, parent: parent, device: fields[2], point: unescape.Replace(fields[4]),
+			kind: kind[0]})
 	}
 	return list
 }

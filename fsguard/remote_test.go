@@ -96,7 +96,8 @@ func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a\xffb") // no UTF-8
-	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o640), os.Symlink("a\xffb", filepath.Join(dir, "link"))); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o640),
+		os.Symlink("a\xffb", filepath.Join(dir, "link"))); err != nil {
 		t.Skipf("this file system has no such names: %v", err)
 	}
 	r := newRemote()
@@ -106,7 +107,8 @@ func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 	}
 	want, _ := os.Lstat(file)
 	stat, _ := info.Sys().(*syscall.Stat_t)
-	if info.Name() != want.Name() || info.Size() != 4 || info.Mode() != want.Mode() || info.IsDir() || !info.ModTime().Equal(want.ModTime()) ||
+	if info.Name() != want.Name() || info.Size() != 4 || info.Mode() != want.Mode() || info.IsDir() ||
+		!info.ModTime().Equal(want.ModTime()) ||
 		!reflect.DeepEqual(stat, want.Sys()) {
 		t.Errorf("it is %+v, %+v", info, stat)
 	}
@@ -119,23 +121,28 @@ func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 			t.Errorf("a file of %v: %v", want.ModTime(), err)
 		}
 	}
-	if done, err := r.call(request{Op: opReadlink, Path: text(filepath.Join(dir, "link"))}); string(done.Text) != "a\xffb" || err != nil {
+	if done, err := r.call(request{Op: opReadlink,
+		Path: text(filepath.Join(dir, "link"))}); string(done.Text) != "a\xffb" || err != nil {
 		t.Errorf("the link leads to %q, %v", done.Text, err)
 	}
-	if done, err := r.call(request{Op: opReadDir, Path: text(dir)}); err != nil || len(done.Entries) != 2 || string(done.Entries[0].Name) != "a\xffb" {
+	if done, err := r.call(request{Op: opReadDir, Path: text(dir)}); err != nil || len(done.Entries) != 2 ||
+		string(done.Entries[0].Name) != "a\xffb" {
 		t.Errorf("the directory holds %+v, %v", done.Entries, err)
 	}
-	if done, err := r.call(request{Op: opReadFile, Path: text(file), Most: 2}); string(done.Data) != "tex" || err != nil || !done.Info.ModTime().Equal(done.After.ModTime()) {
+	if done, err := r.call(request{Op: opReadFile, Path: text(file), Most: 2}); string(done.Data) != "tex" ||
+		err != nil || !done.Info.ModTime().Equal(done.After.ModTime()) {
 		t.Errorf("the file holds %q, %v", done.Data, err)
 	}
 	_, err = r.info(request{Op: opStat, Path: text(filepath.Join(dir, "none"))})
-	if failed, ok := errors.AsType[*fs.PathError](err); !ok || !errors.Is(err, fs.ErrNotExist) || failed.Path != filepath.Join(dir, "none") {
+	if failed, ok := errors.AsType[*fs.PathError](err); !ok || !errors.Is(err, fs.ErrNotExist) ||
+		failed.Path != filepath.Join(dir, "none") {
 		t.Errorf("what is not there: %v", err)
 	}
 	if _, err := r.call(request{Op: opMkdirAll, Path: text(filepath.Join(dir, "x/y")), Mode: 0o700}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.call(request{Op: opMkdirAll, Path: text(filepath.Join(file, "y")), Mode: 0o700}); !errors.Is(err, syscall.ENOTDIR) {
+	if _, err := r.call(request{Op: opMkdirAll, Path: text(filepath.Join(file, "y")), Mode: 0o700}); !errors.Is(err,
+		syscall.ENOTDIR) {
 		t.Errorf("a directory below a file: %v", err)
 	}
 }
@@ -148,13 +155,15 @@ func TestReal_FollowsAsTheKernelDoes(t *testing.T) {
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(
-		os.MkdirAll(at("a/b"), 0o700), os.Symlink("a", at("relative")), os.Symlink(at("a/b"), at("absolute")), os.Symlink("loop", at("loop")),
+		os.MkdirAll(at("a/b"), 0o700), os.Symlink("a", at("relative")), os.Symlink(at("a/b"),
+			at("absolute")), os.Symlink("loop", at("loop")),
 		os.Symlink("missing/x", at("dangling")),
 	); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"a/b": "a/b", "relative/b/": "a/b", "absolute/../b/.": "a/b", "dangling/y": "missing/x/y", "a/none/deep": "a/none/deep",
+		"a/b": "a/b", "relative/b/": "a/b", "absolute/../b/.": "a/b", "dangling/y": "missing/x/y",
+		"a/none/deep": "a/none/deep",
 	} {
 		if got, err := real(dir+"/"+path, true); got != at(want) || err != nil {
 			t.Errorf("%s leads to %s, %v", path, got, err)

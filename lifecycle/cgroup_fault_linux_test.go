@@ -52,7 +52,8 @@ func TestOpen_InACgroupThatWasKilledOnce(t *testing.T) {
 	if len(got) != 5 {
 		t.Fatalf("the sidecar in the killed cgroup says %v", got)
 	}
-	if opened, lives, killed, closed := got[1], got[2], got[3], got[4]; opened != 1 || lives != 1 || killed != 1 || closed != 1 {
+	if opened, lives, killed, closed := got[1], got[2], got[3], got[4]; opened != 1 || lives != 1 || killed != 1 ||
+		closed != 1 {
 		t.Errorf("opened %d, child lives %d, killed %d, closed %d", opened, lives, killed, closed)
 	}
 	if _, err := home.Kill(soon(t)); err != nil {

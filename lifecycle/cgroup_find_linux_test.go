@@ -14,7 +14,8 @@ func TestParseOwnCgroup(t *testing.T) {
 		table, want string
 		err         error
 	}{
-		"unified":           {"0::/user.slice/user-1000.slice/session-2.scope\n", "/user.slice/user-1000.slice/session-2.scope", nil},
+		"unified": {"0::/user.slice/user-1000.slice/session-2.scope\n",
+			"/user.slice/user-1000.slice/session-2.scope", nil},
 		"root":              {"0::/\n", "/", nil},
 		"hybrid":            {"9:name=systemd:/a\n4:memory:/b\n1:cpu:/0::/c\n0::/d\n", "/d", nil},
 		"outside namespace": {"0::/../../other\n", "/../../other", nil},
@@ -46,9 +47,10 @@ func TestParseCgroupMounts(t *testing.T) {
 		"hybrid, escapes, optional fields, namespace": {hybrid, []cgroupMount{
 			{"/", "/sys/fs/cgroup/unified"}, {"/user slice/a\\b", "/mnt/with blank\ttab\nnewline\\"}, {"/..", "/ns"},
 		}},
-		"none":      {"23 1 0:20 / / rw - ext4 /dev/vda rw\n", nil},
-		"broken":    {"cgroup2\n - cgroup2 x\n1 2 - cgroup2 x rw\n", nil},
-		"long line": {"1 1 0:1 / / rw - overlay o lowerdir=" + strings.Repeat("/l:", 100<<10) + "\n2 1 0:2 / /c rw - cgroup2 c rw\n", []cgroupMount{{"/", "/c"}}},
+		"none":   {"23 1 0:20 / / rw - ext4 /dev/vda rw\n", nil},
+		"broken": {"cgroup2\n - cgroup2 x\n1 2 - cgroup2 x rw\n", nil},
+		"long line": {"1 1 0:1 / / rw - overlay o lowerdir=" + strings.Repeat("/l:", 100<<10) +
+			"\n2 1 0:2 / /c rw - cgroup2 c rw\n", []cgroupMount{{"/", "/c"}}},
 	} {
 		got, err := parseCgroupMounts(strings.NewReader(test.table))
 		if err != nil || !slices.Equal(got, test.want) {

@@ -75,7 +75,8 @@ func sweepCgroups(ctx context.Context, parent string) {
 				return
 			}
 			looked++
-			if who, ok := treeOwner(name); ok && !who.lives() && removed < mostCgroupRemovals && removeEmptyTree(filepath.Join(parent, name)) {
+			if who, ok := treeOwner(name); ok && !who.lives() && removed < mostCgroupRemovals &&
+				removeEmptyTree(filepath.Join(parent, name)) {
 				removed++
 			}
 		}

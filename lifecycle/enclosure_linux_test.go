@@ -168,7 +168,8 @@ func startChain(group Group, command *exec.Cmd) (alive *os.File, err error) {
 		return nil, err
 	}
 	defer output.Close()
-	process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{null, outputEnd, end}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	process, err := group.Start(command.Path, command.Args,
+		&os.ProcAttr{Files: []*os.File{null, outputEnd, end}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	outputEnd.Close()
 	if err != nil {
 		return nil, err
@@ -228,7 +229,8 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	subreaper.conn.Close()
 	var said [200]byte
 	n, _ := ready.Read(said[:])
-	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 || !strings.Contains(string(said[:n]), "can be signalled") {
+	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 ||
+		!strings.Contains(string(said[:n]), "can be signalled") {
 		t.Errorf("it says %q, and ends with %v", said[:n], out)
 	}
 }
@@ -239,7 +241,8 @@ func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
 	for name, want := range map[string]int{"enclose": 0, "enclose only": 2} {
 		group := newEnclosedGroup(t, testSubreapers(t))
 		command := helper(name, "/bin/true")
-		process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		process, err := group.Start(command.Path, command.Args,
+			&os.ProcAttr{Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +258,8 @@ func TestSubreaper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
 	t.Parallel()
 	group := newEnclosedGroup(t, testSubreapers(t))
 	command := helper("enclose", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
-	process, err := group.Start(command.Path, command.Args, &os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	process, err := group.Start(command.Path, command.Args,
+		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,9 @@ func (e *entries) apply(r record) {
 		put("mark " + r.Mark)
 	case r.Unmark != "":
 		delete(e.byKey, "mark "+r.Unmark)
-		maps.DeleteFunc(e.byKey, func(key string, _ journalEntry) bool { return strings.HasPrefix(key, "relative "+r.Unmark+" ") })
+		maps.DeleteFunc(e.byKey, func(key string, _ journalEntry) bool {
+			return strings.HasPrefix(key, "relative "+r.Unmark+" ")
+		})
 	}
 }
 

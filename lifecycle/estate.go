@@ -138,10 +138,12 @@ func (e *estate) restore() {
 func (e *estate) lament(err error) {
 	e.tried = time.Now()
 	if e.warning == "" {
-		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, processes of sessions are left",
+		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, "+
+			"processes of sessions are left",
 			"dir", e.options.StateDir, "error", err)
 	}
-	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes on; free space or make it writable"
+	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes " +
+		"on; free space or make it writable"
 }
 
 // warn says what the state of the journal takes from a session, and mends it if
@@ -205,7 +207,8 @@ func (e *estate) close() error {
 	e.journal = nil
 	e.mu.Unlock()
 	if !removed {
-		e.options.logger().Info("private directories of sessions are still being removed; the watchdog goes on with that, or the next sidecar")
+		e.options.logger().Info("private directories of sessions are still being removed; the watchdog goes on with " +
+			"that, or the next sidecar")
 	}
 	switch {
 	case removed && w != nil:

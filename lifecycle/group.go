@@ -36,7 +36,8 @@ type Tracking struct {
 // signal its subreaper. It must be enclosable.
 func (t Tracking) WithEnclosure() Tracking {
 	t.Guarantee, t.Fix = true, ""
-	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by one call, which none can outrun"
+	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by " +
+		"one call, which none can outrun"
 	return t
 }
 

@@ -19,7 +19,8 @@ func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []record{
-		{Mark: "a", MarkDir: "/state/a"}, {Mark: "b", MarkDir: "/state/b"}, {Mark: "a", Relative: 7, Boot: "boot"}, {Mark: "a", Relative: 8, Boot: "boot"},
+		{Mark: "a", MarkDir: "/state/a"}, {Mark: "b", MarkDir: "/state/b"}, {Mark: "a", Relative: 7, Boot: "boot"},
+		{Mark: "a", Relative: 8, Boot: "boot"},
 	} {
 		if err := j.write(r); err != nil {
 			t.Fatal(err)
@@ -42,7 +43,8 @@ func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 		}
 	}
 	a, b := marks["a"], marks["b"]
-	if a.fingerprint != (SessionFingerprint{"a", "/state/a"}) || !slices.Equal(a.relatives, []uint64{7, 8}) || a.boot != "boot" {
+	if a.fingerprint != (SessionFingerprint{"a", "/state/a"}) || !slices.Equal(a.relatives, []uint64{7, 8}) ||
+		a.boot != "boot" {
 		t.Errorf("a: %+v", a)
 	}
 	if b.fingerprint != (SessionFingerprint{"b", "/state/b"}) || b.relatives != nil {
@@ -59,7 +61,8 @@ func TestSweep_LeavesEndedMarksAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	dead := dir + "/1" + journalSuffix
-	if err := os.WriteFile(dead, []byte("{\"mark\":\"a\",\"markDir\":\"/state/a\"}\n{\"unmark\":\"a\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(dead, []byte("{\"mark\":\"a\",\"markDir\":\"/state/a\"}\n{\"unmark\":\"a\"}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Sweep(soon(t), dir); err != nil {

@@ -34,7 +34,8 @@ var errNoJournal = errors.New("not a regular file that only this user can write;
 func openJournalFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, 0)
 	switch {
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EMLINK), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EOPNOTSUPP):
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EMLINK), errors.Is(err, unix.ENXIO),
+		errors.Is(err, unix.EOPNOTSUPP):
 		return nil, fmt.Errorf("open journal %q: %w", path, errNoJournal) // a symlink, a socket
 	case err != nil:
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -53,7 +54,8 @@ func checkJournalFile(file *os.File) error {
 		return err
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.Mode().IsRegular() || int(stat.Uid) != os.Geteuid() || stat.Nlink > 1 || info.Mode().Perm()&0o022 != 0 {
+	if !ok || !info.Mode().IsRegular() || int(stat.Uid) != os.Geteuid() || stat.Nlink > 1 ||
+		info.Mode().Perm()&0o022 != 0 {
 		return errNoJournal
 	}
 	return nil
@@ -101,7 +103,9 @@ func (r *reading) section(ctx context.Context, from io.Reader) error {
 		case !tooLong && len(line) == 0:
 		case !tooLong && json.Unmarshal(line, &entry) == nil:
 			r.apply(entry)
-		case err == nil: // or it is the last line of a sidecar that died while writing it: what it would have listed never came to be
+		// or it is the last line of a sidecar that died while writing it: what
+		// it would have listed never came to be
+		case err == nil:
 			r.senseless++
 		}
 		if err != nil {

@@ -337,7 +337,9 @@ func TestWatchdog(t *testing.T) {
 				}
 			}
 			if test.removed {
-				harness.Eventually(t, "the watchdog has the journal open", func() bool { return opened(command.Process.Pid, j.path) })
+				harness.Eventually(t, "the watchdog has the journal open", func() bool {
+					return opened(command.Process.Pid, j.path)
+				})
 				if err := os.Remove(j.path); err != nil {
 					t.Fatal(err)
 				}

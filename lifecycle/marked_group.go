@@ -201,7 +201,8 @@ func (g *markedGroup) Tracking() Tracking {
 	if g.proved {
 		return g.warned(Tracking{
 			Mechanism: MechanismSeatbelt, Guarantee: true,
-			Detail: "every process of the session carries its fingerprint, inherits it and cannot take it off; at the end all that carry it are killed",
+			Detail: "every process of the session carries its fingerprint, inherits it and cannot take it off; at the end " +
+				"all that carry it are killed",
 		})
 	}
 	tracking := g.warned(g.tracking)

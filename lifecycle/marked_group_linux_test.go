@@ -31,7 +31,8 @@ func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 					if err != nil {
 						return false, nil // it has ended
 					}
-					return strings.HasSuffix(strings.TrimSpace(string(of)), cgroup.dir[len(filepath.Dir(filepath.Dir(cgroup.dir))):]), nil
+					return strings.HasSuffix(strings.TrimSpace(string(of)), cgroup.dir[len(filepath.Dir(filepath.Dir(cgroup.dir))):]),
+						nil
 				},
 			}
 			killed, err := g.hunt(0).converge(soon(t))

@@ -154,7 +154,8 @@ func TestMarkedGroup_GuaranteesOnlyWhatWasRecognised(t *testing.T) {
 		err := g.Recognise()
 		after := g.Tracking()
 		switch {
-		case test.proved != (err == nil), test.proved != after.Guarantee, test.proved != (after.Mechanism == MechanismSeatbelt):
+		case test.proved != (err == nil), test.proved != after.Guarantee,
+			test.proved != (after.Mechanism == MechanismSeatbelt):
 			t.Errorf("%s: %v, %+v", name, err, after)
 		case !test.proved && (!strings.Contains(after.Detail, err.Error()) || !strings.Contains(after.Detail, "by descent")):
 			t.Errorf("%s: the detail does not say why: %q", name, after.Detail)

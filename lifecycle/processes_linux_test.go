@@ -17,11 +17,13 @@ func TestParseStat(t *testing.T) {
 		want processEntry
 		ok   bool
 	}{
-		"ordinary":             {"7 (sh) S 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
-		"stopped":              {"7 (sh) T 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, true}, true},
-		"blanks in the name":   {"7 (a b) Z 1 7 6" + rest, processEntry{processID{7, 987654321}, 1, 6, true, false}, true},
-		"parentheses in it":    {"7 (x) R 9 9 9 ) S 1 7 8" + rest, processEntry{processID{7, 987654321}, 1, 8, false, false}, true},
-		"first thread ended":   {"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1), processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
+		"ordinary":           {"7 (sh) S 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
+		"stopped":            {"7 (sh) T 1 7 5" + rest, processEntry{processID{7, 987654321}, 1, 5, false, true}, true},
+		"blanks in the name": {"7 (a b) Z 1 7 6" + rest, processEntry{processID{7, 987654321}, 1, 6, true, false}, true},
+		"parentheses in it": {"7 (x) R 9 9 9 ) S 1 7 8" + rest, processEntry{processID{7, 987654321}, 1, 8, false, false},
+			true},
+		"first thread ended": {"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1),
+			processEntry{processID{7, 987654321}, 1, 5, false, false}, true},
 		"newline in it":        {"7 (x\n) X 2 7 9" + rest, processEntry{processID{7, 987654321}, 2, 9, true, false}, true},
 		"too short":            {"7 (sh) S 1 7 5 0", processEntry{}, false},
 		"no name":              {"7 sh S 1 7 5" + rest, processEntry{}, false},
@@ -43,7 +45,8 @@ func TestProcessTable_HoldsThisProcess(t *testing.T) {
 	}
 	for _, entry := range table {
 		if entry.pid == os.Getpid() {
-			if again, err := findProcess(entry.pid); err != nil || again.birth != entry.birth || entry.parent != os.Getppid() || entry.dead {
+			if again, err := findProcess(entry.pid); err != nil || again.birth != entry.birth || entry.parent != os.Getppid() ||
+				entry.dead {
 				t.Errorf("%+v, then %+v: %v", entry, again, err)
 			}
 			return

@@ -86,7 +86,8 @@ func settle(ctx context.Context, file *os.File, path string) error {
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: journal %q names %d processes by numbers that may be others' by now; they are left alone", path, alone))
+			"clean up after a dead sidecar: journal %q names %d processes by numbers that may be others' by now; they are "+
+				"left alone", path, alone))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)
@@ -114,7 +115,8 @@ func (r *reading) doubts(path string) error {
 func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int, err error) {
 	now := here()
 	same := listed.origin != nil && !listed.disputed && listed.origin.is(now)
-	otherBoot := listed.origin != nil && !listed.disputed && listed.origin.Boot != "" && now.Boot != "" && listed.origin.Boot != now.Boot
+	otherBoot := listed.origin != nil && !listed.disputed && listed.origin.Boot != "" && now.Boot != "" &&
+		listed.origin.Boot != now.Boot
 	var sessions, subreapers, dirs []record
 	marks := map[string]*marked{}
 	var failures []error

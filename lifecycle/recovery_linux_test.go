@@ -40,7 +40,8 @@ func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			forge(t, dir, record{Origin: &test.origin}, record{Subreaper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
+			forge(t, dir, record{Origin: &test.origin},
+				record{Subreaper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
 			err = Sweep(soon(t), dir)
 			if test.dies {
 				if mustBeGone(t, stranger); err != nil {

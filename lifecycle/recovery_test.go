@@ -84,7 +84,10 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	if lineageID(os.Getpid()) != "" {
 		scenes = append(scenes,
 			scene{"leader gone, all right", &right, same, false, true},
-			scene{"leader gone, another lineage", &right, func(led session) session { led.lineage = "/autogroup-1000000000"; return led }, false, false},
+			scene{"leader gone, another lineage", &right, func(led session) session {
+				led.lineage = "/autogroup-1000000000"
+				return led
+			}, false, false},
 		)
 	}
 	for _, s := range scenes {
@@ -127,7 +130,8 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 					t.Errorf("process %d of a stranger is gone; the sweep says: %v", pid, err)
 				}
 			}
-			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit || s.name == "leader gone, lineage unknown"
+			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
+				s.name == "leader gone, lineage unknown"
 			if told := err != nil && strings.Contains(err.Error(), "left alone"); told != mayBeOurs {
 				t.Errorf("the sweep says %v", err)
 			}
@@ -542,7 +546,10 @@ func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	begun := time.Now()
-	if err := finishes(50*time.Millisecond, func() error { <-hang; return nil }); !errors.Is(err, errHangs) || time.Since(begun) > timeout/2 {
+	if err := finishes(50*time.Millisecond, func() error {
+		<-hang
+		return nil
+	}); !errors.Is(err, errHangs) || time.Since(begun) > timeout/2 {
 		t.Errorf("%v after %v", err, time.Since(begun))
 	}
 	if err := finishes(timeout, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {

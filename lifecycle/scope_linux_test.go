@@ -83,7 +83,8 @@ func TestScoper(t *testing.T) {
 			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{broken, s.move}
 		}, 2, true, nil, nil},
 		{"moved, though the answer was lost", env, func(s *stage) {
-			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{func(ctx context.Context, unit string) error {
+			s.before, s.starts = unix.EACCES, []func(context.Context,
+				string) error{func(ctx context.Context, unit string) error {
 				return errors.Join(s.move(ctx, unit), errBus)
 			}}
 		}, 1, true, nil, nil},
@@ -92,7 +93,8 @@ func TestScoper(t *testing.T) {
 		}, 2, false, []error{unix.EACCES}, []string{"systemd reports success", "/cg/session-1.scope"}},
 		{"nobody answers", env, func(s *stage) {
 			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{broken, broken}
-		}, 2, false, []error{unix.EACCES, errBus}, []string{"make cgroup: permission denied", "no scope of the user's systemd either", errBus.Error()}},
+		}, 2, false, []error{unix.EACCES, errBus},
+			[]string{"make cgroup: permission denied", "no scope of the user's systemd either", errBus.Error()}},
 		{"the scope is of no use", env, func(s *stage) {
 			s.before, s.after, s.starts = unix.EACCES, unix.ENOSPC, []func(context.Context, string) error{s.move}
 		}, 1, false, []error{unix.EACCES, unix.ENOSPC}, nil},
@@ -127,7 +129,8 @@ func TestScoper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tree.tracking(); tree.scoped != test.scoped || strings.Contains(got.Detail, "transient scope") != test.scoped || !got.Guarantee {
+			if got := tree.tracking(); tree.scoped != test.scoped ||
+				strings.Contains(got.Detail, "transient scope") != test.scoped || !got.Guarantee {
 				t.Errorf("tracking %+v, expected in a scope: %v", got, test.scoped)
 			}
 		})
@@ -140,7 +143,8 @@ func TestScoper_HangingSystemd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
-		s := &stage{cgroup: "/cg/session-1.scope", before: unix.EACCES, starts: []func(context.Context, string) error{hang, hang}}
+		s := &stage{cgroup: "/cg/session-1.scope", before: unix.EACCES,
+			starts: []func(context.Context, string) error{hang, hang}}
 		begun := time.Now()
 		_, err := s.scoper([]string{}).open()
 		if elapsed := time.Since(begun); elapsed != scopeTimeout {
@@ -164,7 +168,8 @@ func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 		{&scopeError{unix.EACCES, []error{errBus}}, "XDG_RUNTIME_DIR"},
 	} {
 		got := (&Tracker{reason: test.reason}).Tracking()
-		if got.Guarantee || got.Mechanism != MechanismProcessGroup || !strings.Contains(got.Fix, test.mention) || !strings.Contains(got.Detail, test.reason.Error()) {
+		if got.Guarantee || got.Mechanism != MechanismProcessGroup || !strings.Contains(got.Fix, test.mention) ||
+			!strings.Contains(got.Detail, test.reason.Error()) {
 			t.Errorf("reason %v: %+v, expected a fix with %q", test.reason, got, test.mention)
 		}
 	}
@@ -177,7 +182,8 @@ func TestScopeName(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, _ := scopeName()
-	if first != again || !strings.HasPrefix(first, treePrefix) || !strings.HasSuffix(first, ".scope") || slices.Contains([]byte(first), '/') {
+	if first != again || !strings.HasPrefix(first, treePrefix) || !strings.HasSuffix(first, ".scope") ||
+		slices.Contains([]byte(first), '/') {
 		t.Errorf("scopeName() = %q, then %q", first, again)
 	}
 }

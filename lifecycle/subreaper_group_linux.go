@@ -194,7 +194,8 @@ func (g *subreaperGroup) listen() {
 		g.kept.end(killedStatus) // nobody is left to tell more
 		return
 	}
-	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted", g.adopts)
+	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted",
+		g.adopts)
 	// The kernel has killed the leader with its parent, unless a setuid program
 	// has made it somebody else's.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -268,7 +269,8 @@ func (g *subreaperGroup) ask(ctx context.Context, conn *subreaperConn, gone <-ch
 		case <-gone:
 			return subreaperKilled{}, errSubreaperGone
 		case <-silence.C:
-			return subreaperKilled{}, fmt.Errorf("kill session %d: its subreaper %d does not answer: %w", g.leader.pid, g.subreaper.pid, &Survivors{})
+			return subreaperKilled{}, fmt.Errorf("kill session %d: its subreaper %d does not answer: %w", g.leader.pid,
+				g.subreaper.pid, &Survivors{})
 		}
 	}
 }

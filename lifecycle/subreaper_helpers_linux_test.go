@@ -62,7 +62,8 @@ func describe([]string) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
 		name, _, _ := strings.Cut(line, ":")
-		if slices.Contains([]string{"SigIgn", "SigBlk", "CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs", "Seccomp", "Groups"}, name) {
+		if slices.Contains([]string{"SigIgn", "SigBlk", "CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs", "Seccomp",
+			"Groups"}, name) {
 			fmt.Print(line)
 		}
 	}
@@ -81,7 +82,8 @@ func describe([]string) {
 func hop(args []string) {
 	chains, _ := strconv.Atoi(args[0])
 	for range chains {
-		if pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 && errno == 0 {
+		if pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 &&
+			errno == 0 {
 			hopOn(300_000)
 		}
 	}

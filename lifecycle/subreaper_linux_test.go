@@ -75,7 +75,9 @@ func TestSubreaper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 		"own session": func() *os.ProcAttr {
 			return &os.ProcAttr{Dir: dir, Env: []string{"A=\xff", "B="}, Sys: &syscall.SysProcAttr{Setsid: true}}
 		},
-		"own group":             func() *os.ProcAttr { return &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}} },
+		"own group": func() *os.ProcAttr {
+			return &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}}
+		},
 		"the caller's environs": func() *os.ProcAttr { return &os.ProcAttr{} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +138,9 @@ func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 			t.Errorf("%s: a group has started twice", path)
 		}
 	}
-	if _, err := openSubreapers(func() (string, []string) { return "/bin/true", []string{"true"} }, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := openSubreapers(func() (string, []string) {
+		return "/bin/true", []string{"true"}
+	}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a subreaper that is none is taken for one")
 	}
 	if _, err := openSubreapers(nil, nil); err == nil {
@@ -346,7 +350,8 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := stateDir(t)
-			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}}, subreapers: testSubreapers(t)}
+			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}},
+				subreapers: testSubreapers(t)}
 			made, err := tracker.NewGroup("g")
 			if err != nil {
 				t.Fatal(err)
@@ -415,10 +420,12 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := group.Tracking()
-	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee || !strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
+	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee ||
+		!strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
-	if enclosed := got.WithEnclosure(); !enclosed.Guarantee || enclosed.Fix != "" || enclosed.Mechanism != MechanismSubreaper {
+	if enclosed := got.WithEnclosure(); !enclosed.Guarantee || enclosed.Fix != "" ||
+		enclosed.Mechanism != MechanismSubreaper {
 		t.Errorf("in an enclosure: %+v", enclosed)
 	}
 	pids := startIn(t, group, helper("daemon"))

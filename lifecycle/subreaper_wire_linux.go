@@ -102,8 +102,10 @@ type subreaperKilled struct {
 
 // newSubreaperStart describes a leader, and lists the descriptors that the
 // subreaper must inherit for it, from subreaperFD+1 on.
-func newSubreaperStart(path string, argv []string, attr *os.ProcAttr) (start *subreaperStart, inherited []*os.File, err error) {
-	start = &subreaperStart{Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir), Sys: attr.Sys}
+func newSubreaperStart(path string, argv []string, attr *os.ProcAttr) (start *subreaperStart, inherited []*os.File,
+	err error) {
+	start = &subreaperStart{Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir),
+		Sys: attr.Sys}
 	if attr.Env == nil {
 		start.Env = bytesOf(os.Environ()) // as os.StartProcess has it; the subreaper's own is empty
 	}

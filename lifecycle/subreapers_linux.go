@@ -46,7 +46,8 @@ func openSubreapers(command func() (path string, argv []string), log *slog.Logge
 func (k *subreapers) try(enclosed bool) error {
 	group := k.newGroup(nil)
 	group.triesEnclosure = enclosed
-	_, err := group.Start("/proc/self/no-such-program", []string{"none"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	_, err := group.Start("/proc/self/no-such-program", []string{"none"},
+		&os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
 		return errors.Join(fmt.Errorf("try a subreaper: %w", err), group.Close())
 	}
@@ -56,7 +57,8 @@ func (k *subreapers) try(enclosed bool) error {
 // newGroup makes an empty group with a share of the estate, which may be nil.
 func (k *subreapers) newGroup(share *belongings) *subreaperGroup {
 	group := &subreaperGroup{
-		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(chan subreaperKilled, 4),
+		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(
+			chan subreaperKilled, 4),
 		heldAnswers: make(chan subreaperHeld, 4), adopts: k.adopts,
 	}
 	k.mu.Lock()
@@ -113,7 +115,9 @@ func endSubreaper(ctx context.Context, pid int, start string) error {
 	if err != nil {
 		return fmt.Errorf("end subreaper: %w", err)
 	}
-	_ = unix.Kill(pid, unix.SIGCONT) // somebody may have stopped it; to a stranger that got the number meanwhile it does nothing
+	// somebody may have stopped it; to a stranger that got the number meanwhile
+	// it does nothing
+	_ = unix.Kill(pid, unix.SIGCONT)
 	select {
 	case <-gone:
 		// Somebody may have killed it before it was done.

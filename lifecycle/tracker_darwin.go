@@ -30,7 +30,8 @@ func Open(options Options) *Tracker {
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
 		Mechanism: MechanismDescent,
-		Detail: "processes are found by whom the kernel remembers as their parent, unless that one was born and gone between two looks; " +
+		Detail: "processes are found by whom the kernel remembers as their parent, unless that one was born and gone " +
+			"between two looks; " +
 			"a sandboxed session is found by its sandbox, which each proves at its start",
 		Fix: `for a guarantee in sessions that are not sandboxed, set process_tracking to "seatbelt": sudo, ps and other sandboxes do not work in them then`,
 	}

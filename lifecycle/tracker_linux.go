@@ -97,7 +97,8 @@ func (t *Tracker) Tracking() Tracking {
 	if t.tree != nil {
 		return t.tree.tracking()
 	}
-	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p Delegate=yes EDITOR"
+	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p " +
+		"Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*scopeError](t.reason); tried {
 		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
 			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
@@ -105,16 +106,19 @@ func (t *Tracker) Tracking() Tracking {
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: fmt.Sprintf("no cgroup can be made (%v): a subreaper adopts every process of a session that loses its parent, and kills them all; "+
-				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not enclosed (Linux 6.12) may escape it, and so may what sudo starts", t.reason),
+			Detail: fmt.Sprintf("no cgroup can be made (%v): a subreaper adopts every process of a session that loses its "+
+				"parent, and kills them all; "+
+				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not enclosed (Linux "+
+				"6.12) may escape it, and so may what sudo starts", t.reason),
 			Fix:        fix,
 			Enclosable: t.subreapers.encloses == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail:    fmt.Sprintf("no cgroup can be made (%v), and no subreaper runs (%v): a process that starts a session of its own (setsid, daemons) is not found again", t.reason, t.unkept),
-		Fix:       fix,
+		Detail: fmt.Sprintf("no cgroup can be made (%v), and no subreaper runs (%v): a process that starts a session "+
+			"of its own (setsid, daemons) is not found again", t.reason, t.unkept),
+		Fix: fix,
 	}
 }
 

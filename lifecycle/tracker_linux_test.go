@@ -19,7 +19,8 @@ func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := group.Tracking(); got != tracker.Tracking() || got.Mechanism != MechanismCgroup || !got.Guarantee || got.Detail == "" {
+	if got := group.Tracking(); got != tracker.Tracking() || got.Mechanism != MechanismCgroup || !got.Guarantee ||
+		got.Detail == "" {
 		t.Errorf("tracking is %+v", got)
 	}
 	pids := startIn(t, group, helper("daemon"))
@@ -37,7 +38,8 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := group.Tracking()
-	if got.Mechanism != MechanismProcessGroup || got.Guarantee || !strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
+	if got.Mechanism != MechanismProcessGroup || got.Guarantee ||
+		!strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
 	pids := startIn(t, group, helper("tree", "2"))

@@ -45,7 +45,8 @@ func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.watchProcess")) ||
+	for deadline := time.Now().Add(timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)],
+		[]byte("lifecycle.watchProcess")) ||
 		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.pollProcess")); {
 		if time.Now().After(deadline) {
 			t.Fatalf("the watch goes on after its context:\n%s", stacks)

@@ -183,7 +183,8 @@ func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
 		return
 	default:
 	}
-	w.log.Error("the watchdog has died; until the next one runs, sessions would outlive a crash of the sidecar", "state", state, "error", err)
+	w.log.Error("the watchdog has died; until the next one runs, sessions would outlive a crash of the sidecar", "state",
+		state, "error", err)
 	select {
 	case <-retired:
 		return
@@ -210,7 +211,8 @@ const watchdogTimeout = time.Minute
 func inheritsJournal() bool {
 	var stat unix.Stat_t
 	flags, err := unix.FcntlInt(watchdogJournalFD, unix.F_GETFD, 0)
-	return err == nil && flags&unix.FD_CLOEXEC == 0 && unix.Fstat(watchdogJournalFD, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG
+	return err == nil && flags&unix.FD_CLOEXEC == 0 && unix.Fstat(watchdogJournalFD, &stat) == nil &&
+		stat.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // RunWatchdog is the watchdog's whole life; it returns the exit status. The
@@ -218,7 +220,8 @@ func inheritsJournal() bool {
 func RunWatchdog(journal string) int {
 	// It is to outlast everything but SIGKILL. Sessions cannot reach it where
 	// they are confined (Landlock ABI 6).
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN,
+		unix.SIGTTOU)
 	complain := func(err error) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
 		return 1

@@ -120,5 +120,6 @@ func socketpair() (ours *conn, theirs *os.File, err error) {
 		unix.Close(fds[1])
 		return nil, nil, err
 	}
-	return &conn{File: os.NewFile(uintptr(fds[0]), "handshake")}, os.NewFile(uintptr(fds[1]), "stage end of handshake"), nil
+	return &conn{File: os.NewFile(uintptr(fds[0]), "handshake")}, os.NewFile(uintptr(fds[1]), "stage end of handshake"),
+		nil
 }

@@ -90,14 +90,18 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 	}{
 		"a terminal that was not asked for": {[]platform.Handed{platform.HandedTerminal}, false, errUnasked, "not asked for"},
 		"a listener that was not asked for": {[]platform.Handed{platform.HandedListener}, true, errUnasked, "not asked for"},
-		"two terminals":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedTerminal}, true, errUnasked, "not asked for"},
-		"something unknown":                 {[]platform.Handed{"what"}, true, nil, "not asked for"},
-		"two listeners":                     {[]platform.Handed{platform.HandedListener, platform.HandedListener}, false, nil, "not asked for"},
-		"a list that was not asked for":     {[]platform.Handed{platform.HandedDiag}, false, errUnasked, "not asked for"},
-		"a list and no listener":            {[]platform.Handed{platform.HandedDiag}, false, nil, "hands over nothing to supervise"},
-		"nothing for a terminal":            {nil, true, errUnasked, "hands over no terminal"},
-		"nothing to supervise":              {nil, false, nil, "hands over nothing to supervise"},
-		"no supervisor":                     {[]platform.Handed{platform.HandedTerminal, platform.HandedListener}, true, refused, "no room"},
+		"two terminals": {[]platform.Handed{platform.HandedTerminal, platform.HandedTerminal}, true,
+			errUnasked, "not asked for"},
+		"something unknown": {[]platform.Handed{"what"}, true, nil, "not asked for"},
+		"two listeners": {[]platform.Handed{platform.HandedListener, platform.HandedListener}, false,
+			nil, "not asked for"},
+		"a list that was not asked for": {[]platform.Handed{platform.HandedDiag}, false, errUnasked, "not asked for"},
+		"a list and no listener": {[]platform.Handed{platform.HandedDiag}, false, nil,
+			"hands over nothing to supervise"},
+		"nothing for a terminal": {nil, true, errUnasked, "hands over no terminal"},
+		"nothing to supervise":   {nil, false, nil, "hands over nothing to supervise"},
+		"no supervisor": {[]platform.Handed{platform.HandedTerminal, platform.HandedListener}, true,
+			refused, "no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

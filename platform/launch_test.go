@@ -29,17 +29,18 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 	t.Parallel()
 	const confirm = takeOrder + `printf '{"enforcement":{"protections":{}}}' >&3; `
 	for name, test := range map[string]struct{ script, says string }{
-		"dies before the order":             {`exit 3`, "exit status 3"},
-		"is killed before the order":        {`kill -9 $$`, "signal: killed"},
-		"dies after the order":              {takeOrder, "exit status 0"},
-		"closes the stream and lives on":    {takeOrder + `exec 3<&-; read -r forever; kill -STOP $$`, "signal: killed"},
-		"says half a report":                {`printf '{"enforcement":{"prot' >&3`, "exit status 0"},
-		"says garbage":                      {`echo garbage >&3; cat <&3`, "talk to stage"},
-		"says a number":                     {`echo 7 >&3; cat <&3`, "talk to stage"},
-		"says nothing of substance":         {`echo '{}' >&3`, "exit status 0"},
-		"confirms, then says garbage":       {confirm + `echo garbage >&3; cat <&3`, "talk to stage"},
-		"confirms, then half a failure":     {confirm + `printf '{"failure":' >&3`, "exit status 0"},
-		"confirms, then says it has failed": {confirm + `echo '{"failure":{"step":"execute","path":"/p","cause":"c"}}' >&3`, "execute: /p: c"},
+		"dies before the order":          {`exit 3`, "exit status 3"},
+		"is killed before the order":     {`kill -9 $$`, "signal: killed"},
+		"dies after the order":           {takeOrder, "exit status 0"},
+		"closes the stream and lives on": {takeOrder + `exec 3<&-; read -r forever; kill -STOP $$`, "signal: killed"},
+		"says half a report":             {`printf '{"enforcement":{"prot' >&3`, "exit status 0"},
+		"says garbage":                   {`echo garbage >&3; cat <&3`, "talk to stage"},
+		"says a number":                  {`echo 7 >&3; cat <&3`, "talk to stage"},
+		"says nothing of substance":      {`echo '{}' >&3`, "exit status 0"},
+		"confirms, then says garbage":    {confirm + `echo garbage >&3; cat <&3`, "talk to stage"},
+		"confirms, then half a failure":  {confirm + `printf '{"failure":' >&3`, "exit status 0"},
+		"confirms, then says it has failed": {confirm + `echo '{"failure":{"step":"execute","path":"/p","cause":"c"}}' >&3`,
+			"execute: /p: c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +68,8 @@ func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
 
 func TestLaunch_EndOfStreamAfterTheReportIsTheExecution(t *testing.T) {
 	t.Parallel()
-	pid, err := launch(patient(t), t, &scripted{script: takeOrder + `echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`})
+	pid, err := launch(patient(t), t, &scripted{script: takeOrder +
+		`echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`})
 	if err != nil {
 		t.Error(err)
 	}
@@ -95,7 +97,8 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := platform.Launch(ctx, fake, platform.Target{
-			Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, Start: lifecycle.Start,
+			Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{os.Stdin, os.Stderr,
+				os.Stderr}, Start: lifecycle.Start,
 		})
 		ended <- err
 	}()
@@ -193,7 +196,8 @@ func TestLaunch_OrdersThatTheKernelCannotTakeFail(t *testing.T) {
 		change(&order)
 		_, _, err := platformtest.Output(&platformtest.Fake{}, order)
 		var failure *platform.Failure
-		if !errors.As(err, &failure) || failure.Step != platform.StepProgram || failure.Cause != unix.E2BIG.Error() || failure.Denied {
+		if !errors.As(err, &failure) || failure.Step != platform.StepProgram || failure.Cause != unix.E2BIG.Error() ||
+			failure.Denied {
 			t.Errorf("%s: error is %v", name, err)
 		}
 	}
@@ -229,7 +233,8 @@ func TestProbeStage_ReportsAndEnds(t *testing.T) {
 	if err != nil || got.Protections[platform.Filesystem].Status != platform.Enforced {
 		t.Errorf("probe: %+v, %v", got, err)
 	}
-	if _, err := platform.ProbeStage(patient(t), fake, platform.Confinement{Orders: platform.Orders(`"nonsense"`)}); err == nil {
+	if _, err := platform.ProbeStage(patient(t), fake,
+		platform.Confinement{Orders: platform.Orders(`"nonsense"`)}); err == nil {
 		t.Error("a probe that cannot be confined succeeds")
 	}
 }

@@ -218,7 +218,8 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 
 func handshakeError(err error) error {
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET),
+		errors.Is(err, io.ErrUnexpectedEOF):
 		return ErrStageDied
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("wait for stage: %w", err)
@@ -239,7 +240,8 @@ func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (
 		order.Terminal = &Terminal{Cols: 80, Rows: 24}
 	}
 	launched, err := Launch(ctx, backend, Target{
-		Order: order, Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+		Order: order, Confinement: confinement, Streams: [3]*os.File{null, null,
+			null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
 	if err != nil {
 		return Enforcement{}, err

@@ -18,7 +18,8 @@ type wireOrder struct {
 // MarshalJSON keeps every byte; see UnmarshalJSON.
 func (o Order) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireOrder{
-		Program: []byte(o.Program), Argv: toBytes(o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), Enclosed: o.Enclosed, Terminal: o.Terminal, Orders: o.Orders,
+		Program: []byte(o.Program), Argv: toBytes(
+			o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), Enclosed: o.Enclosed, Terminal: o.Terminal, Orders: o.Orders,
 	})
 }
 
@@ -29,7 +30,8 @@ func (o *Order) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*o = Order{
-		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(wire.Env), Dir: string(wire.Dir), Enclosed: wire.Enclosed, Terminal: wire.Terminal, Orders: wire.Orders,
+		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(
+			wire.Env), Dir: string(wire.Dir), Enclosed: wire.Enclosed, Terminal: wire.Terminal, Orders: wire.Orders,
 	}
 	return nil
 }

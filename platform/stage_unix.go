@@ -85,7 +85,8 @@ func rehearse() {
 	var order Order
 	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
 	_, _ = json.Marshal(Report{
-		Enforcement: &Enforcement{Protections: map[string]Protection{"": {}}, Missing: []Missing{{}}}, Handed: []Handed{HandedTerminal}, Failure: &Failure{},
+		Enforcement: &Enforcement{Protections: map[string]Protection{"": {}},
+			Missing: []Missing{{}}}, Handed: []Handed{HandedTerminal}, Failure: &Failure{},
 	})
 }
 
@@ -226,7 +227,8 @@ func lookUp(program string, env []string) (string, error) {
 			continue // an empty or relative entry would run what lies in the working directory
 		}
 		candidate := dir + "/" + program
-		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && openable(candidate) {
+		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
+			openable(candidate) {
 			return candidate, nil
 		}
 	}

@@ -44,7 +44,8 @@ func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, e
 	}
 	defer null.Close()
 	standby, err := startStage(backend, Target{
-		Confinement: confinement, Streams: [3]*os.File{null, null, null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
+		Confinement: confinement, Streams: [3]*os.File{null, null,
+			null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
 	})
 	if err != nil {
 		return nil, err

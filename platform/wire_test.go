@@ -16,7 +16,8 @@ func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, order := range []platform.Order{
 		{Argv: []string{}, Env: []string{}},
-		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9", Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`)},
+		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9",
+			Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`)},
 	} {
 		data, err := json.Marshal(order)
 		if err != nil {
@@ -71,7 +72,8 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 		"degraded, not asked": {platform.Protection{Status: platform.Degraded, NotAsked: true}, true},
 		"without a status":    {platform.Protection{}, false},
 	} {
-		e := platform.Enforcement{Protections: map[string]platform.Protection{platform.Execute: enforced, platform.Network: test.other}}
+		e := platform.Enforcement{Protections: map[string]platform.Protection{platform.Execute: enforced,
+			platform.Network: test.other}}
 		if e.Full() != test.want {
 			t.Errorf("%s: full is %t", name, !test.want)
 		}
@@ -81,7 +83,8 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 func TestUnsupported_NeverPretends(t *testing.T) {
 	t.Parallel()
 	u := platform.Unsupported{System: "plan9", Executable: "/bin/sidecar"}
-	if c, err := u.Confine(&policy.Policy{Restricted: true}, platform.Needs{}); !errors.Is(err, platform.ErrUnavailable) || c.Orders != nil {
+	if c, err := u.Confine(&policy.Policy{Restricted: true}, platform.Needs{}); !errors.Is(err,
+		platform.ErrUnavailable) || c.Orders != nil {
 		t.Errorf("confine: %s, %v", c.Orders, err)
 	}
 	if _, err := platform.RefuseToConfine(nil); !errors.Is(err, platform.ErrUnavailable) {
@@ -89,7 +92,8 @@ func TestUnsupported_NeverPretends(t *testing.T) {
 	}
 	protections := u.Probe(context.Background())
 	for _, name := range platform.Protections {
-		if p, ok := protections[name]; name != platform.ProcessTracking && (!ok || p.Status != platform.Absent || p.Detail == "") {
+		if p, ok := protections[name]; name != platform.ProcessTracking &&
+			(!ok || p.Status != platform.Absent || p.Detail == "") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

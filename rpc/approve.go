@@ -41,7 +41,8 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	if !slices.Contains(params.Choices, result.Decision) || ctx.Err() != nil {
 		return spawn.AnswerDeny
 	}
-	s.log.Info("the user was asked", "session", e.id, "access", denial.Access, "target", denial.Target, "decision", result.Decision)
+	s.log.Info("the user was asked", "session", e.id, "access", denial.Access, "target", denial.Target, "decision",
+		result.Decision)
 	answer, err := CarryOut(s.store, e.projectDir, suggestion, result.Decision)
 	if err != nil {
 		s.logMessage(protocol.LogError, "%s is allowed in this session alone: %v", display.Quote(denial.Target), err)
@@ -52,13 +53,15 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 // Question is what a user is asked about a denial, but for the session; false
 // where that is not to be asked: credentials, protected paths, and what no
 // setting allows are nobody's to allow by one click.
-func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (protocol.RequestAccessParams, settings.Suggestion, bool) {
+func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (protocol.RequestAccessParams,
+	settings.Suggestion, bool) {
 	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !isGrant(suggestion) {
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
 	}
 	params := protocol.RequestAccessParams{
-		Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Hint: display.Line(suggestion.Hint),
+		Access: string(denial.Access), Target: denial.Target, Process: wireProcess(
+			denial), Hint: display.Line(suggestion.Hint),
 		Message:    QuestionMessage(denial),
 		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
 		Suggestion: wireSuggestion(suggestion),
@@ -74,7 +77,8 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 // CarryOut does what a user has decided, and says what holds for the session.
 // What cannot be written down is an error; the user has allowed it all the
 // same, and only later sessions do not know.
-func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (spawn.Answer, error) {
+func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion,
+	decision protocol.Decision) (spawn.Answer, error) {
 	switch decision {
 	case protocol.DecisionOnce:
 		return spawn.AnswerOnce, nil

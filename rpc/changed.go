@@ -25,7 +25,8 @@ func (s *Server) settingsChanged(change settings.Change) {
 	current := s.currentPolicies()
 	for _, e := range s.sessions.all() {
 		if id := current(e); e.running() && id != "" && id != e.policyID {
-			params.StaleSessions = append(params.StaleSessions, protocol.StaleSession{SessionID: e.id, PolicyID: e.policyID, CurrentPolicyID: id})
+			params.StaleSessions = append(params.StaleSessions,
+				protocol.StaleSession{SessionID: e.id, PolicyID: e.policyID, CurrentPolicyID: id})
 		}
 	}
 	for _, dir := range s.projects() {

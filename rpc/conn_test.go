@@ -80,9 +80,14 @@ func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
 			continue
 		}
 		for want, body := range map[string][]byte{
-			`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`:                                                    replyBody(m.id, struct{}{}, nil),
-			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"boom"}}`:                       replyBody(m.id, nil, errors.New("boom")),
-			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte { _, r := parseMessage([]byte(`{"method":1,"id":` + id + `}`)); return r }(),
+			`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`: replyBody(m.id,
+				struct{}{}, nil),
+			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"boom"}}`: replyBody(m.id,
+				nil, errors.New("boom")),
+			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte {
+				_, r := parseMessage([]byte(`{"method":1,"id":` + id + `}`))
+				return r
+			}(),
 		} {
 			if string(body) != want || !json.Valid(body) {
 				t.Errorf("got %s, want %s", body, want)
@@ -151,8 +156,10 @@ func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	c.remark(protocol.LogInfo, "last")
 	c.stream.out.close(timeout)
 	told := strings.Count(out.String(), `"message":"line"`)
-	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 || told == lines || !strings.Contains(out.String(), want) {
-		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", told, lines, want, out.String()[max(0, out.Len()-300):])
+	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 ||
+		told == lines || !strings.Contains(out.String(), want) {
+		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", told, lines, want,
+			out.String()[max(0, out.Len()-300):])
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 // is called the session bounds.
 func (k *sink) Denied(denial spawn.Denial) {
 	params := protocol.DeniedParams{
-		SessionID: k.entry.id, Access: string(denial.Access), Target: denial.Target, Process: wireProcess(denial), Count: denial.Count,
+		SessionID: k.entry.id, Access: string(
+			denial.Access), Target: denial.Target, Process: wireProcess(denial), Count: denial.Count,
 		Missed: denial.Missed,
 	}
-	suggestion, err := k.server.store.Snapshot(k.entry.projectDir).Suggest(settings.Kind(k.entry.kind), string(denial.Access), denial.Target, denial.Process)
+	suggestion, err := k.server.store.Snapshot(k.entry.projectDir).Suggest(settings.Kind(k.entry.kind),
+		string(denial.Access), denial.Target, denial.Process)
 	if err != nil {
 		k.server.log.Debug("no setting is found for a denial", "session", k.entry.id, "error", err)
 	}
@@ -23,7 +25,8 @@ func (k *sink) Denied(denial spawn.Denial) {
 	if suggestion.Key != "" {
 		params.Suggestion = wireSuggestion(suggestion)
 	}
-	k.server.log.Info("refused", "session", k.entry.id, "access", denial.Access, "target", denial.Target, "process", denial.Process, "count", denial.Count)
+	k.server.log.Info("refused", "session", k.entry.id, "access", denial.Access, "target", denial.Target, "process",
+		denial.Process, "count", denial.Count)
 	notify(k.server, protocol.Denied, params)
 }
 

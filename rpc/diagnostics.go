@@ -15,7 +15,8 @@ func wireDiagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
 	out := []protocol.Diagnostic{}
 	for _, d := range list {
 		out = append(out, protocol.Diagnostic{
-			Line: d.Line, Column: d.Column, Severity: protocol.Severity(d.Severity), Key: display.Line(d.Key), Message: display.Line(d.Message), ProjectDir: d.Project,
+			Line: d.Line, Column: d.Column, Severity: protocol.Severity(
+				d.Severity), Key: display.Line(d.Key), Message: display.Line(d.Message), ProjectDir: d.Project,
 		})
 	}
 	return out
@@ -24,7 +25,8 @@ func wireDiagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
 func wireFileDiagnostics(list []settings.FileDiagnostic) []protocol.FileDiagnostic {
 	out := []protocol.FileDiagnostic{}
 	for _, d := range list {
-		out = append(out, protocol.FileDiagnostic{File: d.File, Diagnostic: wireDiagnostics([]settings.Diagnostic{d.Diagnostic})[0]})
+		out = append(out, protocol.FileDiagnostic{File: d.File,
+			Diagnostic: wireDiagnostics([]settings.Diagnostic{d.Diagnostic})[0]})
 	}
 	return out
 }
@@ -55,7 +57,8 @@ func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.Fil
 
 // update takes a project's remarks in and yields the files whose lists have
 // changed, sorted. The lock is held.
-func (p *published) update(project string, diagnostics []settings.FileDiagnostic, open []string) func(yield func(string, []settings.Diagnostic) bool) {
+func (p *published) update(project string, diagnostics []settings.FileDiagnostic,
+	open []string) func(yield func(string, []settings.Diagnostic) bool) {
 	if p.known == nil {
 		p.known, p.told = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
 	}

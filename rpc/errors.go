@@ -24,7 +24,8 @@ func (e *wireError) Error() string { return e.message }
 // invalidParams names the field of params, such as "cwd", and what is wrong
 // with it.
 func invalidParams(field, format string, args ...any) *wireError {
-	return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
+	return &wireError{code: protocol.CodeInvalidParams,
+		message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
 }
 
 // settingsInvalid says which file has to be fixed before anything starts.
@@ -77,7 +78,8 @@ func toWire(err error) *responseError {
 	// raw path.
 	out := &responseError{Code: wire.code, Message: display.Line(wire.message)}
 	if wire.data != nil {
-		out.Data = &protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path, Hint: display.Line(wire.data.Hint)}
+		out.Data = &protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path,
+			Hint: display.Line(wire.data.Hint)}
 	}
 	return out
 }

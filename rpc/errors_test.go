@@ -17,7 +17,8 @@ func TestToWire(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"invalid params name the field", invalidParams("cwd", "expected %s", "more"), `{"code":-32602,"message":"params.cwd: expected more"}`},
+		{"invalid params name the field", invalidParams("cwd", "expected %s", "more"),
+			`{"code":-32602,"message":"params.cwd: expected more"}`},
 		{
 			"an unknown session", sessionNotFound("a"),
 			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never was, or it was closed"}}`,
@@ -28,7 +29,8 @@ func TestToWire(t *testing.T) {
 		},
 		{
 			"a start that failed carries path and hint",
-			fmt.Errorf("start: %w", &spawn.Error{Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"), Hint: "install it"}),
+			fmt.Errorf("start: %w", &spawn.Error{Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"),
+				Hint: "install it"}),
 			`{"code":-32011,"message":"execute: \"/x\": no such file or directory","data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
 		},
 		{
@@ -42,7 +44,8 @@ func TestToWire(t *testing.T) {
 			`{"code":-32012,"message":"confine session: sandbox unavailable: no kernel","data":{"reason":"sandbox unavailable: no kernel","hint":"doctor"}}`,
 		},
 		{
-			"a wire error inside keeps its own code", fmt.Errorf("outer: %w", &wireError{code: protocol.CodeSettingsInvalid, message: "inner"}),
+			"a wire error inside keeps its own code",
+			fmt.Errorf("outer: %w", &wireError{code: protocol.CodeSettingsInvalid, message: "inner"}),
 			`{"code":-32013,"message":"inner"}`,
 		},
 		{"anything else is internal", errors.New("boom"), `{"code":-32603,"message":"boom"}`},

@@ -29,7 +29,8 @@ func (s *Server) registerLifecycle() {
 	onNotification(s.dispatcher, protocol.DidChangeWorkspaceFolders, s.changeFolders)
 }
 
-func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(), error) {
+func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(),
+	error) {
 	options := protocol.InitializationOptions{UserSettingsPath: s.options.UserSettingsPath}
 	if given := params.InitializationOptions; given != nil {
 		options.Settings = given.Settings
@@ -58,7 +59,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		s.background.Go(func() { s.awaitEditor(gone) })
 	}
 	store, err := settings.Open(settings.Options{
-		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
+		UserPath: options.UserSettingsPath, Editor: editorLayer(
+			options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
 			s.conn.remark(protocol.LogWarning, text) // the reading goroutine may be who notices
@@ -71,7 +73,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	s.store, s.capabilities, s.folders, s.phase = store, params.Capabilities, params.WorkspaceFolders, phaseServing
 	s.mu.Unlock()
 	result := protocol.InitializeResult{
-		ServerInfo: protocol.ClientInfo{Name: "sandbox-sidecar", Version: s.options.Version}, ProtocolVersion: protocol.Version,
+		ServerInfo: protocol.ClientInfo{Name: "sandbox-sidecar",
+			Version: s.options.Version}, ProtocolVersion: protocol.Version,
 		Capabilities: protocol.ServerCapabilities{
 			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
 			Enforcement: wireProtections(s.options.Spawner.Probe(ctx)),
@@ -113,7 +116,9 @@ func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	}
 	s.mu.Lock()
 	s.folders = slices.DeleteFunc(slices.Clone(s.folders), func(folder protocol.WorkspaceFolder) bool {
-		return slices.ContainsFunc(change.Removed, func(removed protocol.WorkspaceFolder) bool { return removed.Path == folder.Path })
+		return slices.ContainsFunc(change.Removed, func(removed protocol.WorkspaceFolder) bool {
+			return removed.Path == folder.Path
+		})
 	})
 	s.folders = append(s.folders, change.Added...)
 	s.mu.Unlock()
@@ -141,7 +146,8 @@ func wireProtections(protections spawn.Protections) protocol.Protections {
 	out := protocol.Protections{}
 	for name, p := range protections {
 		out[name] = protocol.Protection{
-			Status: protocol.ProtectionStatus(p.Status), Mechanism: display.Line(p.Mechanism), Detail: display.Line(p.Detail), Fix: display.Line(p.Fix),
+			Status: protocol.ProtectionStatus(
+				p.Status), Mechanism: display.Line(p.Mechanism), Detail: display.Line(p.Detail), Fix: display.Line(p.Fix),
 		}
 	}
 	return out

@@ -22,7 +22,8 @@ func DenialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
 	if suggestion.Key == "" {
 		return message
 	}
-	if long := message + " To allow it: " + suggestion.Instruction() + "."; utf8.RuneCountInString(long) <= maxWithSetting {
+	if long := message + " To allow it: " + suggestion.Instruction() +
+		"."; utf8.RuneCountInString(long) <= maxWithSetting {
 		return long
 	}
 	return message
@@ -35,7 +36,8 @@ func AlarmMessage(alarm spawn.Alarm) string {
 
 // QuestionMessage says what a program waits for.
 func QuestionMessage(denial spawn.Denial) string {
-	return fmt.Sprintf("%s wants to %s, and waits for your answer.", program(denial.Process, "A program"), deed(string(denial.Access), denial.Target))
+	return fmt.Sprintf("%s wants to %s, and waits for your answer.", program(denial.Process, "A program"),
+		deed(string(denial.Access), denial.Target))
 }
 
 // DenialText is a denial for a list in a terminal, without a verb and a full
@@ -57,13 +59,16 @@ func denialSentence(access, target, process string, count int) string {
 	case "protected_write":
 		return fmt.Sprintf("The sandbox refused to change the protected path %s%s.", path, times(count))
 	case "protected_created":
-		return fmt.Sprintf("The protected path %s was created while a sandboxed session ran. Check it before you use it.", path)
+		return fmt.Sprintf("The protected path %s was created while a sandboxed session ran. Check it before you use it.",
+			path)
 	case "protected_replaced":
-		return fmt.Sprintf("The protected path %s was replaced while a sandboxed session ran. Sessions may write to it now.", path)
+		return fmt.Sprintf("The protected path %s was replaced while a sandboxed session ran. Sessions may write to it now.",
+			path)
 	case "protected_written":
 		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.", path)
 	}
-	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), deed(access, target), times(count))
+	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), deed(access, target),
+		times(count))
 }
 
 func program(name, unknown string) string {

@@ -11,8 +11,10 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 	p := &compiled.Policy
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{}, PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
-		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
-		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
+		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, AllowedEnvVars: orEmpty(
+			p.Environment.Allowed), ProtectedPaths: []string{},
+		RequireProtected: p.RequireProtected, OnUnavailable: string(
+			p.OnUnavailable), OnDenied: string(p.OnDenied), Diagnostics: wireFileDiagnostics(compiled.Diagnostics),
 	}
 	for _, rule := range p.Rules {
 		out.Rules = append(out.Rules, protocol.PolicyRule{
@@ -21,7 +23,8 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 		})
 	}
 	for _, s := range compiled.Switches {
-		out.Origins = append(out.Origins, protocol.PolicyOrigin{Key: s.Key, Value: s.Value, File: s.Origin.File, Line: s.Origin.Line})
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{Key: s.Key, Value: s.Value, File: s.Origin.File,
+			Line: s.Origin.Line})
 	}
 	for _, v := range compiled.Variables {
 		from := v.Origin
@@ -51,7 +54,8 @@ func PolicyResult(compiled settings.Compiled) protocol.PolicyGetResult {
 // ExplainResult is an explanation as policy/explain answers it.
 func ExplainResult(x settings.Explanation) protocol.PolicyExplainResult {
 	result := protocol.PolicyExplainResult{
-		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(x.Reason), Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
+		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(
+			x.Reason), Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
 		Message: explanationMessage(x),
 	}
 	if x.Rule != nil {

@@ -47,7 +47,8 @@ func wireProject(p settings.Project) protocol.Project {
 		Message: projectMessage(p),
 	}
 	for _, a := range p.Asks {
-		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column, Message: a.Message()})
+		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column,
+			Message: a.Message()})
 	}
 	return out
 }

@@ -14,7 +14,8 @@ import (
 // stage reported, never what was asked for.
 func sandboxReport(restricted bool, outcome spawn.Outcome, warnings []string) protocol.SandboxReport {
 	report := protocol.SandboxReport{
-		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(outcome.Protections()), Warnings: orEmpty(display.Lines(warnings)),
+		Applied: outcome.Confined, Status: protocol.SandboxOff, Protections: wireProtections(
+			outcome.Protections()), Warnings: orEmpty(display.Lines(warnings)),
 	}
 	switch {
 	case !restricted:
@@ -43,7 +44,8 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 	if outcome.Confined {
 		for _, path := range s.options.Guarded {
 			if rule, writable := compiled.Policy.Writable(path); writable {
-				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", display.Quote(path), rule.Origin))
+				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", display.Quote(path),
+					rule.Origin))
 			}
 		}
 	}
@@ -65,7 +67,8 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 // status, can be made.
 func KeepsProtected(outcome spawn.Outcome) bool {
 	p := wireProtections(outcome.Protections())["protected_paths"]
-	return p.Status == protocol.Enforced || p.Status == protocol.Degraded && strings.HasPrefix(p.Mechanism, "mount namespace")
+	return p.Status == protocol.Enforced || p.Status == protocol.Degraded &&
+		strings.HasPrefix(p.Mechanism, "mount namespace")
 }
 
 // firstLine is what a terminal shows before anything else where its sandbox is
@@ -74,7 +77,8 @@ func firstLine(outcome spawn.Outcome) []byte {
 	if outcome.Unconfinable == nil {
 		return nil
 	}
-	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n", display.Line(outcome.Unconfinable.Error()))
+	return fmt.Appendf(nil, "\x1b[33mwarning: this terminal is not sandboxed: %s\x1b[0m\r\n",
+		display.Line(outcome.Unconfinable.Error()))
 }
 
 // doubtLine is what a terminal shows first if nobody knows what sandbox was

@@ -197,7 +197,8 @@ func (s *Server) admit(method string, isRequest bool) error {
 	case s.phase == phaseServing && initialize:
 		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: a second time"}
 	case s.phase == phaseShutdown:
-		return &wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("%.100s: after shutdown only exit may come", method)}
+		return &wireError{code: protocol.CodeInvalidRequest,
+			message: fmt.Sprintf("%.100s: after shutdown only exit may come", method)}
 	}
 	if method == protocol.Shutdown.Method && isRequest {
 		s.phase = phaseShutdown // here and not in the handler, so that nothing behind it slips through
@@ -212,5 +213,6 @@ func notify[P any](s *Server, method protocol.Notification[P], params P) {
 
 // logMessage writes one line into the editor's log, and waits for the editor.
 func (s *Server) logMessage(kind int, format string, args ...any) {
-	notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: kind, Message: display.Line(fmt.Sprintf(format, args...))})
+	notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: kind,
+		Message: display.Line(fmt.Sprintf(format, args...))})
 }

@@ -103,8 +103,10 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 		{"a tool is refused", `{"enabled": true}`, protocol.Tool, false},
 		{"a terminal starts with a warning", `{"enabled": true}`, protocol.Terminal, true},
 		{"a tool starts where the user says so", `{"enabled": true, "on_unavailable": "warn"}`, protocol.Tool, true},
-		{"a terminal is refused where the user says so", `{"enabled": true, "on_unavailable": "refuse"}`, protocol.Terminal, false},
-		{"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`, protocol.Terminal, false},
+		{"a terminal is refused where the user says so", `{"enabled": true, "on_unavailable": "refuse"}`, protocol.Terminal,
+			false},
+		{"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`,
+			protocol.Terminal, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -121,13 +123,15 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := result.Sandbox; got.Applied || got.Status != protocol.SandboxNone || len(got.Protections) != 0 || !strings.Contains(fmt.Sprint(got.Warnings), "not sandboxed") {
+			if got := result.Sandbox; got.Applied || got.Status != protocol.SandboxNone || len(got.Protections) != 0 ||
+				!strings.Contains(fmt.Sprint(got.Warnings), "not sandboxed") {
 				t.Errorf("sandbox: got %+v", got)
 			}
 			e.exit(result.SessionID)
 			got := e.outputs[result.SessionID].String()
 			first, rest, _ := strings.Cut(got, "\r\n")
-			if !strings.HasPrefix(first, "\x1b[33mwarning: ") || !strings.HasSuffix(first, "\x1b[0m") || strings.Count(first, "\x1b") != 2 || rest != "hello\r\n" {
+			if !strings.HasPrefix(first, "\x1b[33mwarning: ") || !strings.HasSuffix(first, "\x1b[0m") ||
+				strings.Count(first, "\x1b") != 2 || rest != "hello\r\n" {
 				t.Errorf("the first line is no yellow warning: %q", got)
 			}
 		})
@@ -144,7 +148,8 @@ func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 	}{
 		{
 			"one that is degraded", &platformtest.Fake{Enforcement: platform.Enforcement{Protections: map[string]platform.Protection{
-				platform.Filesystem: enforced, platform.Signals: {Status: platform.Degraded, Mechanism: "fake", Detail: "d", Fix: "f"},
+				platform.Filesystem: enforced, platform.Signals: {Status: platform.Degraded, Mechanism: "fake", Detail: "d",
+					Fix: "f"},
 			}}}, protocol.SandboxDegraded,
 		},
 		{
@@ -164,7 +169,8 @@ func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 			}
 			for name, want := range test.fake.Enforcement.Protections {
 				p := got.Protections[name]
-				if string(p.Status) != string(want.Status) || p.Mechanism != want.Mechanism || p.Detail != want.Detail || p.Fix != want.Fix {
+				if string(p.Status) != string(want.Status) || p.Mechanism != want.Mechanism || p.Detail != want.Detail ||
+					p.Fix != want.Fix {
 					t.Errorf("%s: got %+v, want %+v", name, p, want)
 				}
 			}
@@ -196,7 +202,8 @@ func TestCallRaw_AnswersHoldOneOfResultAndError(t *testing.T) {
 		}
 		return message
 	}
-	for _, method := range []string{"terminal/list", "initialize", "initialize", "terminal/list", "no/such", "shutdown", "shutdown"} {
+	for _, method := range []string{"terminal/list", "initialize", "initialize", "terminal/list", "no/such", "shutdown",
+		"shutdown"} {
 		sendRaw(t, f, method, `{"processId":null}`)
 		message := next()
 		for message["id"] == nil {

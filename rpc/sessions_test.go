@@ -28,7 +28,8 @@ func TestInputs_KeepTheirOrder(t *testing.T) {
 	}
 	e.until("everything typed", func() bool { return e.outputs[session.SessionID].Len() >= len("ready\n")+want.Len() })
 	if got := strings.TrimPrefix(e.outputs[session.SessionID].String(), "ready\n"); got != want.String() {
-		t.Errorf("%d bytes came back in another order, the first difference at byte %d", len(got), firstDifference(got, want.String()))
+		t.Errorf("%d bytes came back in another order, the first difference at byte %d", len(got),
+			firstDifference(got, want.String()))
 	}
 }
 
@@ -54,7 +55,8 @@ func TestSpawn_ThatIsSlowDelaysNobody(t *testing.T) {
 	slow := uuid.NewString()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := try(e, protocol.Spawn, protocol.SpawnParams{SessionID: slow, Cwd: f.dir, Shell: &protocol.Shell{Program: "/bin/sh"}})
+		_, err := try(e, protocol.Spawn, protocol.SpawnParams{SessionID: slow, Cwd: f.dir,
+			Shell: &protocol.Shell{Program: "/bin/sh"}})
 		answered <- err
 	}()
 	hold.Arrived(t)

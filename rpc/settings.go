@@ -63,7 +63,8 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	return PolicyResult(compiled), nil
 }
 
-func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult, error) {
+func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,
+	error) {
 	if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return protocol.PolicyExplainResult{}, err
 	}

@@ -29,7 +29,8 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e := &entry{
-		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(chan struct{}),
+		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(
+			chan struct{}),
 		told: make(chan struct{}),
 	}
 	request.Ask = s.asker(e)
@@ -47,7 +48,8 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.policyID = compiled.Policy.ID()
 	outcome := session.Outcome()
-	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(KeepsProtected(outcome)), s.sandboxWarnings(compiled, outcome))
+	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(KeepsProtected(outcome)),
+		s.sandboxWarnings(compiled, outcome))
 	result := protocol.SpawnResult{
 		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
 		Sandbox:     sandboxReport(compiled.Policy.Restricted, outcome, warnings),
@@ -63,7 +65,8 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 }
 
 // startSession compiles the policy and starts the process under it.
-func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session, settings.Compiled, error) {
+func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session,
+	settings.Compiled, error) {
 	snapshot := s.store.Snapshot(params.ProjectDir)
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
@@ -90,7 +93,9 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	env := slices.Clone(s.options.Env)
 	for name, value := range params.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return spawn.Request{}, invalidParams("env", "%s cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL", display.Quote(name))
+			return spawn.Request{}, invalidParams("env",
+				"%s cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL",
+				display.Quote(name))
 		}
 		env = append(env, name+"="+value)
 	}
@@ -98,7 +103,8 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	flowControl := s.capabilities.FlowControl
 	s.mu.Unlock()
 	request := spawn.Request{
-		ID: params.SessionID, Env: env, Dir: filepath.Clean(params.Cwd), Size: spawn.Size{Cols: params.Cols, Rows: params.Rows},
+		ID: params.SessionID, Env: env, Dir: filepath.Clean(params.Cwd), Size: spawn.Size{Cols: params.Cols,
+			Rows: params.Rows},
 		NoInput: params.Kind == protocol.Tool, FlowControl: flowControl,
 	}
 	switch {
@@ -183,7 +189,8 @@ func checkProject(dir string) error {
 
 // noAnswer says what could not be done because a file system does not answer.
 func noAnswer(attempt, path string) error {
-	return &spawn.Error{Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer, Hint: "try again once it does; sessions elsewhere can be started"}
+	return &spawn.Error{Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer,
+		Hint: "try again once it does; sessions elsewhere can be started"}
 }
 
 func absolute(field, path string) error {
@@ -215,5 +222,6 @@ func (k *sink) Alarm(alarm spawn.Alarm) {
 func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
-	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal})
+	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.entry.id, ExitCode: status.ExitCode,
+		Signal: status.Signal})
 }

@@ -24,7 +24,8 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
-	for _, method := range []string{protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method, protocol.Close.Method} {
+	for _, method := range []string{protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method,
+		protocol.Close.Method} {
 		s.dispatcher.patient[method] = true
 	}
 }
@@ -83,7 +84,8 @@ func (s *Server) started(ctx context.Context, id string) (*spawn.Session, error)
 func (s *Server) signal(ctx context.Context, params protocol.SignalParams) (protocol.Empty, error) {
 	number := unix.SignalNum(params.Signal)
 	if number == 0 {
-		return protocol.Empty{}, invalidParams("signal", "expected a name such as \"SIGINT\", found %s", display.Quote(params.Signal))
+		return protocol.Empty{}, invalidParams("signal", "expected a name such as \"SIGINT\", found %s",
+			display.Quote(params.Signal))
 	}
 	session, err := s.started(ctx, params.SessionID)
 	if err != nil {
@@ -129,11 +131,14 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
-			Stale: current[keyOf(e)] != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(time.RFC3339Nano),
+			Stale: current[keyOf(e)] != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(
+				time.RFC3339Nano),
 			Tracking: wireTracking(session.Outcome()),
 		})
 	}
-	slices.SortFunc(result.Sessions, func(a, b protocol.SessionInfo) int { return strings.Compare(a.StartedAt, b.StartedAt) })
+	slices.SortFunc(result.Sessions, func(a, b protocol.SessionInfo) int {
+		return strings.Compare(a.StartedAt, b.StartedAt)
+	})
 	return result, nil
 }
 
@@ -174,7 +179,8 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if err != nil {
 		s.log.Error("processes have survived the end of their session", "session", params.SessionID, "error", err)
 	}
-	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining, ElapsedMs: int(end.elapsed.Milliseconds()), Review: wireFindings(end.findings)}
+	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining,
+		ElapsedMs: int(end.elapsed.Milliseconds()), Review: wireFindings(end.findings)}
 	if end.exit != nil {
 		status := exitStatus(*end.exit)
 		result.ExitCode, result.Signal = status.ExitCode, status.Signal

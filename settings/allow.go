@@ -163,7 +163,8 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	defer dir.Close()
 	data, err := s.change(dir, "settings.json", suggestion, base)
 	if err != nil {
-		return "", fmt.Errorf("write the project's settings: %s: %w", quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
+		return "", fmt.Errorf("write the project's settings: %s: %w",
+			quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil

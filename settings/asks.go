@@ -63,7 +63,8 @@ func (b *asker) projects(key string) bool {
 }
 
 func (b *asker) add(key, value string, at position, format string, args ...any) {
-	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.line, Column: at.column})
+	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.line,
+		Column: at.column})
 }
 
 // addKey asks for a key's whole value.
@@ -201,7 +202,8 @@ func (b *asker) variables() {
 		case isPrefix:
 			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s", quote(prefix))
 		case policy.IsHook(pattern):
-			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names", quote(pattern))
+			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names",
+				quote(pattern))
 		default:
 			b.add(key, pattern, at, "sessions get your variable %s", quote(pattern))
 		}
@@ -211,7 +213,8 @@ func (b *asker) variables() {
 func (b *asker) sockets() {
 	for _, s := range b.e.sockets {
 		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
-			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it", quote(s.named()))
+			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it",
+				quote(s.named()))
 		}
 	}
 }
@@ -230,7 +233,8 @@ func (b *asker) protected() {
 	if more := len(lost) - most; more > 0 {
 		lost = append(lost[:most], fmt.Sprintf("%d more", more))
 	}
-	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on", strings.Join(lost, ", "))
+	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on",
+		strings.Join(lost, ", "))
 }
 
 // writes reports whether a rule grants writing at the path, above it or below
@@ -252,7 +256,8 @@ func (e *evaluation) reportAsks(asks []Ask) {
 		if a.never {
 			continue // that has been said
 		}
-		e.report(e.projectFile, at, SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s", quote(a.Value), a.Opens)
+		e.report(e.projectFile, at, SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
+			quote(a.Value), a.Opens)
 	}
 	reached := map[string]bool{}
 	for _, rule := range e.policy.Rules {
@@ -262,7 +267,8 @@ func (e *evaluation) reportAsks(asks []Ask) {
 	}
 	for _, g := range e.asked {
 		if !told[g.at] && !e.rules.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
-			e.report(e.projectFile, g.at, SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts", quote(g.text))
+			e.report(e.projectFile, g.at, SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
+				quote(g.text))
 		}
 	}
 }

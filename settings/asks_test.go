@@ -14,7 +14,8 @@ func trusting(t testing.TB, f files, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	digest := hex.EncodeToString(s.project.digest[:])
-	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json", projects: []trustedProject{{Path: "/home/u/project", Digest: digest}}}
+	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json",
+		projects: []trustedProject{{Path: "/home/u/project", Digest: digest}}}
 	return s
 }
 
@@ -29,14 +30,16 @@ func describeAsks(asks []Ask) string {
 func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 	t.Parallel()
 	f := tree(t, map[string]string{
-		"/home/u/project/": "", "/home/u/.ssh/id": "", "/home/u/.config/gh/hosts.yml": "", "/home/u/.aws/": "", "/usr/bin/": "", "/home/u/file": "",
+		"/home/u/project/": "", "/home/u/.ssh/id": "", "/home/u/.config/gh/hosts.yml": "", "/home/u/.aws/": "",
+		"/usr/bin/": "", "/home/u/file": "",
 	})
 	const on = `{"enabled": true}`
 	tests := []struct{ name, user, project, want string }{
 		{
 			"a repository that switches everything off", on, `{"enabled": false, "additional_read_write_paths": ["/"]}`,
 			"enabled false: terminals and tools run without any sandbox: they may do everything that you may\n" +
-				"additional_read_write_paths /: nothing, because it does not count in a trusted project either: it would grant writing everything, " +
+				"additional_read_write_paths /: nothing, because it does not count in a trusted project either: it would grant " +
+				"writing everything, " +
 				"the settings and the kernel's own files included\n",
 		},
 		{
@@ -46,7 +49,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		},
 		{"nothing", on, `{}`, ""},
 		{"only tightening", on, `{"allow_network": false, "additional_read_only_paths": [], "protected_paths": ["x", ".git", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules"], "allowed_env_vars": ["PATH"]}`, ""},
-		{"what the user grants too", `{"enabled": true, "additional_read_only_paths": ["~/.ssh"]}`, `{"additional_read_only_paths": ["~/.ssh/id", "src"]}`, ""},
+		{"what the user grants too", `{"enabled": true, "additional_read_only_paths": ["~/.ssh"]}`,
+			`{"additional_read_only_paths": ["~/.ssh/id", "src"]}`, ""},
 		{
 			"a kind less", `{"enabled": true, "apply_to": "both"}`, `{"apply_to": "terminal"}`,
 			"apply_to \"terminal\": tools run without any sandbox: they may do everything that you may\n",
@@ -54,14 +58,16 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		{
 			"paths, by what they are", on, `{"additional_read_only_paths": ["~/.ssh", "~/file"], "additional_executable_paths": ["../elsewhere"]}`,
 			`additional_executable_paths ../elsewhere: sessions may read and execute "/home/u/elsewhere" and everything below it` + "\n" +
-				`additional_read_only_paths ~/.ssh: sessions may read "/home/u/.ssh" and everything below it: that is SSH keys` + "\n" +
+				`additional_read_only_paths ~/.ssh: sessions may read "/home/u/.ssh" and everything below it: that is SSH keys` +
+				"\n" +
 				`additional_read_only_paths ~/file: sessions may read "/home/u/file"` + "\n",
 		},
 		{
 			"the system", `{"enabled": true, "system_paths": {"read_write": []}}`, `{"system_paths": {"read_write": ["/tmp"]}}`,
 			`system_paths.read_write /tmp: sessions may read, write and execute "/tmp" and everything below it` + "\n",
 		},
-		{"the network", `{"enabled": true, "allow_network": false}`, `{"allow_network": true}`, "allow_network true: sessions may reach the network, and send there what they can read\n"},
+		{"the network", `{"enabled": true, "allow_network": false}`, `{"allow_network": true}`,
+			"allow_network true: sessions may reach the network, and send there what they can read\n"},
 		{
 			"variables", on, `{"allowed_env_vars": ["PATH", "AWS_*", "LD_PRELOAD", "TOKEN", "TERM"]}`,
 			`allowed_env_vars AWS_*: sessions get every variable of yours whose name begins with "AWS_"` + "\n" +
@@ -77,11 +83,13 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			"protection", `{"enabled": true, "protected_paths": ["a", "b/c"]}`, `{"protected_paths": ["b"]}`,
 			`protected_paths ["b"]: sessions may change "a", which programs outside of the sandbox rely on` + "\n",
 		},
-		{"a machine without a sandbox", on, `{"on_unavailable": "warn"}`, `on_unavailable "warn": tools start without a sandbox where the machine has none` + "\n"},
+		{"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
+			`on_unavailable "warn": tools start without a sandbox where the machine has none` + "\n"},
 		{"silence", on, `{"on_denied": "ignore"}`, `on_denied "ignore": you are no longer told what was refused` + "\n"},
 		{
 			"tracking", `{"enabled": true, "process_tracking": "seatbelt"}`, `{"process_tracking": "auto"}`,
-			`process_tracking "auto": on macOS, processes are tracked in another way than your own settings say ("seatbelt")` + "\n",
+			`process_tracking "auto": on macOS, processes are tracked in another way than your own settings say ("seatbelt")` +
+				"\n",
 		},
 	}
 	for _, test := range tests {
@@ -95,7 +103,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			for _, a := range p.Asks {
 				told := a.never && strings.Contains(said(s.Compile(KindTool), projectFile), "undoes the sandbox")
 				for _, d := range s.DiagnosticsOf(projectFile) {
-					told = told || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key && strings.Contains(d.Message, "has no effect unless you trust this project; if you do: "+a.Opens)
+					told = told || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key &&
+						strings.Contains(d.Message, "has no effect unless you trust this project; if you do: "+a.Opens)
 				}
 				if !told {
 					t.Errorf("%s %s is not told: %v", a.Key, a.Value, s.DiagnosticsOf(projectFile))
@@ -145,12 +154,14 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 
 func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "", "/home/u/.cache/link": "-> ../.ssh", "/home/u/project/out": "-> ../.ssh"})
+	f := tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "", "/home/u/.cache/link": "-> ../.ssh",
+		"/home/u/project/out": "-> ../.ssh"})
 	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
 	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": []}`
 	s := trusting(t, f, user, project)
 	c := s.Compile(KindTerminal)
-	if !c.Policy.Restricted || !c.Policy.Network.Allowed || c.Policy.Network.Origin.File != projectFile || len(c.Policy.Protected) != 0 {
+	if !c.Policy.Restricted || !c.Policy.Network.Allowed || c.Policy.Network.Origin.File != projectFile ||
+		len(c.Policy.Protected) != 0 {
 		t.Errorf("policy: %+v", c.Policy)
 	}
 	for path, want := range map[string]string{"/home/u/.ssh/id": "read", "/home/u/x": "read", "/home/u/.cache/y": "none"} {
@@ -174,22 +185,28 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 
 func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "", "/home/u/.local/state/": ""})
+	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "",
+		"/home/u/.local/state/": ""})
 	const user, project = `{"enabled": true}`, `{"enabled": false}`
 	for name, test := range map[string]struct {
 		user   string
 		change func(s *Snapshot)
 		want   bool
 	}{
-		"as it was trusted":          {user, func(*Snapshot) {}, true},
-		"by a symlink to it":         {user, func(s *Snapshot) { s.projectDir = "/home/u/link" }, true},
-		"another directory":          {user, func(s *Snapshot) { s.projectDir = "/tmp" }, false},
-		"another content":            {user, func(s *Snapshot) { s.project.digest[31] ^= 1 }, false},
-		"unreadable now":             {user, func(s *Snapshot) { s.project.read = false }, false},
-		"broken now":                 {user, func(s *Snapshot) { s.project.problem = &Diagnostic{Line: 1, Column: 1, Message: "x"} }, false},
-		"no list":                    {user, func(s *Snapshot) { s.trust = nil }, false},
-		"a corrupt list":             {user, func(s *Snapshot) { s.trust = &trustList{path: s.trust.path, problem: "corrupt"} }, false},
-		"a list sessions may write":  {`{"enabled": true, "additional_read_write_paths": ["~/.local"]}`, func(*Snapshot) {}, false},
+		"as it was trusted":  {user, func(*Snapshot) {}, true},
+		"by a symlink to it": {user, func(s *Snapshot) { s.projectDir = "/home/u/link" }, true},
+		"another directory":  {user, func(s *Snapshot) { s.projectDir = "/tmp" }, false},
+		"another content":    {user, func(s *Snapshot) { s.project.digest[31] ^= 1 }, false},
+		"unreadable now":     {user, func(s *Snapshot) { s.project.read = false }, false},
+		"broken now": {user, func(s *Snapshot) {
+			s.project.problem = &Diagnostic{Line: 1, Column: 1, Message: "x"}
+		}, false},
+		"no list": {user, func(s *Snapshot) { s.trust = nil }, false},
+		"a corrupt list": {user, func(s *Snapshot) {
+			s.trust = &trustList{path: s.trust.path, problem: "corrupt"}
+		}, false},
+		"a list sessions may write": {`{"enabled": true, "additional_read_write_paths": ["~/.local"]}`, func(*Snapshot) {},
+			false},
 		"a list inside the project":  {user, func(s *Snapshot) { s.trust.path = "/home/u/project/trust.json" }, false},
 		"a list in a temporary home": {user, func(s *Snapshot) { s.trust.path = "/tmp/trust.json" }, false},
 	} {

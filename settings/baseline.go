@@ -39,23 +39,28 @@ var baselines = map[string]map[string][]baselinePath{
 	"darwin": {
 		"system_paths.executable": grantsFor(readExecute,
 			"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/lib", "/usr/libexec", "/System/Library/dyld", "/System/Cryptexes",
-			"/Library/Developer/CommandLineTools/usr/bin", "/Library/Developer/CommandLineTools/usr/lib", "/Library/Apple/usr/bin",
-			"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib", "/usr/local/bin", "/usr/local/lib"),
+			"/Library/Developer/CommandLineTools/usr/bin", "/Library/Developer/CommandLineTools/usr/lib",
+			"/Library/Apple/usr/bin",
+			"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib", "/usr/local/bin",
+			"/usr/local/lib"),
 		"system_paths.read_only": grantsFor(policy.Read,
 			"/private/etc", "/usr/share", "/System/Library/Keychains", "/Library/Developer/CommandLineTools/SDKs",
-			"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc", "/usr/local/share", "/usr/local/etc"),
+			"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc", "/usr/local/share",
+			"/usr/local/etc"),
 		"system_paths.read_write": append(
 			grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
 			// Not /dev: it holds the user's other terminals and the disks. The
 			// session's own terminal is granted with the session.
-			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/dtracehelper", "/dev/fd")...),
+			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+				"/dev/dtracehelper", "/dev/fd")...),
 	},
 }
 
 // homeDotfiles are what shells and git read at start-up, relative to the home
 // directory. Read-only, on every platform.
 var homeDotfiles = []string{
-	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".inputrc",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile",
+	".inputrc",
 	".terminfo", ".gitconfig", ".config",
 }
 

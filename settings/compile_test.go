@@ -44,15 +44,17 @@ func TestCompile_Paths(t *testing.T) {
 		projectSays         []string
 	}{
 		{
-			name:   "the project is writable and executable, the rest of the home directory is not there",
-			user:   `{"enabled": true}`,
-			access: map[string]string{"/home/u/project/src/x": "read,write,execute", "/home/u/.ssh/id": "none", "/etc/passwd": "read", "/home/u/.zshrc": "read"},
+			name: "the project is writable and executable, the rest of the home directory is not there",
+			user: `{"enabled": true}`,
+			access: map[string]string{"/home/u/project/src/x": "read,write,execute", "/home/u/.ssh/id": "none",
+				"/etc/passwd": "read", "/home/u/.zshrc": "read"},
 		},
 		{
-			name:   "each additional list grants its own access",
-			user:   `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/.ssh"], "additional_read_write_paths": ["$CACHE/pip"]}`,
-			says:   []string{`"~/.ssh" lets sessions read SSH keys`},
-			access: map[string]string{"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read", "/home/u/.cache/pip/x": "read,write,execute"},
+			name: "each additional list grants its own access",
+			user: `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/.ssh"], "additional_read_write_paths": ["$CACHE/pip"]}`,
+			says: []string{`"~/.ssh" lets sessions read SSH keys`},
+			access: map[string]string{"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read",
+				"/home/u/.cache/pip/x": "read,write,execute"},
 		},
 		{
 			name: "a socket that sessions can move is granted with a remark, and one that they cannot without",
@@ -109,15 +111,17 @@ func TestCompile_Paths(t *testing.T) {
 			says:   []string{"another file for each process"},
 		},
 		{
-			name:   "the baseline's /dev is the safe devices",
-			user:   `{}`,
-			access: map[string]string{"/dev/null": "read,write,device", "/dev/pts/3": "none", "/dev/sda": "none", "/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none"},
+			name: "the baseline's /dev is the safe devices",
+			user: `{}`,
+			access: map[string]string{"/dev/null": "read,write,device", "/dev/pts/3": "none", "/dev/sda": "none",
+				"/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none"},
 		},
 		{
-			name:   "a written /dev and /run/user are literal, with a warning",
-			user:   `{"system_paths": {"read_write": ["/dev", "/run/user"]}}`,
-			access: map[string]string{"/dev/sda": "read,write,execute,device", "/run/user/1000/bus": "read,write,execute", "/tmp/x": "none"},
-			says:   []string{"every device", "full escape"},
+			name: "a written /dev and /run/user are literal, with a warning",
+			user: `{"system_paths": {"read_write": ["/dev", "/run/user"]}}`,
+			access: map[string]string{"/dev/sda": "read,write,execute,device", "/run/user/1000/bus": "read,write,execute",
+				"/tmp/x": "none"},
+			says: []string{"every device", "full escape"},
 		},
 		{
 			name:   "an empty category denies all of it and leaves the others",
@@ -128,13 +132,15 @@ func TestCompile_Paths(t *testing.T) {
 			name:    "a project narrows the baseline",
 			user:    `{"enabled": true}`,
 			project: `{"system_paths": {"executable": ["/usr/bin"], "read_write": ["/dev"]}}`,
-			access:  map[string]string{"/usr/bin/ls": "read,execute", "/opt/x": "none", "/dev/null": "read,write,device", "/dev/sda": "none", "/tmp/x": "none"},
+			access: map[string]string{"/usr/bin/ls": "read,execute", "/opt/x": "none", "/dev/null": "read,write,device",
+				"/dev/sda": "none", "/tmp/x": "none"},
 		},
 		{
-			name:        "a project cannot grant what the user does not",
-			user:        `{"enabled": true, "additional_read_only_paths": ["~/tools"]}`,
-			project:     `{"additional_read_only_paths": ["~/.ssh", "/home/u", "~/tools/bin"], "additional_read_write_paths": ["/home", "src"]}`,
-			access:      map[string]string{"/home/u/.ssh/id": "none", "/home/u/tools/bin/x": "read", "/home/u/tools/y": "read", "/home/u/project/src/x": "read,write,execute"},
+			name:    "a project cannot grant what the user does not",
+			user:    `{"enabled": true, "additional_read_only_paths": ["~/tools"]}`,
+			project: `{"additional_read_only_paths": ["~/.ssh", "/home/u", "~/tools/bin"], "additional_read_write_paths": ["/home", "src"]}`,
+			access: map[string]string{"/home/u/.ssh/id": "none", "/home/u/tools/bin/x": "read", "/home/u/tools/y": "read",
+				"/home/u/project/src/x": "read,write,execute"},
 			projectSays: []string{`"~/.ssh" has no effect`, `"/home" has no effect`},
 		},
 		{
@@ -201,7 +207,8 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.applyTo(), test.want)
 		}
 		if merged := s.Merged(); restrictedKinds(*merged.Enabled, *merged.ApplyTo) != got {
-			t.Errorf("user %s, project %s: merged says enabled %t, apply_to %s", test.user, test.project, *merged.Enabled, *merged.ApplyTo)
+			t.Errorf("user %s, project %s: merged says enabled %t, apply_to %s", test.user, test.project, *merged.Enabled,
+				*merged.ApplyTo)
 		}
 	}
 }
@@ -235,20 +242,24 @@ func TestCompile_OtherKeys(t *testing.T) {
 		{
 			"user alone",
 			`{` + env + `"allow_network": false, "allowed_unix_sockets": ["~/.ssh/agent.sock", "abstract:x", "$NONE", "abstract:", "~/project/sock"], "on_denied": "ask", "protected_paths": ["a/../b", "../out", "/home/u/project/c", "/etc"]}`, ``,
-			"network false, unavailable refuse, denied ask, env [A B_*], runtime true\nsocket x\nsocket /home/u/.ssh/agent.sock\n" +
-				"protected /home/u/project/b by protected_paths (" + userFile + ":1)\nprotected /home/u/project/c by protected_paths (" + userFile + ":1)\n",
+			"network false, unavailable refuse, denied ask, env [A B_*], runtime true\nsocket x\nsocket " +
+				"/home/u/.ssh/agent.sock\n" +
+				"protected /home/u/project/b by protected_paths (" + userFile +
+				":1)\nprotected /home/u/project/c by protected_paths (" + userFile + ":1)\n",
 		},
 		{
 			"a project tightens",
 			`{` + env + `"allowed_unix_sockets": ["~/.ssh/agent.sock", "abstract:x", "abstract:z"], "on_unavailable": "warn"}`,
 			`{"allow_network": false, "allowed_env_vars": ["B_X", "A", "C"], "allowed_unix_sockets": ["abstract:x", "abstract:y"], "on_unavailable": "refuse", "protected_paths": ["mine"], "system_paths": {"read_write": ["/tmp"]}}`,
-			"network false, unavailable refuse, denied report, env [A B_X], runtime false\nsocket x\nprotected /home/u/project/mine by protected_paths (" + projectFile + ":1)\n",
+			"network false, unavailable refuse, denied report, env [A B_X], runtime false\nsocket x\nprotected " +
+				"/home/u/project/mine by protected_paths (" + projectFile + ":1)\n",
 		},
 		{
 			"a project does not loosen",
 			`{` + env + `"allow_network": false, "on_unavailable": "refuse", "protected_paths": ["p"], "on_denied": "ask"}`,
 			`{"allow_network": true, "allowed_env_vars": ["LD_*", "A", "B_*", "D"], "allowed_unix_sockets": ["/run/docker.sock"], "on_unavailable": "warn", "protected_paths": [], "on_denied": "ignore", "process_tracking": "seatbelt"}`,
-			"network false, unavailable refuse, denied ask, env [A B_*], runtime true\nprotected /home/u/project/p by protected_paths (" + userFile + ":1)\n",
+			"network false, unavailable refuse, denied ask, env [A B_*], runtime true\nprotected /home/u/project/p by " +
+				"protected_paths (" + userFile + ":1)\n",
 		},
 		{
 			"a private runtime directory is not a grant of a part of the shared one", `{` + env + `"on_unavailable": "warn"}`,
@@ -278,7 +289,8 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 
 func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, tree(t, map[string]string{"/var": "-> private/var", "/private/var/folders/": "", "/home/u/project/": ""}),
+	s := snapshotOf(t, tree(t, map[string]string{"/var": "-> private/var", "/private/var/folders/": "",
+		"/home/u/project/": ""}),
 		`{"enabled": true}`, "")
 	s.host.platform = "darwin"
 	c := s.Compile(KindTool)
@@ -306,7 +318,8 @@ func TestCompile_ProcessTrackingIsForMacsAlone(t *testing.T) {
 
 func describePolicy(p *policy.Policy) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied %s\nenv %s\n",
+	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied "+
+		"%s\nenv %s\n",
 		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed, p.OnUnavailable, p.OnDenied, strings.Join(p.Environment.Allowed, " "))
 	for _, rule := range p.Rules {
 		fmt.Fprintf(&out, "%-24s %s: %s\n", rule.Access, rule.Path, rule.Origin)
@@ -377,7 +390,8 @@ func BenchmarkCompile_Defaults(b *testing.B) {
 
 func TestCompile_EndlessPathsDoNotCount(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, tree(t, nil), `{"additional_read_only_paths": ["/`+strings.Repeat("a/", 1_000_000)+`", "`+strings.Repeat("$BIG", 1_000_000)+`"]}`, "")
+	s := snapshotOf(t, tree(t, nil), `{"additional_read_only_paths": ["/`+strings.Repeat("a/",
+		1_000_000)+`", "`+strings.Repeat("$BIG", 1_000_000)+`"]}`, "")
 	s.host.env["BIG"] = "/" + strings.Repeat("b", 100_000)
 	c := s.Compile(KindTool)
 	if got := strings.Count(said(c, userFile), "which no path may be"); got != 2 {

@@ -104,7 +104,8 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 			// The newline that was added is not in the file.
 			at = d.at(len(data))
 		}
-		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: display.Line("not valid JSON: " + cause)}
+		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError,
+			Message: display.Line("not valid JSON: " + cause)}
 	}
 	root, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -141,7 +142,8 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	aside.strays(object, name+".")
 	d.problems = append(d.problems, aside.problems...)
 	if name == platformBlocks["windows"] && len(aside.where) > 0 {
-		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts", platformBlocks["linux"])
+		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts",
+			platformBlocks["linux"])
 	}
 }
 
@@ -370,7 +372,8 @@ func before(a, b position) bool { return a.line < b.line || a.line == b.line && 
 
 func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
 	at := d.at(offset)
-	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError, Message: display.Line(fmt.Sprintf(format, args...))}
+	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError,
+		Message: display.Line(fmt.Sprintf(format, args...))}
 }
 
 func (d *decoder) at(offset int) position {

@@ -61,7 +61,8 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 
 func TestDecode_KeepsThePositionOfEveryKeyAndElement(t *testing.T) {
 	t.Parallel()
-	document, problem := decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"), "linux", others)
+	document, problem := decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"),
+		"linux", others)
 	if problem != nil {
 		t.Fatal(problem)
 	}
@@ -84,7 +85,8 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 		}
 	}
 	many := strings.Repeat("[", maxDepth+1)
-	legal := `{"x": ` + many[2:] + strings.Repeat("]", maxDepth-1) + `, "y": "` + many + `", /* ` + many + ` */ "z": "\"` + many + `"} // ` + many
+	legal := `{"x": ` + many[2:] + strings.Repeat("]", maxDepth-1) + `, "y": "` + many + `", /* ` + many +
+		` */ "z": "\"` + many + `"} // ` + many
 	if _, problem := decode([]byte(legal), "linux", others); problem != nil {
 		t.Errorf("brackets in strings and comments do not nest: %v", problem)
 	}
@@ -112,7 +114,8 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"enabled", "apply_to", "allow_network", "allowed_env_vars"}
 	for word, want := range map[string]string{
-		"enable": "enabled", "enalbed": "enabled", "allow_net": "", "allowNetwork": "allow_network", "allowed_env": "", "colour": "",
+		"enable": "enabled", "enalbed": "enabled", "allow_net": "", "allowNetwork": "allow_network", "allowed_env": "",
+		"colour":   "",
 		"apply-to": "apply_to", strings.Repeat("x", 1_000_000): "",
 	} {
 		if got := nearest(word, known); got != want {

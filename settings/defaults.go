@@ -25,7 +25,8 @@ func Defaults() Sandbox {
 // defaultEnvVars say who and where the user is and hold no secrets.
 // SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
 var defaultEnvVars = []string{
-	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR", "VISUAL",
+	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
+	"VISUAL",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY", "COLORTERM",
 }
 

@@ -32,7 +32,8 @@ func newDesk(t *testing.T) *desk {
 	}
 	return &desk{
 		t: t, home: home, changes: make(chan Change, 100), project: filepath.Join(home, "project"),
-		user: filepath.Join(home, ".config/zed/settings.json"), own: filepath.Join(home, ".config/sandbox-sidecar/settings.json"),
+		user: filepath.Join(home, ".config/zed/settings.json"), own: filepath.Join(home,
+			".config/sandbox-sidecar/settings.json"),
 	}
 }
 

@@ -24,19 +24,23 @@ func (d *desk) tools(project string) string {
 func TestDoubt_MistakesStopTools(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ block, says string }{
-		"nothing wrong":             {`{"enabled": true}`, ""},
-		"null inherits":             {`{"enabled": null, "allow_network": null}`, ""},
-		"enabled":                   {`{"enabled": "yes"}`, "enabled: expected true or false"},
-		"apply_to":                  {`{"enabled": true, "apply_to": ["tool"]}`, "apply_to: expected one of"},
-		"an unknown word":           {`{"enabled": true, "apply_to": "tools"}`, "apply_to: expected one of"},
-		"allow_network":             {`{"enabled": true, "allow_network": "no"}`, "allow_network: expected true or false"},
-		"on_unavailable":            {`{"enabled": true, "on_unavailable": true}`, "on_unavailable: expected one of"},
-		"protected_paths":           {`{"enabled": true, "protected_paths": ".git"}`, "protected_paths: expected an array"},
-		"an entry":                  {`{"enabled": true, "protected_paths": [".git", 1]}`, "protected_paths: expected a string"},
-		"an unknown variable":       {`{"enabled": true, "protected_paths": ["$NOT_SET/x"]}`, "the variable NOT_SET is not set"},
-		"system_paths":              {`{"enabled": true, "system_paths": []}`, "system_paths: expected an object"},
-		"a part of them":            {`{"enabled": true, "system_paths": {"read_write": false}}`, "system_paths.read_write: expected an array"},
-		"variables":                 {`{"enabled": true, "allowed_env_vars": {"A": 1}}`, "allowed_env_vars: expected an array"},
+		"nothing wrong":   {`{"enabled": true}`, ""},
+		"null inherits":   {`{"enabled": null, "allow_network": null}`, ""},
+		"enabled":         {`{"enabled": "yes"}`, "enabled: expected true or false"},
+		"apply_to":        {`{"enabled": true, "apply_to": ["tool"]}`, "apply_to: expected one of"},
+		"an unknown word": {`{"enabled": true, "apply_to": "tools"}`, "apply_to: expected one of"},
+		"allow_network":   {`{"enabled": true, "allow_network": "no"}`, "allow_network: expected true or false"},
+		"on_unavailable":  {`{"enabled": true, "on_unavailable": true}`, "on_unavailable: expected one of"},
+		"protected_paths": {`{"enabled": true, "protected_paths": ".git"}`, "protected_paths: expected an array"},
+		"an entry": {`{"enabled": true, "protected_paths": [".git", 1]}`,
+			"protected_paths: expected a string"},
+		"an unknown variable": {`{"enabled": true, "protected_paths": ["$NOT_SET/x"]}`,
+			"the variable NOT_SET is not set"},
+		"system_paths": {`{"enabled": true, "system_paths": []}`, "system_paths: expected an object"},
+		"a part of them": {`{"enabled": true, "system_paths": {"read_write": false}}`,
+			"system_paths.read_write: expected an array"},
+		"variables": {`{"enabled": true, "allowed_env_vars": {"A": 1}}`,
+			"allowed_env_vars: expected an array"},
 		"a misspelt key":            {`{"enable": true}`, `did you mean "enabled"`},
 		"a key of the future":       {`{"mode": "strict"}`, "mode: unknown setting"},
 		"a key twice":               {`{"enabled": true, "enabled": false}`, "written twice"},
@@ -130,7 +134,8 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 
 func TestDoubt_EmptyFiles(t *testing.T) {
 	t.Parallel()
-	for name, content := range map[string]string{"empty": "", "white space": " \n\t\r\n", "comments": "// mine\n/* all of it */", "a mark": "\ufeff"} {
+	for name, content := range map[string]string{"empty": "", "white space": " \n\t\r\n",
+		"comments": "// mine\n/* all of it */", "a mark": "\ufeff"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
@@ -149,11 +154,13 @@ func TestDoubt_EmptyFiles(t *testing.T) {
 				d.open(nil)
 				s := d.store.Snapshot(d.project)
 				got := s.DiagnosticsOf(file)
-				if len(got) != 1 || !strings.Contains(got[0].Message, "write {}") || (s.Compile(KindTool).Doubt != nil) != (file == d.own) {
+				if len(got) != 1 || !strings.Contains(got[0].Message, "write {}") ||
+					(s.Compile(KindTool).Doubt != nil) != (file == d.own) {
 					t.Errorf("%s at the start: %v, doubt %v", file, got, s.Compile(KindTool).Doubt)
 				}
 				d.write(file, "{}")
-				if s := d.store.Snapshot(d.project); *s.Merged().Enabled || len(s.Diagnostics()) != 0 || s.Compile(KindTool).Doubt != nil {
+				if s := d.store.Snapshot(d.project); *s.Merged().Enabled || len(s.Diagnostics()) != 0 ||
+					s.Compile(KindTool).Doubt != nil {
 					t.Errorf("%s: {} is not taken for no settings: %v", file, s.Diagnostics())
 				}
 				d.must(os.Remove(file))
@@ -182,7 +189,8 @@ func TestDoubt_NamedFile(t *testing.T) {
 		t.Helper()
 		for _, kind := range []Kind{KindTerminal, KindTool} {
 			doubt := d.store.Snapshot("").Compile(kind).Doubt
-			if (doubt != nil && doubt.Refused && doubt.Named) != (says != "") || doubt != nil && !strings.Contains(doubt.Message, says) {
+			if (doubt != nil && doubt.Refused && doubt.Named) != (says != "") || doubt != nil &&
+				!strings.Contains(doubt.Message, says) {
 				t.Errorf("%s: %s: doubt %v, want %q", what, kind, doubt, says)
 			}
 		}
@@ -247,7 +255,8 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 	t.Parallel()
 	suggestion := Suggestion{Key: "additional_read_only_paths", Value: "/opt"}
-	for name, content := range map[string]string{"empty": "", "comments": "// mine", "a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`} {
+	for name, content := range map[string]string{"empty": "", "comments": "// mine",
+		"a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)

@@ -48,7 +48,8 @@ func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 }
 
 func newFile(key string, list []string) string {
-	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + quoteJSON(key) + ": " + listText(list) + "\n    }\n  }\n}\n"
+	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + quoteJSON(key) + ": " + listText(list) +
+		"\n    }\n  }\n}\n"
 }
 
 // editRoot adds to the list where it counts: in the platform's block if that

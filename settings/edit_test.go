@@ -12,26 +12,32 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 		before, after string
 		base          []string
 	}{
-		"no file": {"", "{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}\n", nil},
+		"no file": {"", "{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/new\"]\n    " +
+			"}\n  }\n}\n", nil},
 		"comments alone": {
-			"// mine\n", "// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/low\", \"/new\"]\n    }\n  }\n}\n", []string{"/low"},
+			"// mine\n", "// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": " +
+				"[\"/low\", \"/new\"]\n    }\n  }\n}\n", []string{"/low"},
 		},
 		"a comment alone, without an end of its line": {
-			"\ufeff// mine", "\ufeff// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}\n", nil,
+			"\ufeff// mine", "\ufeff// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      " +
+				"\"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}\n", nil,
 		},
 		"an empty object": {`{}`, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/new"]}}}`, nil},
 		"no block": {
 			"{\n\t\"theme\": \"x\", // mine\n}\n",
-			"{\n\t\"theme\": \"x\", // mine\n\t\"terminal\": {\n\t\t\"sandbox\": {\n\t\t\t\"additional_read_only_paths\": [\"/new\"]\n\t\t}\n\t},\n}\n", nil,
+			"{\n\t\"theme\": \"x\", // mine\n\t\"terminal\": {\n\t\t\"sandbox\": {\n\t\t\t\"additional_read_only_paths\": " +
+				"[\"/new\"]\n\t\t}\n\t},\n}\n", nil,
 		},
 		"no key": {
 			"{\n  \"terminal\": {\n    \"sandbox\": {\n      /* on */ \"enabled\": true // yes\n    }\n  }\n}",
-			"{\n  \"terminal\": {\n    \"sandbox\": {\n      /* on */ \"enabled\": true, // yes\n      \"additional_read_only_paths\": [\"/low\", \"/new\"]\n    }\n  }\n}",
+			"{\n  \"terminal\": {\n    \"sandbox\": {\n      /* on */ \"enabled\": true, // yes\n      " +
+				"\"additional_read_only_paths\": [\"/low\", \"/new\"]\n    }\n  }\n}",
 			[]string{"/low"},
 		},
 		"no key, lines": {
 			"{\n  \"terminal\": {\n    \"sandbox\": {\n      \"enabled\": true // yes\n    }\n  }\n}",
-			"{\n  \"terminal\": {\n    \"sandbox\": {\n      \"enabled\": true, // yes\n      \"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}", nil,
+			"{\n  \"terminal\": {\n    \"sandbox\": {\n      \"enabled\": true, // yes\n      " +
+				"\"additional_read_only_paths\": [\"/new\"]\n    }\n  }\n}", nil,
 		},
 		"one line": {
 			`{"terminal":{"sandbox":{"additional_read_only_paths":["/a"],"enabled":true}}}`,
@@ -39,8 +45,10 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			[]string{"/not"},
 		},
 		"lines": {
-			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\" // second\n  // last word\n]}}}",
-			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\", // second\n  // last word\n  \"/new\"\n]}}}", nil,
+			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\" // second\n  // " +
+				"last word\n]}}}",
+			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\", // second\n  // " +
+				"last word\n  \"/new\"\n]}}}", nil,
 		},
 		"a comma behind the last": {
 			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\",\n],}}}",
@@ -79,7 +87,8 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			t.Errorf("%s: it does not count: %v", name, problem)
 		}
 	}
-	for _, bad := range []string{"{", "[]", `{"terminal": 1}`, `{"terminal": {"sandbox": {"additional_read_only_paths": "/a"}}}`, "{\"a\": \"\xff\"}"} {
+	for _, bad := range []string{"{", "[]", `{"terminal": 1}`,
+		`{"terminal": {"sandbox": {"additional_read_only_paths": "/a"}}}`, "{\"a\": \"\xff\"}"} {
 		if got, err := addEntry([]byte(bad), "linux", key, "/new", nil); err == nil {
 			t.Errorf("%q becomes %q", bad, got)
 		}

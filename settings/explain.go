@@ -156,7 +156,8 @@ func (x *explainer) path() {
 		x.notGranted(a)
 		return
 	}
-	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s", quote(rule.Path), rule.Access, rule.Origin)
+	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
+		quote(rule.Path), rule.Access, rule.Origin)
 	switch {
 	case !x.end.exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
@@ -222,7 +223,8 @@ func (x *explainer) notGranted(a attemptKind) {
 			continue
 		}
 		if rule.Access.Has(a.access) {
-			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", quote(rule.Path), rule.Origin)
+			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", quote(rule.Path),
+				rule.Origin)
 			x.Key, x.Value = "", ""
 			return
 		}
@@ -286,7 +288,8 @@ func (x *explainer) nearestDir() string {
 func (x *explainer) socket() {
 	if i := slices.IndexFunc(x.policy.UnixSockets, x.names); i >= 0 {
 		granted := x.policy.UnixSockets[i]
-		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", quote(x.Target), granted.Origin)
+		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", quote(x.Target),
+			granted.Origin)
 		return
 	}
 	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", quote(x.Target))
@@ -295,7 +298,8 @@ func (x *explainer) socket() {
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", quote(x.projectFile))
 		return
 	}
-	x.Hint = "a socket that the session itself has made it can use; a granted one is the full power of the program behind it"
+	x.Hint = "a socket that the session itself has made it can use; a granted one is the full power of the program " +
+		"behind it"
 }
 
 // names reports whether a socket of a policy is the target.
@@ -316,5 +320,6 @@ func (x *explainer) network() {
 	if rule.Origin.File == x.projectFile && !x.trusted {
 		x.Key, x.Value = "", ""
 	}
-	x.Hint = "servers and clients within one session can reach each other over the loopback interface where the machine can isolate it"
+	x.Hint = "servers and clients within one session can reach each other over the loopback interface where the " +
+		"machine can isolate it"
 }

@@ -92,7 +92,8 @@ func (m *maze) settings(t *testing.T) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
 		"enabled": true, "protected_paths": []string{},
-		"system_paths":                map[string]any{"executable": m.some(2), "read_only": m.some(2), "read_write": []string{}},
+		"system_paths": map[string]any{"executable": m.some(2), "read_only": m.some(2),
+			"read_write": []string{}},
 		"additional_read_only_paths":  m.some(3),
 		"additional_executable_paths": m.some(3), "additional_read_write_paths": m.some(2),
 	})
@@ -191,7 +192,8 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		refused := result.Refused() || result.Errno == unix.ELOOP ||
 			resolver.resolve(acts[i].Path).detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
 		if x.Allowed != result.OK() || !x.Allowed && !refused {
-			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason, result.Error, block)
+			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason, result.Error,
+				block)
 		}
 	}
 	return len(acts), allowed

@@ -27,7 +27,8 @@ func (s *Snapshot) forbidden(r *resolver) []place {
 		list = append(list, place{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
 	}
 	for _, path := range s.host.guarded {
-		list = append(list, place{r.resolve(path).path, "the program that confines it, or what that program keeps about sessions"})
+		list = append(list, place{r.resolve(path).path,
+			"the program that confines it, or what that program keeps about sessions"})
 	}
 	for _, dir := range s.host.stateDirs() {
 		list = append(list, place{r.resolve(dir).path, "what the sidecar keeps about sessions and trusts"})
@@ -89,11 +90,13 @@ func (e *evaluation) enfolds(path string) string {
 // that would undo the sandbox.
 func (e *evaluation) projectGrant() grant {
 	g := grant{
-		path: e.policy.Project, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"},
+		path: e.policy.Project, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession,
+			Key: "projectDir"},
 	}
 	if why := e.undoes(g.path); why != "" {
 		g.access = readExecute
-		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s", quote(g.path), why))
+		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s",
+			quote(g.path), why))
 	}
 	return g
 }

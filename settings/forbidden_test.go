@@ -10,8 +10,10 @@ import (
 func forbiddenTree(t *testing.T) files {
 	return tree(t, map[string]string{
 		userFile: "", "/home/u/project/": "", "/proc/self/": "", "/sys/fs/cgroup/unified/": "", "/opt/sidecar/bin/sandbox-sidecar": "",
-		"/home/u/.local/state/sandbox-sidecar/run/": "", "/home/u/.config/sandbox-sidecar/": "", "/home/u/kernel": "-> /sys/fs",
-		"/run/user/1/sandbox-sidecar/": "", "/home/u/procession/": "", "/home/u/root": "-> /", "/home/u/.config/zed/themes/": "",
+		"/home/u/.local/state/sandbox-sidecar/run/": "", "/home/u/.config/sandbox-sidecar/": "",
+		"/home/u/kernel":               "-> /sys/fs",
+		"/run/user/1/sandbox-sidecar/": "", "/home/u/procession/": "", "/home/u/root": "-> /",
+		"/home/u/.config/zed/themes/": "",
 	})
 }
 
@@ -27,7 +29,8 @@ func forbiddenSnapshot(t *testing.T, user, project string) *Snapshot {
 func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
-		"/", "/.", "/..", "~/root", "/proc", "/proc/self", "/proc/self/oom_score_adj", "/sys", "/sys/fs/cgroup", "/sys/fs/cgroup/unified/x",
+		"/", "/.", "/..", "~/root", "/proc", "/proc/self", "/proc/self/oom_score_adj", "/sys", "/sys/fs/cgroup",
+		"/sys/fs/cgroup/unified/x",
 		"~/kernel", "~/kernel/cgroup", "~/.config/zed", "~/.config/zed/settings.json", "~/.config/zed/themes",
 		"~/.local/state/sandbox-sidecar", "~/.local/state/sandbox-sidecar/run/x", "~/.local/state/sandbox-sidecar/trust.json",
 		"$XDG_RUNTIME_DIR/sandbox-sidecar", "/opt/sidecar/bin/sandbox-sidecar", "~/project/../.config/zed",
@@ -37,7 +40,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 			"system_paths.read_write":     `{"enabled": true, "system_paths": {"read_write": ["` + path + `"]}}`,
 		} {
 			got := forbiddenSnapshot(t, block, "").Compile(KindTool)
-			if text := said(got, userFile); !strings.Contains(text, key) || !strings.Contains(text, "error") || !strings.Contains(text, "undoes the sandbox") {
+			if text := said(got, userFile); !strings.Contains(text, key) || !strings.Contains(text, "error") ||
+				!strings.Contains(text, "undoes the sandbox") {
 				t.Errorf("%s: %s: said %q", key, path, text)
 			}
 			for _, rule := range got.Policy.Rules {
@@ -81,8 +85,10 @@ func TestForbidden_EverythingElseCounts(t *testing.T) {
 func TestForbidden_ProjectsThere(t *testing.T) {
 	t.Parallel()
 	for project, want := range map[string]string{
-		"/": "read,execute", "/home/u/root": "read,execute", "/sys/fs/cgroup": "read,execute", "/home/u/.config/zed": "read,execute",
-		"/home/u/.local/state/sandbox-sidecar": "read,execute", "/home/u/.local": "read,write,execute", "/home/u": "read,write,execute",
+		"/": "read,execute", "/home/u/root": "read,execute", "/sys/fs/cgroup": "read,execute",
+		"/home/u/.config/zed":                  "read,execute",
+		"/home/u/.local/state/sandbox-sidecar": "read,execute", "/home/u/.local": "read,write,execute",
+		"/home/u": "read,write,execute",
 	} {
 		s := forbiddenSnapshot(t, `{"enabled": true}`, "")
 		s.projectDir = project
@@ -90,7 +96,8 @@ func TestForbidden_ProjectsThere(t *testing.T) {
 		if access := accessOf(got, got.Policy.Project); access != want {
 			t.Errorf("project %s: granted %s, want %s", project, access, want)
 		}
-		if told := strings.Contains(strings.Join(got.Warnings, "\n"), "is granted for reading only"); told != (want == "read,execute") {
+		if told := strings.Contains(strings.Join(got.Warnings, "\n"),
+			"is granted for reading only"); told != (want == "read,execute") {
 			t.Errorf("project %s: warnings %q", project, got.Warnings)
 		}
 	}

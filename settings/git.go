@@ -161,7 +161,8 @@ func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
 }
 
 func (g *gitFinder) isRepository(dir string) bool {
-	return g.kind(filepath.Join(dir, "HEAD")).IsRegular() && g.kind(filepath.Join(dir, "objects")).IsDir() && g.kind(filepath.Join(dir, "refs")).IsDir()
+	return g.kind(filepath.Join(dir, "HEAD")).IsRegular() && g.kind(filepath.Join(dir, "objects")).IsDir() &&
+		g.kind(filepath.Join(dir, "refs")).IsDir()
 }
 
 // repository protects what git runs commands from: hooks and configuration, of

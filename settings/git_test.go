@@ -21,7 +21,8 @@ func with(trees ...map[string]string) map[string]string {
 // repository is a tree with a repository in a directory.
 func repository(dir string) map[string]string {
 	return map[string]string{
-		dir + "/HEAD": "ref: refs/heads/main\n", dir + "/objects/": "", dir + "/refs/": "", dir + "/hooks/": "", dir + "/config": "[core]\n\tbare = false\n",
+		dir + "/HEAD": "ref: refs/heads/main\n", dir + "/objects/": "", dir + "/refs/": "", dir + "/hooks/": "", dir +
+			"/config": "[core]\n\tbare = false\n",
 	}
 }
 
@@ -60,30 +61,37 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 			name: "submodules in it, one in the other",
 			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/deps/a"), map[string]string{
 				gitProject + "/.gitmodules": "[submodule \"deps/a\"]\n\tpath = deps/a\n[submodule \"x\"]\n\tpath = ../x\n",
-				gitProject + "/deps/a/.git": "gitdir: ../../.git/modules/deps/a\n", gitProject + "/.git/modules/deps/a/modules/b/HEAD": "",
+				gitProject + "/deps/a/.git": "gitdir: ../../.git/modules/deps/a\n", gitProject +
+					"/.git/modules/deps/a/modules/b/HEAD": "",
 			}),
-			inside: ".git/commondir .git/config .git/hooks .git/modules/deps/a/commondir .git/modules/deps/a/config .git/modules/deps/a/hooks " +
-				".git/modules/deps/a/modules/b/commondir .git/modules/deps/a/modules/b/config .git/modules/deps/a/modules/b/hooks deps/a/.git",
+			inside: ".git/commondir .git/config .git/hooks .git/modules/deps/a/commondir .git/modules/deps/a/config " +
+				".git/modules/deps/a/hooks " +
+				".git/modules/deps/a/modules/b/commondir .git/modules/deps/a/modules/b/config " +
+				".git/modules/deps/a/modules/b/hooks deps/a/.git",
 		},
 		{
 			name: "worktrees of it",
 			tree: with(repository(gitProject+"/.git"), map[string]string{
 				gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n", gitProject + "/.git/worktrees/w/config.worktree": "",
 			}),
-			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir .git/worktrees/w/config.worktree .git/worktrees/w/gitdir",
+			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir .git/worktrees/w/config.worktree " +
+				".git/worktrees/w/gitdir",
 		},
 		{
 			name: "hooks elsewhere, and more configuration",
 			tree: with(repository(gitProject+"/.git"), map[string]string{
-				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../.gitconfig\n\tpath = ~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
-				gitProject + "/.gitconfig":  "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = .gitconfig\n", gitProject + "/.git/more": "",
-				"/home/u/.gitconfig": "[core]\n\thooksPath = .githooks\n",
+				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../.gitconfig\n\tpath = " +
+					"~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
+				gitProject + "/.gitconfig": "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = .gitconfig\n",
+				gitProject + "/.git/more":  "",
+				"/home/u/.gitconfig":       "[core]\n\thooksPath = .githooks\n",
 			}),
 			inside: ".git/commondir .git/config .git/hooks .git/more .gitconfig .githooks .husky/_ tools/hooks",
 		},
 		{
 			name: "a linked worktree", tree: worktree, inside: ".git", outside: "/home/u/main/.git",
-			protectedOutside: "commondir config hooks worktrees/other/commondir worktrees/other/config.worktree worktrees/other/gitdir " +
+			protectedOutside: "commondir config hooks worktrees/other/commondir worktrees/other/config.worktree " +
+				"worktrees/other/gitdir " +
 				"worktrees/project/commondir worktrees/project/gitdir",
 		},
 		{
@@ -100,13 +108,16 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{
 			name: "a linked worktree whose common directory is elsewhere",
-			tree: with(worktree, repository("/home/u/.ssh"), map[string]string{"/home/u/main/.git/worktrees/project/commondir": "/home/u/.ssh\n"}), inside: ".git",
+			tree: with(worktree, repository("/home/u/.ssh"),
+				map[string]string{"/home/u/main/.git/worktrees/project/commondir": "/home/u/.ssh\n"}), inside: ".git",
 		},
 		{
 			name: "a submodule that is checked out elsewhere",
-			tree: with(submodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = ../../../other\n"}), inside: ".git",
+			tree: with(submodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
+				"../../../other\n"}), inside: ".git",
 		},
-		{name: "a pointer to a directory of the user's", tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
+		{name: "a pointer to a directory of the user's",
+			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
 		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
 	} {
 		found := findGit(newResolver(tree(t, test.tree)), "/home/u", gitProject)
@@ -180,7 +191,8 @@ func TestCompile_ProtectedPathsAreRequiredWhereSomebodySaysSo(t *testing.T) {
 
 func TestGitConfigValues(t *testing.T) {
 	t.Parallel()
-	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] hooksPath = \\\"q\\\\\n[other]\nhooksPath = no\n" +
+	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] hooksPath = " +
+		"\\\"q\\\\\n[other]\nhooksPath = no\n" +
 		"[core.old]\nHOOKSPATH = f\\\n g\n[core]\nhooksPath\nhooksPathX = no\nhooksPath =\n# hooksPath = no\n"
 	got := gitConfigValues(config, "core", "hookspath")
 	if want := []string{"a b", "c # d", `"q\`, "f g", ""}; !slices.Equal(got, want) {

@@ -62,7 +62,8 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 		}
 		if c.access.Has(policy.Write) {
 			if why := e.undoes(g.path); why != "" {
-				e.report(from.file, at, SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", quote(text), why)
+				e.report(from.file, at, SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", quote(text),
+					why)
 				e.undone = append(e.undone, undone{grant: g, why: why})
 				continue
 			}
@@ -87,7 +88,8 @@ func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
 		remark(SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
 			" with /dev/ptmx alone a session has terminals of its own")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		remark(SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the sandbox:"+
+		remark(SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the "+
+			"sandbox:"+
 			" this is a full escape; without this entry a session has a runtime directory of its own")
 	case target.exists && target.mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
 		remark(SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
@@ -120,9 +122,11 @@ func (e *evaluation) locate(file string, at position, key, text string) (resolve
 		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), target.err)
 		return resolved{}, false
 	case target.err != nil:
-		e.report(file, at, SeverityWarning, key, "%s: cannot look at %s: %s", quote(text), quote(target.path), cause(target.err))
+		e.report(file, at, SeverityWarning, key, "%s: cannot look at %s: %s", quote(text), quote(target.path),
+			cause(target.err))
 	case !target.exists && key != "allowed_unix_sockets":
-		e.report(file, at, SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions started then",
+		e.report(file, at, SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
+			"started then",
 			quote(text), quote(target.path))
 	}
 	if hasDotDot(path) {
@@ -130,7 +134,8 @@ func (e *evaluation) locate(file string, at position, key, text string) (resolve
 	}
 	for _, l := range target.links {
 		if policy.Contains("/proc", l.dir) {
-			e.report(file, at, SeverityError, key, "%s crosses %s, which is another file for each process; the entry does not count",
+			e.report(file, at, SeverityError, key, "%s crosses %s, which is another file for each process; the entry does "+
+				"not count",
 				quote(text), quote(l.path))
 			return resolved{}, false
 		}

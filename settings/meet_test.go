@@ -21,7 +21,8 @@ import (
 // meetTree has symlinks in all directions: into and out of what is likely to be
 // granted, within the project, and in chains.
 var meetTree = map[string]string{
-	"/usr/bin/": "", "/bin": "-> usr/bin", "/etc/": "", "/tmp/": "", "/dev/null": "", "/dev/pts/": "", "/run/user/1000/": "",
+	"/usr/bin/": "", "/bin": "-> usr/bin", "/etc/": "", "/tmp/": "", "/dev/null": "", "/dev/pts/": "",
+	"/run/user/1000/":                 "",
 	"/home/u/.ssh/id":                 "",
 	"/home/u/.cache/pip/":             "",
 	"/home/u/.cache/link":             "-> ../.ssh",
@@ -42,13 +43,19 @@ var meetTree = map[string]string{
 
 var (
 	meetPaths = []string{
-		"/", "/home", "~", "~/", "~/.ssh", "~/.ssh/id", "~/.cache", "~/.cache/pip", "~/.cache/link", "~/.cache/link/id", "~/.cache/tools/bin",
-		"~/tools", "~/tools/up/.ssh", "~/tools/bin", "~/bin", "~/.cache/../.ssh", "/bin", "/usr", "/usr/bin", "/etc", "/tmp", "/tmp/x/y",
-		"/dev", "/dev/null", "/dev/pts/3", "/run", "/run/user", "/run/user/1000", "/run/user/1000/bus", "src", ".", "..", "out", "out/id",
-		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "", "~root",
+		"/", "/home", "~", "~/", "~/.ssh", "~/.ssh/id", "~/.cache", "~/.cache/pip", "~/.cache/link", "~/.cache/link/id",
+		"~/.cache/tools/bin",
+		"~/tools", "~/tools/up/.ssh", "~/tools/bin", "~/bin", "~/.cache/../.ssh", "/bin", "/usr", "/usr/bin", "/etc", "/tmp",
+		"/tmp/x/y",
+		"/dev", "/dev/null", "/dev/pts/3", "/run", "/run/user", "/run/user/1000", "/run/user/1000/bus", "src", ".", "..",
+		"out", "out/id",
+		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "",
+		"~root",
 	}
-	meetVars   = []string{"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH", "TERM", "*", "1A"}
-	meetNames  = []string{"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b", "abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock"}
+	meetVars = []string{"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH",
+		"TERM", "*", "1A"}
+	meetNames = []string{"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
+		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock"}
 	meetSecret = []string{"a", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
 )
 
@@ -83,7 +90,8 @@ func (c choose) block() string {
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
-	for _, key := range []string{"additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+	for _, key := range []string{"additional_executable_paths", "additional_read_only_paths",
+		"additional_read_write_paths"} {
 		maybe(key, list(meetPaths))
 	}
 	system := map[string]any{}
@@ -149,7 +157,9 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 		}
 	}
 	for _, socket := range narrow.UnixSockets {
-		if !slices.ContainsFunc(wide.UnixSockets, func(s policy.UnixSocket) bool { return s.Path == socket.Path && s.Abstract == socket.Abstract }) {
+		if !slices.ContainsFunc(wide.UnixSockets, func(s policy.UnixSocket) bool {
+			return s.Path == socket.Path && s.Abstract == socket.Abstract
+		}) {
 			return fmt.Sprintf("it allows the socket %s%s", socket.Path, socket.Abstract)
 		}
 	}
@@ -184,7 +194,8 @@ func concretePaths(policies ...*policy.Policy) []string {
 // variableNames is a sample that holds a name for every pattern and hooks that
 // prefixes could match.
 func variableNames(policies ...*policy.Policy) []string {
-	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH", "TERM", "HOME", "X"}
+	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH",
+		"TERM", "HOME", "X"}
 	for _, p := range policies {
 		for _, pattern := range p.Environment.Allowed {
 			names = append(names, pattern, pattern+"X", pattern[:len(pattern)-1], pattern[:len(pattern)-1]+"X")
@@ -342,8 +353,10 @@ func FuzzCompile(f *testing.F) {
 	f.Add("\x00", "~x", "${", byte(2))
 	f.Add("//", "/home/u/project/./..", "a\n\"b", byte(7))
 	f.Fuzz(func(t *testing.T, a, b, c string, keys byte) {
-		block := map[string]any{"enabled": true, "system_paths": map[string]any{"executable": []string{}, "read_only": []string{a}, "read_write": []string{}}}
-		for i, key := range []string{"additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+		block := map[string]any{"enabled": true, "system_paths": map[string]any{"executable": []string{},
+			"read_only": []string{a}, "read_write": []string{}}}
+		for i, key := range []string{"additional_executable_paths", "additional_read_only_paths",
+			"additional_read_write_paths"} {
 			if keys>>i&1 == 1 {
 				block[key] = []string{b, c}
 			}
@@ -358,7 +371,8 @@ func FuzzCompile(f *testing.F) {
 		for _, name := range homeDotfiles {
 			allowed = append(allowed, "/home/u/"+name)
 		}
-		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths"} {
+		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
+			"additional_read_write_paths"} {
 			for _, text := range s.user[0].good.values.list(key) {
 				if path, err := s.host.expand(text, ""); err == nil {
 					allowed = append(allowed, filepath.Clean(path))

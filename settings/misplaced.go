@@ -63,7 +63,8 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	name := memberName(member)
 	key := prefix + name
 	top := slices.Contains(known, "terminal")
-	if platform := otherNames[strings.ToLower(name)]; platform != "" && top && (d.whose == ours || reaches(member.Value, platform)) {
+	if platform := otherNames[strings.ToLower(name)]; platform != "" && top &&
+		(d.whose == ours || reaches(member.Value, platform)) {
 		severity := SeverityWarning
 		if platform == platformBlocks[d.platform] {
 			severity = SeverityError

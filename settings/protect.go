@@ -28,7 +28,8 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 			e.report(from.file, at, SeverityError, protectedKey, "%s: %v; the entry does not count", quote(text), err)
 			if e.unclear == nil {
 				e.unclear = &FileDiagnostic{File: from.file, Diagnostic: Diagnostic{
-					Line: at.line, Column: at.column, Severity: SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v", quote(text), err),
+					Line: at.line, Column: at.column, Severity: SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v",
+						quote(text), err),
 				}}
 			}
 			continue
@@ -36,7 +37,8 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 		path, inside := e.insideProject(filepath.Clean(path))
 		if !inside {
 			e.report(from.file, at, SeverityError, protectedKey,
-				"%s lies outside of the project, where nothing is writable without a grant of its own; the entry does not count", quote(text))
+				"%s lies outside of the project, where nothing is writable without a grant of its own; the entry does not count",
+				quote(text))
 			continue
 		}
 		list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
@@ -89,7 +91,8 @@ func (e *evaluation) guard() []policy.Protected {
 	var list []policy.Protected
 	for _, path := range e.guarded {
 		if e.rules.at(path).Has(policy.Write) {
-			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}, Decides: true})
+			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey},
+				Decides: true})
 		}
 	}
 	return list

@@ -20,7 +20,8 @@ func (e *evaluation) remark() {
 			continue
 		}
 		if what := e.sensitive.hold(g.path); what != "" {
-			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s lets sessions %s %s", quote(g.text), verbs(g.access), what)
+			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s lets sessions %s %s", quote(g.text),
+				verbs(g.access), what)
 		}
 		e.remarkWider(g, writers)
 		e.remarkProtected(g)
@@ -68,7 +69,8 @@ func (e *evaluation) remarkWider(g grant, writers map[string]grant) {
 	}
 	for path := g.path; ; path = filepath.Dir(path) {
 		if nearest, found := writers[path]; found {
-			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s can be written all the same: %s is granted (%s) by %s",
+			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key,
+				"%s can be written all the same: %s is granted (%s) by %s",
 				quote(g.text), quote(nearest.path), nearest.access, nearest.origin)
 			return
 		}
@@ -111,7 +113,8 @@ func (e *evaluation) remarkSockets() {
 			}
 		}
 		if !e.policy.Network.Allowed {
-			e.report(file, at, SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network", quote(s.text))
+			e.report(file, at, SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
+				quote(s.text))
 		}
 	}
 }

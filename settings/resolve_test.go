@@ -11,14 +11,18 @@ import (
 func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
 	t.Parallel()
 	entries := map[string]string{
-		"/a/b/c/": "", "/a/file": "", "/abs": "-> /a/b", "/rel": "-> a/b/c", "/a/up": "-> ..", "/a/b/self": "-> .", "/chain": "-> rel/../self",
-		"/gone": "-> nowhere/x", "/loop": "-> loop2", "/loop2": "-> loop", "/slash": "-> a/b/", "/root": "-> /",
+		"/a/b/c/": "", "/a/file": "", "/abs": "-> /a/b", "/rel": "-> a/b/c", "/a/up": "-> ..", "/a/b/self": "-> .",
+		"/chain": "-> rel/../self",
+		"/gone":  "-> nowhere/x", "/loop": "-> loop2", "/loop2": "-> loop", "/slash": "-> a/b/", "/root": "-> /",
 	}
 	f := tree(t, entries)
 	for path, want := range map[string]string{
-		"/": "/", "//a///b/.": "/a/b", "/abs": "/a/b", "/abs/c": "/a/b/c", "/rel/..": "/a/b", "/a/up/a/up": "/", "/chain/c": "/a/b/c",
-		"/a/b/self/self/c": "/a/b/c", "/..": "/", "/../../a": "/a", "/slash": "/a/b", "/gone": "/nowhere/x", "/no/such": "/no/such",
-		"/no/../rel": "/a/b/c", "/no/such/../../abs/x": "/a/b/x", "/a/file/x": "/a/file/x", "/root/a": "/a", "/root/../rel": "/a/b/c",
+		"/": "/", "//a///b/.": "/a/b", "/abs": "/a/b", "/abs/c": "/a/b/c", "/rel/..": "/a/b", "/a/up/a/up": "/",
+		"/chain/c":         "/a/b/c",
+		"/a/b/self/self/c": "/a/b/c", "/..": "/", "/../../a": "/a", "/slash": "/a/b", "/gone": "/nowhere/x",
+		"/no/such":   "/no/such",
+		"/no/../rel": "/a/b/c", "/no/such/../../abs/x": "/a/b/x", "/a/file/x": "/a/file/x", "/root/a": "/a",
+		"/root/../rel": "/a/b/c",
 	} {
 		got := newResolver(f).resolve(path)
 		if got.path != want || got.err != nil {
@@ -46,7 +50,8 @@ func TestResolve_AgreesWithTheSystem(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, err := range []error{
-		os.MkdirAll(filepath.Join(root, "a/b"), 0o755), os.Symlink("a/b", filepath.Join(root, "l")), os.Symlink("../l", filepath.Join(root, "a/m")),
+		os.MkdirAll(filepath.Join(root, "a/b"), 0o755), os.Symlink("a/b", filepath.Join(root, "l")), os.Symlink("../l",
+			filepath.Join(root, "a/m")),
 		os.Symlink(root, filepath.Join(root, "a/b/top")),
 	} {
 		if err != nil {
@@ -74,7 +79,8 @@ func TestResolve_UnsearchableDirectoryIsAnError(t *testing.T) {
 		}
 		return lstat(path)
 	}
-	if got := newResolver(f).resolve("/a/b/c"); got.path != "/a/b/c" || got.exists || !errors.Is(got.err, os.ErrPermission) {
+	if got := newResolver(f).resolve("/a/b/c"); got.path != "/a/b/c" || got.exists ||
+		!errors.Is(got.err, os.ErrPermission) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,11 +30,13 @@ func (e *evaluation) paths() {
 		e.silent = cmp.Or(e.silent, e.git.silent)
 	}
 	for _, path := range e.git.skipped {
-		e.refusals = append(e.refusals, fmt.Sprintf("%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
+		e.refusals = append(e.refusals, fmt.Sprintf(
+			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
 	for _, dir := range e.git.outside {
 		granted = append(granted, grant{
-			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"},
+			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn,
+				Key: "the project's git repository"},
 		})
 	}
 	for i, c := range categories {

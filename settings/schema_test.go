@@ -47,7 +47,8 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		`{"on_unavailable": "ignore"}`: false, `{"on_denied": "ask"}`: true, `{"process_tracking": "seatbelt"}`: true, `{"process_tracking": 3}`: false,
 		`{"allowed_unix_sockets": ["$SSH_AUTH_SOCK", "abstract:x", "/run/x"]}`: true,
 	} {
-		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` + block + `}}}`} {
+		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` +
+			block + `}}}`} {
 			document, problem := decode([]byte(file), "linux", others)
 			decoded := problem == nil && len(document.problems) == 0
 			if err := valid(t, schema, file); (err == nil) != good || decoded != good {
@@ -56,12 +57,14 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		}
 	}
 	// What only evaluation finds, the schema may find too.
-	for _, block := range []string{`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`, `{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`} {
+	for _, block := range []string{`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`,
+		`{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`} {
 		if valid(t, schema, `{"terminal": {"sandbox": `+block+`}}`) == nil {
 			t.Errorf("%s is valid", block)
 		}
 	}
-	for _, other := range []string{`{"theme": "One", "terminal": {"font_size": 12, "shell": "zsh"}, "lsp": {"x": [1]}}`, `{}`} {
+	for _, other := range []string{`{"theme": "One", "terminal": {"font_size": 12, "shell": "zsh"}, "lsp": {"x": [1]}}`,
+		`{}`} {
 		if err := valid(t, schema, other); err != nil {
 			t.Errorf("keys of other programs: %v", err)
 		}
@@ -76,7 +79,8 @@ func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	f := inMemory(meetTree)
 	forPairs(t, 300, func(user, _ string) {
 		file := `{"terminal": {"sandbox": ` + user + `}}`
-		if err := valid(t, schema, file); err != nil && !strings.Contains(said(snapshotOf(t, f, user, "").Compile(KindTool), userFile), "error: ") {
+		if err := valid(t, schema, file); err != nil &&
+			!strings.Contains(said(snapshotOf(t, f, user, "").Compile(KindTool), userFile), "error: ") {
 			t.Errorf("%s: %v", file, err)
 		}
 	})

@@ -14,8 +14,10 @@ import (
 // directory. Sessions may read most of them, or their shells would not be the
 // user's; whatever they assign, sessions learn.
 var startupFiles = []string{
-	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile",
-	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish", ".config/nushell/env.nu",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases",
+	".profile",
+	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish",
+	".config/nushell/env.nu",
 	".kshrc", ".tcshrc", ".cshrc", ".login",
 }
 
@@ -42,8 +44,9 @@ type patterns struct {
 
 var secretPatterns = sync.OnceValue(func() patterns {
 	return patterns{
-		assignment: regexp.MustCompile(`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
-			`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`),
+		assignment: regexp.MustCompile(
+			`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
+				`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`),
 		name: regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`),
 		value: regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
 			`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`),

@@ -61,7 +61,8 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 	s := snapshotOf(t, f, on, "")
 	c := s.Compile(KindTool)
 	for file, want := range map[string]string{
-		"/home/u/.bashrc":                  "3:8: warning: GITHUB_TOKEN looks like a secret, and sessions may read this file (home dotfiles (built-in defaults))",
+		"/home/u/.bashrc": "3:8: warning: GITHUB_TOKEN looks like a secret, and sessions may read this " +
+			"file (home dotfiles (built-in defaults))",
 		"/home/u/.zshrc":                   "1:8: warning: API_KEY looks like a secret",
 		"/home/u/.config/fish/config.fish": "1:8: warning: NPM_TOKEN looks like a secret",
 	} {
@@ -85,8 +86,10 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 	if c := snapshotOf(t, f, `{"enabled": false}`, "").Compile(KindTool); said(c, "/home/u/.bashrc") != "" {
 		t.Error("told although nothing is restricted")
 	}
-	granted := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/.bash_aliases"]}`, "").Compile(KindTool)
-	if got := said(granted, "/home/u/.bash_aliases"); !strings.Contains(got, "additional_read_only_paths ("+userFile+":1)") {
+	granted := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/.bash_aliases"]}`,
+		"").Compile(KindTool)
+	if got := said(granted, "/home/u/.bash_aliases"); !strings.Contains(got,
+		"additional_read_only_paths ("+userFile+":1)") {
 		t.Errorf("a file that the user grants: %q", got)
 	}
 }

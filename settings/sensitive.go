@@ -55,7 +55,8 @@ var sensitivePlaces = []sensitivePlace{
 
 // harmlessNames are files in such places that hold nothing secret and are often
 // needed.
-var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx", "trustdb.gpg"}
+var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
+	"trustdb.gpg"}
 
 // treasures are the sensitive places as they are now: real paths, with what
 // each holds, and whether it is there.

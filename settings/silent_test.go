@@ -70,7 +70,8 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	const project = "/home/u/project"
 	whole := map[string]string{
-		project + "/.git/HEAD": "", project + "/.git/config": "", project + "/.git/hooks/x": "", project + "/.git/objects/": "", project + "/.git/refs/": "",
+		project + "/.git/HEAD": "", project + "/.git/config": "", project + "/.git/hooks/x": "", project +
+			"/.git/objects/": "", project + "/.git/refs/": "",
 		project + "/.vscode/tasks.json": "", project + "/src/x": "", "/mnt/data/x": "", "/mnt/git/config": "",
 		"/home/u/.gitconfig": "[include]\n\tpath = /mnt/git/config\n",
 	}
@@ -90,7 +91,8 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 		"/mnt":                 {said: "does not answer; the entry does not count", warning: "/mnt/git/config"},
 		project + "/.git/HEAD": {access: "read"},
 	} {
-		s := snapshotOf(t, silentBelow(inMemory(whole), dir), `{"enabled": true, "additional_read_only_paths": ["/mnt/data"]}`, "")
+		s := snapshotOf(t, silentBelow(inMemory(whole), dir),
+			`{"enabled": true, "additional_read_only_paths": ["/mnt/data"]}`, "")
 		compiled := s.Compile(KindTool)
 		if compiled.NoAnswer != want.noAnswer {
 			t.Errorf("%s: what does not answer is %q", dir, compiled.NoAnswer)
@@ -98,7 +100,8 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 		if got := accessOf(compiled, "/mnt/data"); (got == "read") != (want.access == "read") {
 			t.Errorf("%s: the data is granted for %q", dir, got)
 		}
-		if text := said(compiled, userFile); !strings.Contains(text, want.said) || want.said == "" && strings.Contains(text, "answer") {
+		if text := said(compiled, userFile); !strings.Contains(text, want.said) || want.said == "" &&
+			strings.Contains(text, "answer") {
 			t.Errorf("%s: it is said %q", dir, text)
 		}
 		warned := strings.Join(compiled.Warnings, "\n")
@@ -112,7 +115,8 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	s := snapshotOf(t, inMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
-	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: "cannot read: the file system does not answer"}
+	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError,
+		Message: "cannot read: the file system does not answer"}
 	s.project = &fileState{file: projectFile, exists: true, problem: &problem, silent: true}
 	if got := s.Compile(KindTool).NoAnswer; got != projectFile {
 		t.Errorf("what does not answer is %q", got)
@@ -130,7 +134,8 @@ func TestSource_ThatDoesNotAnswerIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	s := newSource("/somewhere/settings.json", "linux")
 	state, changed := s.unusable(&fs.PathError{Op: "stat", Path: s.path, Err: fsguard.ErrNoAnswer})
-	if !changed || !state.exists || !state.silent || state.problem == nil || !strings.Contains(state.problem.Message, "does not answer") {
+	if !changed || !state.exists || !state.silent || state.problem == nil ||
+		!strings.Contains(state.problem.Message, "does not answer") {
 		t.Errorf("a file that was never seen is %+v", state)
 	}
 	if err := error(&fs.PathError{Err: fsguard.ErrNoAnswer}); missing(err) || errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,8 @@ type Compiled struct {
 func (s *Snapshot) Compile(kind Kind) Compiled {
 	e := s.evaluate()
 	compiled := Compiled{
-		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e, kind), Risks: e.risks(kind), Variables: e.variablesFrom,
+		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e,
+			kind), Risks: e.risks(kind), Variables: e.variablesFrom,
 		Switches: e.switches(kind), Doubt: s.doubt(e, kind),
 	}
 	if compiled.Policy.Restricted {

@@ -41,7 +41,8 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 		found := socket{grant: grant{text: text, at: at, origin: from.policy(socketsKey, at)}}
 		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
 			if name == "" || strings.ContainsRune(name, 0) {
-				e.report(from.file, at, SeverityError, socketsKey, "%s: expected a name behind abstract:; the entry does not count", quote(text))
+				e.report(from.file, at, SeverityError, socketsKey,
+					"%s: expected a name behind abstract:; the entry does not count", quote(text))
 				continue
 			}
 			found.abstract = name
@@ -52,8 +53,10 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 			}
 			found.path, found.links = target.path, target.links
 			if e.writable.at(filepath.Dir(found.path)).Has(policy.Write) {
-				e.report(from.file, at, SeverityInfo, socketsKey, "%s lies in a directory that sessions may write: only the socket counts that is"+
-					" there when a session starts, and only if it was bound under this very name; one that is made anew needs a new session",
+				e.report(from.file, at, SeverityInfo, socketsKey,
+					"%s lies in a directory that sessions may write: only the socket counts that is"+
+						" there when a session starts, and only if it was bound under this very name; one that is made anew needs a "+
+						"new session",
 					quote(text))
 			}
 		}
@@ -76,5 +79,7 @@ func socketRules(list []socket) []policy.UnixSocket {
 	slices.SortStableFunc(rules, func(a, b policy.UnixSocket) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Abstract, b.Abstract))
 	})
-	return slices.CompactFunc(rules, func(a, b policy.UnixSocket) bool { return a.Path == b.Path && a.Abstract == b.Abstract })
+	return slices.CompactFunc(rules, func(a, b policy.UnixSocket) bool {
+		return a.Path == b.Path && a.Abstract == b.Abstract
+	})
 }

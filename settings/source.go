@@ -36,9 +36,11 @@ type source struct {
 	named bool
 	used  time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
 
-	mu    sync.Mutex // guards the fields below; held while the file is looked at, which takes as long as its file system does
-	begun bool       // it was looked at; a first look changes nothing
-	known bool       // sig describes the file that was last looked at
+	// guards the fields below; held while the file is looked at, which takes as
+	// long as its file system does
+	mu    sync.Mutex
+	begun bool // it was looked at; a first look changes nothing
+	known bool // sig describes the file that was last looked at
 	racy  bool
 	sig   signature
 
@@ -200,7 +202,8 @@ func (s *source) unusable(err error) (fileState, bool) {
 	}
 	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: message}
 	next := fileState{
-		file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named, silent: errors.Is(err, fsguard.ErrNoAnswer),
+		file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named, silent: errors.Is(err,
+			fsguard.ErrNoAnswer),
 	}
 	changed := s.state.problem == nil || *s.state.problem != problem
 	return next, changed

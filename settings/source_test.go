@@ -43,16 +43,28 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 		breakFile func(d *desk)
 		says      string
 	}{
-		"syntax":    {func(d *desk) { d.write(d.user, "{\n  oops") }, "2:3: error: not valid JSON"},
-		"UTF-8":     {func(d *desk) { d.write(d.user, "{\"a\": \"\xff\"}") }, "1:8: error: not valid UTF-8"},
-		"array":     {func(d *desk) { d.write(d.user, "[]") }, "expected an object"},
-		"FIFO":      {func(d *desk) { d.must(os.Remove(d.user)); d.must(syscall.Mkfifo(d.user, 0o644)) }, "not a regular file"},
+		"syntax": {func(d *desk) { d.write(d.user, "{\n  oops") }, "2:3: error: not valid JSON"},
+		"UTF-8":  {func(d *desk) { d.write(d.user, "{\"a\": \"\xff\"}") }, "1:8: error: not valid UTF-8"},
+		"array":  {func(d *desk) { d.write(d.user, "[]") }, "expected an object"},
+		"FIFO": {func(d *desk) {
+			d.must(os.Remove(d.user))
+			d.must(syscall.Mkfifo(d.user, 0o644))
+		}, "not a regular file"},
 		"directory": {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Mkdir(d.user, 0o755)) }, "not a regular file"},
 		"huge":      {func(d *desk) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
 		"deep":      {func(d *desk) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
-		"dangling":  {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("nowhere", d.user)) }, "symlink to a file that does not exist"},
-		"loop":      {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("settings.json", d.user)) }, "cannot read"},
-		"device":    {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Symlink("/dev/zero", d.user)) }, "not a regular file"},
+		"dangling": {func(d *desk) {
+			d.must(os.Remove(d.user))
+			d.must(os.Symlink("nowhere", d.user))
+		}, "symlink to a file that does not exist"},
+		"loop": {func(d *desk) {
+			d.must(os.Remove(d.user))
+			d.must(os.Symlink("settings.json", d.user))
+		}, "cannot read"},
+		"device": {func(d *desk) {
+			d.must(os.Remove(d.user))
+			d.must(os.Symlink("/dev/zero", d.user))
+		}, "not a regular file"},
 	}
 	for name, breakage := range breakages {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +102,8 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			fresh := newDesk(t)
 			fresh.home, fresh.user = d.home, d.user
 			s = fresh.open(nil).Snapshot("")
-			if got := s.Compile(KindTool).Doubt; got == nil || !got.Refused || got.File != d.user || !strings.Contains(got.String(), breakage.says) {
+			if got := s.Compile(KindTool).Doubt; got == nil || !got.Refused || got.File != d.user ||
+				!strings.Contains(got.String(), breakage.says) {
 				t.Errorf("doubt: %v", got)
 			}
 			if got := s.Compile(KindTerminal).Doubt; got == nil || got.Refused || got.Named {
@@ -109,7 +122,8 @@ func TestSnapshot_RemarksOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
 		t.Errorf("diagnostics: %v", got)
 	}
 	d.write(d.user, "{")
-	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || !strings.Contains(got[0].Message, "not valid JSON") {
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 ||
+		!strings.Contains(got[0].Message, "not valid JSON") {
 		t.Errorf("diagnostics of the broken file: %v", got)
 	}
 	d.write(d.user, "{}")
@@ -128,7 +142,8 @@ func TestSnapshot_FileWithoutPermission(t *testing.T) {
 	d.open(nil)
 	d.must(os.Chmod(d.user, 0))
 	s := d.store.Snapshot("")
-	if !*s.Merged().Enabled || len(s.Diagnostics()) != 1 || !strings.Contains(s.Diagnostics()[0].Message, "permission denied") {
+	if !*s.Merged().Enabled || len(s.Diagnostics()) != 1 ||
+		!strings.Contains(s.Diagnostics()[0].Message, "permission denied") {
 		t.Errorf("enabled %t, diagnostics %v", *s.Merged().Enabled, s.Diagnostics())
 	}
 }

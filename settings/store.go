@@ -141,7 +141,8 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
-		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir", projectDir)
+		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir",
+			projectDir)
 	}
 	notify := false
 	for _, path := range s.files {
@@ -272,7 +273,8 @@ func userFiles(userPath string, h host) []string {
 		}
 		config = filepath.Join(h.home, ".config")
 	}
-	return []string{filepath.Join(config, "zed", "settings.json"), filepath.Join(config, "sandbox-sidecar", "settings.json")}
+	return []string{filepath.Join(config, "zed", "settings.json"),
+		filepath.Join(config, "sandbox-sidecar", "settings.json")}
 }
 
 func editorState(data []byte, platform string) *fileState {

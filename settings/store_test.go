@@ -18,14 +18,17 @@ func TestStore_LayersAndOrigins(t *testing.T) {
 		o.Editor = []byte(`{"terminal": {"sandbox": {"apply_to": "both", "enabled": null, "typo": 1}}}`)
 	}).Snapshot(d.project)
 	merged, origins := s.Merged(), s.Origins()
-	if !*merged.Enabled || *merged.ApplyTo != ApplyToBoth || *merged.AllowNetwork || !slices.Equal(merged.AdditionalReadOnlyPaths, []string{"/c"}) ||
-		!slices.Equal(merged.SystemPaths.Executable, []string{"/x"}) || merged.SystemPaths.ReadOnly == nil || len(merged.SystemPaths.ReadOnly) != 0 ||
+	if !*merged.Enabled || *merged.ApplyTo != ApplyToBoth || *merged.AllowNetwork ||
+		!slices.Equal(merged.AdditionalReadOnlyPaths, []string{"/c"}) ||
+		!slices.Equal(merged.SystemPaths.Executable, []string{"/x"}) || merged.SystemPaths.ReadOnly == nil ||
+		len(merged.SystemPaths.ReadOnly) != 0 ||
 		merged.SystemPaths.ReadWrite != nil || merged.ProtectedPaths != nil || merged.OnUnavailable != nil {
 		t.Errorf("merged: %+v %+v", merged, merged.SystemPaths)
 	}
 	for key, want := range map[string]string{
 		"enabled": d.user, "apply_to": "editor", "additional_read_only_paths": d.own, "system_paths.executable": d.user,
-		"system_paths.read_only": d.own, "system_paths.read_write": "built-in defaults", "allow_network": project, "toolchains": "built-in defaults",
+		"system_paths.read_only": d.own, "system_paths.read_write": "built-in defaults", "allow_network": project,
+		"toolchains": "built-in defaults",
 	} {
 		if origins[key] != want {
 			t.Errorf("origin of %s: %s, want %s", key, origins[key], want)
@@ -57,11 +60,15 @@ func TestOpen_Options(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"home from the environment":      {Options{Env: []string{"HOME=" + home}}, []string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
-		"XDG_CONFIG_HOME":                {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=" + home + "/x"}}, []string{home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json"}},
-		"a relative XDG_CONFIG_HOME":     {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=x"}}, []string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
-		"a path replaces both files":     {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
-		"the editor's layer comes last":  {Options{Home: home, UserPath: home + "/my.json", Editor: []byte("{}")}, []string{home + "/my.json", "editor"}},
+		"home from the environment": {Options{Env: []string{"HOME=" + home}},
+			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
+		"XDG_CONFIG_HOME": {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=" + home + "/x"}},
+			[]string{home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json"}},
+		"a relative XDG_CONFIG_HOME": {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=x"}},
+			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
+		"a path replaces both files": {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
+		"the editor's layer comes last": {Options{Home: home, UserPath: home + "/my.json", Editor: []byte("{}")},
+			[]string{home + "/my.json", "editor"}},
 		"a project dir must be absolute": {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
 	} {
 		store, err := Open(test.options)

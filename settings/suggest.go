@@ -163,9 +163,12 @@ func (s *Snapshot) toolchainFor(kind Kind, target, program string) (name string,
 // programs are the names that tools' processes go by, by toolchain. Numbers
 // behind them are versions.
 var programs = map[string]string{
-	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node", "yarn": "node", "pnpm": "node",
-	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python", "java": "java", "mvn": "java",
-	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php", "composer": "php", "ccache": "c", "nix": "nix",
+	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node",
+	"yarn": "node", "pnpm": "node",
+	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
+	"java": "java", "mvn": "java",
+	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
+	"composer": "php", "ccache": "c", "nix": "nix",
 }
 
 // toolchainOfProgram reads the first word of a process's name, which is all
@@ -191,7 +194,8 @@ func (x *explainer) toolchainOf(access policy.Access) string {
 			}
 			for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
 				place := x.resolver.resolve(filepath.Join(dir, p.below))
-				if place.err == nil && (place.exists || p.create) && policy.Contains(place.path, x.end.path) && len(place.path) > longest {
+				if place.err == nil && (place.exists || p.create) && policy.Contains(place.path, x.end.path) &&
+					len(place.path) > longest {
 					found, longest = t.name, len(place.path)
 				}
 			}

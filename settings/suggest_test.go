@@ -11,7 +11,8 @@ import (
 // about sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "", userFile: ""})
+	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "",
+		userFile: ""})
 	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
 	const without = `{"toolchains": []}`
 	for _, test := range []struct{ user, project, target, program, want string }{
@@ -52,14 +53,16 @@ func TestInstructionInFull_CanBeCopied(t *testing.T) {
 		want       string
 	}{
 		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long + `" to "additional_read_only_paths"`},
-		{Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"}, `add "/c\\d\n\u202e" to "additional_read_only_paths"`},
+		{Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"},
+			`add "/c\\d\n\u202e" to "additional_read_only_paths"`},
 		{Suggestion{Key: protectedKey, Value: `["c\\d"]`}, `set "protected_paths" to ["c\\d"]`},
 	} {
 		if got := test.suggestion.InstructionInFull(); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
-	if short := (Suggestion{Key: "additional_read_only_paths", Value: long}).Instruction(); len(short) > 200 || !strings.Contains(short, "…") {
+	if short := (Suggestion{Key: "additional_read_only_paths", Value: long}).Instruction(); len(short) > 200 ||
+		!strings.Contains(short, "…") {
 		t.Errorf("on one line of a notification: %s", short)
 	}
 }

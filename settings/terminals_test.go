@@ -17,17 +17,26 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 	}{
 		{"by default", `{"enabled": true}`, "", true, "none", false},
 		{"with another category written", `{"system_paths": {"read_only": []}}`, "", true, "none", false},
-		{"with a terminal granted beside", `{"additional_read_write_paths": ["/dev/pts"]}`, "", false, "read,write,execute,device", true},
-		{"with all devices granted beside", `{"additional_read_write_paths": ["/dev"]}`, "", false, "read,write,execute,device", true},
-		{"with a list that has them", `{"system_paths": {"read_write": ["/dev/pts"]}}`, "", false, "read,write,execute,device", true},
-		{"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "", true, "none", false},
-		{"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "", false, "read,write,execute,device", true},
+		{"with a terminal granted beside", `{"additional_read_write_paths": ["/dev/pts"]}`, "", false,
+			"read,write,execute,device", true},
+		{"with all devices granted beside", `{"additional_read_write_paths": ["/dev"]}`, "", false,
+			"read,write,execute,device", true},
+		{"with a list that has them", `{"system_paths": {"read_write": ["/dev/pts"]}}`, "", false,
+			"read,write,execute,device", true},
+		{"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "", true, "none",
+			false},
+		{"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "", false,
+			"read,write,execute,device", true},
 		{"with a list that has none", `{"system_paths": {"read_write": []}}`, "", false, "none", false},
 		{"where only reading is granted beside", `{"additional_read_only_paths": ["/dev/pts"]}`, "", true, "read", false},
-		{"where a project wants those of others", `{"enabled": true}`, `{"system_paths": {"read_write": ["/dev/pts", "/dev/ptmx"]}}`, true, "none", true},
-		{"where a project adds those of others", `{"enabled": true}`, `{"additional_read_write_paths": ["/dev"]}`, true, "none", true},
-		{"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`, false, "none", false},
-		{"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`, `{"additional_read_write_paths": []}`, true, "none", true},
+		{"where a project wants those of others", `{"enabled": true}`,
+			`{"system_paths": {"read_write": ["/dev/pts", "/dev/ptmx"]}}`, true, "none", true},
+		{"where a project adds those of others", `{"enabled": true}`, `{"additional_read_write_paths": ["/dev"]}`, true,
+			"none", true},
+		{"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`, false, "none",
+			false},
+		{"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`,
+			`{"additional_read_write_paths": []}`, true, "none", true},
 	} {
 		c := snapshotOf(t, f, test.user, test.project).Compile(KindTerminal)
 		if c.Policy.PrivateTerminals != test.own {
@@ -40,7 +49,9 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 		if got := granted.at("/dev/pts/3").String(); got != test.others {
 			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.others)
 		}
-		warned := slices.ContainsFunc(c.Diagnostics, func(d FileDiagnostic) bool { return strings.Contains(d.Message, "what is typed into them") })
+		warned := slices.ContainsFunc(c.Diagnostics, func(d FileDiagnostic) bool {
+			return strings.Contains(d.Message, "what is typed into them")
+		})
 		if warned != test.warned {
 			t.Errorf("%s: warned: %t, %v", test.name, warned, c.Diagnostics)
 		}

@@ -35,7 +35,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				t.Errorf("%s: about %q", chain.name, chain.about)
 			}
 			for _, p := range chain.places {
-				if p.why == "" || p.access == 0 || p.at == "" && p.variable == "" || p.on != "" && p.on != "linux" && p.on != "darwin" {
+				if p.why == "" || p.access == 0 || p.at == "" && p.variable == "" || p.on != "" && p.on != "linux" &&
+					p.on != "darwin" {
 					t.Errorf("%s: incomplete: %+v", chain.name, p)
 				}
 				if p.create && !p.access.Has(policy.Write) {
@@ -53,7 +54,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				}
 				// Programs that run outside without having been built are not
 				// to be replaced from inside.
-				if p.access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" || path == "/home/u/go") {
+				if p.access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" ||
+					path == "/home/u/go") {
 					t.Errorf("%s: %s can be written", chain.name, path)
 				}
 			}
@@ -68,7 +70,9 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 			// Whoever moves a place by a variable must be able to tell the
 			// tools inside.
 			for _, p := range chain.places {
-				if p.variable != "" && !slices.ContainsFunc(chain.variables, func(v toolchainVariable) bool { return v.name == p.variable }) {
+				if p.variable != "" && !slices.ContainsFunc(chain.variables, func(v toolchainVariable) bool {
+					return v.name == p.variable
+				}) {
 					t.Errorf("%s: the variable %s moves a place and does not arrive", chain.name, p.variable)
 				}
 			}
@@ -79,18 +83,23 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	t.Parallel()
 	f := tree(t, map[string]string{
-		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "", "/home/u/.cargo/registry/": "",
-		"/home/u/.rustup/": "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "", "/home/u/.ssh/id": "",
+		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "",
+		"/home/u/.cargo/registry/": "",
+		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "", "/home/u/.ssh/id": "",
 	})
 	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], "allowed_env_vars": ["PATH", "GOPATH"]}`
 	s := snapshotOf(t, f, user, "")
-	s.host.env["GOROOT"], s.host.env["GOMODCACHE"], s.host.env["GOBIN"], s.host.env["GOCACHE"] = "/opt/go", "/data/mod:relative", "/home", "off"
+	s.host.env["GOROOT"], s.host.env["GOMODCACHE"], s.host.env["GOBIN"], s.host.env["GOCACHE"] = "/opt/go",
+		"/data/mod:relative", "/home", "off"
 	s.host.env["CCACHE_DIR"] = "/proc/x"
 	c := s.Compile(KindTool)
 	for path, want := range map[string]string{
-		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute", "/home/u/go": "none",
-		"/data/mod/x": "read,write,execute", "/home/u/.cargo/bin/cargo": "read,execute", "/home/u/.cargo/credentials.toml": "none",
-		"/home/u/.cargo/registry/x": "read,write,execute", "/home/u/.cargo/git": "read,write,execute", "/home/u/.ssh/id": "none",
+		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute",
+		"/home/u/go":  "none",
+		"/data/mod/x": "read,write,execute", "/home/u/.cargo/bin/cargo": "read,execute",
+		"/home/u/.cargo/credentials.toml": "none",
+		"/home/u/.cargo/registry/x":       "read,write,execute", "/home/u/.cargo/git": "read,write,execute",
+		"/home/u/.ssh/id":         "none",
 		"/home/u/.cache/go-build": "none", // the variable says off
 	} {
 		if got := accessOf(c, path); got != want {
@@ -117,7 +126,8 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	if got := c.Policy.Rules[i].Origin; got.String() != "toolchains: rust ("+userFile+":1)" || got.Reason != "toolchains" {
 		t.Errorf("origin: %+v", got)
 	}
-	if c := snapshotOf(t, f, `{"enabled": true, "toolchains": ["cobol"]}`, "").Compile(KindTool); !strings.Contains(said(c, userFile), "known are go, rust") {
+	if c := snapshotOf(t, f, `{"enabled": true, "toolchains": ["cobol"]}`,
+		"").Compile(KindTool); !strings.Contains(said(c, userFile), "known are go, rust") {
 		t.Errorf("diagnostics:\n%s", said(c, userFile))
 	}
 }
@@ -127,7 +137,8 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 	f := tree(t, map[string]string{"/home/u/go/pkg/": "", "/home/u/.rustup/": "", "/home/u/project/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "toolchains": ["go"]}`, `{"toolchains": ["rust"]}`)
 	c := s.Compile(KindTool)
-	if accessOf(c, "/home/u/go/pkg") != "none" || accessOf(c, "/home/u/.rustup") != "none" || c.Policy.Environment.Allows("GOROOT") {
+	if accessOf(c, "/home/u/go/pkg") != "none" || accessOf(c, "/home/u/.rustup") != "none" ||
+		c.Policy.Environment.Allows("GOROOT") {
 		t.Errorf("rules: %v, variables: %q", c.Policy.Rules, c.Policy.Environment.Allowed)
 	}
 	if got := s.Merged().Toolchains; got == nil || len(got) != 0 {
@@ -138,7 +149,8 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 		!strings.Contains(asks, "get your variables RUSTUP_TOOLCHAIN") {
 		t.Errorf("asks: %s", asks)
 	}
-	if c := trusting(t, f, `{"enabled": true}`, `{"toolchains": ["rust"]}`).Compile(KindTool); accessOf(c, "/home/u/.rustup") != "read,execute" {
+	if c := trusting(t, f, `{"enabled": true}`, `{"toolchains": ["rust"]}`).Compile(KindTool); accessOf(c,
+		"/home/u/.rustup") != "read,execute" {
 		t.Errorf("a trusted project's toolchain grants %s", accessOf(c, "/home/u/.rustup"))
 	}
 }
@@ -161,7 +173,8 @@ func TestToolchains_MakeTheirCaches(t *testing.T) {
 	if !info.IsDir() || info.Mode().Perm() != 0o700 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if x, err := d.store.Snapshot("").Explain(KindTool, AttemptWrite, cache+"/x"); err != nil || !x.Allowed || x.Key != toolchainsKey {
+	if x, err := d.store.Snapshot("").Explain(KindTool, AttemptWrite, cache+"/x"); err != nil || !x.Allowed ||
+		x.Key != toolchainsKey {
 		t.Errorf("explained: %+v, %v", x, err)
 	}
 	must(t, os.RemoveAll(filepath.Join(d.home, ".cache")))

@@ -86,7 +86,8 @@ func (s *Snapshot) Project() Project {
 func (s *Snapshot) trusts(project string) bool {
 	// Content with a mistake counts with values of an older content, which
 	// nobody has trusted.
-	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil && isCleanPath(project) &&
+	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil &&
+		isCleanPath(project) &&
 		s.trust.trusts(project, hex.EncodeToString(s.project.digest[:]))
 }
 
@@ -96,7 +97,8 @@ func (s *Snapshot) trusts(project string) bool {
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.resolver) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", quote(path), quote(rule.Path), rule.Origin)
+			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", quote(path),
+				quote(rule.Path), rule.Origin)
 		}
 	}
 	return ""
@@ -126,7 +128,8 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	now := s.Snapshot(projectDir).Project()
 	s.poke()
 	if !now.Trusted {
-		return now, &NotTrustedError{File: now.File, Reason: "the file changed while it was being trusted", Hint: "look again at what it asks for"}
+		return now, &NotTrustedError{File: now.File, Reason: "the file changed while it was being trusted",
+			Hint: "look again at what it asks for"}
 	}
 	return now, nil
 }

@@ -76,7 +76,8 @@ func parseTrust(path string, data []byte) *trustList {
 		return l
 	}
 	if version.Version != trustVersion {
-		l.problem, l.foreign = fmt.Sprintf("of version %d, and this program knows version %d", version.Version, trustVersion), true
+		l.problem, l.foreign = fmt.Sprintf("of version %d, and this program knows version %d", version.Version,
+			trustVersion), true
 		return l
 	}
 	var document trustDocument
@@ -168,9 +169,10 @@ func (f *trustFile) refresh() bool {
 	list, sig := readTrust(f.path)
 	f.sig, f.known = sig, sig != signature{}
 	f.racy = sig.racy()
-	changed := list.problem != f.list.problem || !slices.EqualFunc(list.projects, f.list.projects, func(a, b trustedProject) bool {
-		return a.Path == b.Path && a.Digest == b.Digest
-	})
+	changed := list.problem != f.list.problem ||
+		!slices.EqualFunc(list.projects, f.list.projects, func(a, b trustedProject) bool {
+			return a.Path == b.Path && a.Digest == b.Digest
+		})
 	f.list = list
 	return changed
 }

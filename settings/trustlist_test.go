@@ -37,7 +37,8 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 	d := trustDesk(t)
 	d.open(nil)
 	shown := d.store.Snapshot(d.project).Project()
-	if shown.Trusted || !shown.Exists || shown.File != d.projectFile() || shown.Dir != d.project || len(shown.Asks) != 2 || d.free() {
+	if shown.Trusted || !shown.Exists || shown.File != d.projectFile() || shown.Dir != d.project ||
+		len(shown.Asks) != 2 || d.free() {
 		t.Fatalf("before: %+v, free %t", shown, d.free())
 	}
 	trusted, err := d.store.Trust(d.project, shown.Digest)
@@ -54,7 +55,8 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 		t.Error("another content is trusted")
 	}
 	var refusal *NotTrustedError
-	if p, err := d.store.Trust(d.project, shown.Digest); !errors.As(err, &refusal) || p.Trusted || !strings.Contains(err.Error(), "has changed") || refusal.Hint == "" {
+	if p, err := d.store.Trust(d.project, shown.Digest); !errors.As(err, &refusal) || p.Trusted ||
+		!strings.Contains(err.Error(), "has changed") || refusal.Hint == "" {
 		t.Errorf("a digest that was shown before the change: %+v, %v", p, err)
 	}
 	if d.free() {
@@ -79,10 +81,17 @@ func TestTrust_RefusesWhatCannotBeTrusted(t *testing.T) {
 		change func(d *desk)
 		want   string
 	}{
-		"no file":     {func(d *desk) { d.must(os.Remove(d.projectFile())) }, "there is no such file"},
-		"broken":      {func(d *desk) { d.write(d.projectFile(), "{") }, "not valid JSON"},
-		"a directory": {func(d *desk) { d.must(os.Remove(d.projectFile())); d.must(os.Mkdir(d.projectFile(), 0o755)) }, "not a regular file"},
-		"the user's":  {func(d *desk) { d.project = d.home; d.user = d.projectFile(); d.write(d.user, loosening) }, "not the settings file of a project"},
+		"no file": {func(d *desk) { d.must(os.Remove(d.projectFile())) }, "there is no such file"},
+		"broken":  {func(d *desk) { d.write(d.projectFile(), "{") }, "not valid JSON"},
+		"a directory": {func(d *desk) {
+			d.must(os.Remove(d.projectFile()))
+			d.must(os.Mkdir(d.projectFile(), 0o755))
+		}, "not a regular file"},
+		"the user's": {func(d *desk) {
+			d.project = d.home
+			d.user = d.projectFile()
+			d.write(d.user, loosening)
+		}, "not the settings file of a project"},
 		"writable list": {func(d *desk) {
 			d.project = d.home
 			d.write(d.projectFile(), loosening)
@@ -183,7 +192,9 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 	}{
 		"half":  {func(d *desk, s string) { d.write(d.trustFile(), s[:len(s)/2]) }, "not valid JSON"},
 		"empty": {func(d *desk, _ string) { d.write(d.trustFile(), "") }, "not valid JSON"},
-		"newer": {func(d *desk, s string) { d.write(d.trustFile(), strings.Replace(s, `"version": 1`, `"version": 2`, 1)) }, "version 2"},
+		"newer": {func(d *desk, s string) {
+			d.write(d.trustFile(), strings.Replace(s, `"version": 1`, `"version": 2`, 1))
+		}, "version 2"},
 		"unknown key": {func(d *desk, s string) {
 			d.write(d.trustFile(), strings.Replace(s, `"path"`, `"all": true, "path"`, 1))
 		}, "not a list"},
@@ -191,7 +202,9 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 			i := strings.Index(s, `"digest": "`)
 			d.write(d.trustFile(), s[:i+11]+"zz"+s[i+13:])
 		}, "entry 1"},
-		"relative path": {func(d *desk, s string) { d.write(d.trustFile(), strings.Replace(s, `"path": "/`, `"path": "`, 1)) }, "entry 1"},
+		"relative path": {func(d *desk, s string) {
+			d.write(d.trustFile(), strings.Replace(s, `"path": "/`, `"path": "`, 1))
+		}, "entry 1"},
 		"a symlink": {func(d *desk, s string) {
 			d.must(os.Rename(d.trustFile(), d.home+"/x"))
 			d.must(os.Symlink(d.home+"/x", d.trustFile()))
@@ -215,7 +228,8 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 				t.Error("still trusted")
 			}
 			said := d.store.Snapshot(d.project).DiagnosticsOf(d.trustFile())
-			if len(said) != 1 || said[0].Severity != SeverityError || !strings.Contains(said[0].Message, test.want) || !strings.Contains(said[0].Message, "no project is trusted") {
+			if len(said) != 1 || said[0].Severity != SeverityError || !strings.Contains(said[0].Message, test.want) ||
+				!strings.Contains(said[0].Message, "no project is trusted") {
 				t.Errorf("diagnostics: %v, want %q", said, test.want)
 			}
 			// Trusting again makes a new list, but does not overwrite a newer

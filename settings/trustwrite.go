@@ -47,7 +47,8 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	}
 	projects := change(list)
 	slices.SortFunc(projects, func(a, b trustedProject) int { return strings.Compare(a.Path, b.Path) })
-	data, err := json.MarshalIndent(trustDocument{Version: trustVersion, Projects: append([]trustedProject{}, projects...)}, "", "  ")
+	data, err := json.MarshalIndent(trustDocument{Version: trustVersion,
+		Projects: append([]trustedProject{}, projects...)}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}

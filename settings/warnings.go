@@ -122,7 +122,8 @@ func (s *Snapshot) exposed(e *evaluation) []exposure {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
 				list = append(list, exposure{there: e.resolver.resolve(path).exists, warning: fmt.Sprintf(
-					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what, quote(path), quote(rule.Path), rule.Origin,
+					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
+					quote(path), quote(rule.Path), rule.Origin,
 				)})
 			}
 		}

@@ -23,14 +23,18 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 		{"root by symlink", on, "/home/u/root", "the project directory is /"},
 		{"temporary directory", on, "/tmp", "is shared by all programs"},
 		{"other temporary directory", on, "/var/tmp", "is shared by all programs"},
-		{"settings in the project", on, "/home/u/.config", `the settings file "` + userFile + `" is writable from inside: "/home/u/.config" is granted by projectDir (session)`},
+		{"settings in the project", on, "/home/u/.config", `the settings file "` + userFile +
+			`" is writable from inside: "/home/u/.config" is granted by projectDir (session)`},
 		{
 			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "/home/u/project",
 			"granted by additional_read_write_paths (" + userFile + ":1)",
 		},
-		{"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project", "2 settings do not count, the first: "},
-		{"one that does not", `{"enabled": "yes"}`, "/home/u/project", "a setting does not count: " + userFile + ":1:38: error: enabled: expected true or false"},
-		{"built-in grant through a writable link", `{"enabled": true, "additional_read_write_paths": ["~/"]}`, "/home/u/project", `"~/.zshrc" crosses the symlink`},
+		{"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project",
+			"2 settings do not count, the first: "},
+		{"one that does not", `{"enabled": "yes"}`, "/home/u/project", "a setting does not count: " + userFile +
+			":1:38: error: enabled: expected true or false"},
+		{"built-in grant through a writable link", `{"enabled": true, "additional_read_write_paths": ["~/"]}`,
+			"/home/u/project", `"~/.zshrc" crosses the symlink`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +66,8 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
 		t.Errorf("where nothing is protected: %q", got)
 	}
-	if got := c.Exposures(true); len(got) != 1 || !strings.Contains(got[0], `the list of trusted projects "/home/u/.local/state/sandbox-sidecar/trust.json"`) {
+	if got := c.Exposures(true); len(got) != 1 ||
+		!strings.Contains(got[0], `the list of trusted projects "/home/u/.local/state/sandbox-sidecar/trust.json"`) {
 		t.Errorf("where what is there is protected: %q", got)
 	}
 }
@@ -83,10 +88,12 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 	})
 	s := snapshotOf(t, f, "", "")
 	s.user = []fileState{
-		{file: "/home/u/.config/zed/settings.json"}, {file: "/home/u/.config/sandbox-sidecar/settings.json"}, {file: "/home/u/my/settings.json"}, {file: "editor"},
+		{file: "/home/u/.config/zed/settings.json"}, {file: "/home/u/.config/sandbox-sidecar/settings.json"},
+		{file: "/home/u/my/settings.json"}, {file: "editor"},
 	}
 	want := []string{
-		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json", "/home/u/dotfiles/zed.json",
+		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
+		"/home/u/dotfiles/zed.json",
 		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
 	}
 	if got := s.Guarded(); !slices.Equal(got, want) {
@@ -126,8 +133,9 @@ func TestReadFile_DoesNotHangOrGrowWithoutBound(t *testing.T) {
 func TestCheckPattern(t *testing.T) {
 	t.Parallel()
 	for pattern, legal := range map[string]bool{
-		"A": true, "_a9": true, "A_*": true, "A*": true, "": false, "*": false, "9": false, "A-B": false, "A*B": false, "A**": false,
-		"*A": false, "A=B": false, "Ä": false, "A\n": false,
+		"A": true, "_a9": true, "A_*": true, "A*": true, "": false, "*": false, "9": false, "A-B": false, "A*B": false,
+		"A**": false,
+		"*A":  false, "A=B": false, "Ä": false, "A\n": false,
 	} {
 		if err := checkPattern(pattern); (err == nil) != legal {
 			t.Errorf("%q: %v", pattern, err)
@@ -139,9 +147,11 @@ func TestExpand(t *testing.T) {
 	t.Parallel()
 	h := host{home: "/h", env: map[string]string{"A": "/a", "E": "", "T": "~/x", "R": "rel", "N": "\x00"}}
 	for text, want := range map[string]string{
-		"~": "/h", "~/": "/h/", "~/x": "/h/x", "$A/b": "/a/b", "${A}b": "/ab", "/x$A": "/x/a", "/x/$": "/x/$", "/x/$-": "/x/$-", "/~": "/~",
+		"~": "/h", "~/": "/h/", "~/x": "/h/x", "$A/b": "/a/b", "${A}b": "/ab", "/x$A": "/x/a", "/x/$": "/x/$",
+		"/x/$-": "/x/$-", "/~": "/~",
 		"/a/../b": "/a/../b", "/$$A": "/$/a", "/\xff": "/\xff", "/'\"\n": "/'\"\n",
-		"$E": "", "$NO": "", "$T": "", "$R": "", "$N": "", "${A": "", "${}": "", "${A-b}": "", "~u": "", "": "", "x": "", "./x": "", "/\x00": "",
+		"$E": "", "$NO": "", "$T": "", "$R": "", "$N": "", "${A": "", "${}": "", "${A-b}": "", "~u": "", "": "", "x": "",
+		"./x": "", "/\x00": "",
 	} {
 		got, err := h.expand(text, "")
 		if got != want || (err == nil) != (want != "") {

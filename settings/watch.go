@@ -190,7 +190,8 @@ func (w *watch) fallBack(err error) {
 	if !errors.As(err, &deaf) {
 		hint = "; on Linux fs.inotify.max_user_watches or max_user_instances may be used up"
 	}
-	message := fmt.Sprintf("settings files are looked at every %s, because they cannot be watched: %v%s", pollInterval, err, hint)
+	message := fmt.Sprintf("settings files are looked at every %s, because they cannot be watched: %v%s", pollInterval,
+		err, hint)
 	w.store.log.Warn("settings: " + message)
 	if w.store.options.OnNotice != nil {
 		w.store.options.OnNotice(message)

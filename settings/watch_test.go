@@ -17,10 +17,16 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 	t.Parallel()
 	dotfiles := func(d *desk) string { return filepath.Join(d.home, "dotfiles/zed.json") }
 	tests := map[string]struct{ before, change func(d *desk) }{
-		"written in place":                   {func(d *desk) { d.write(d.user, disabled) }, func(d *desk) { d.write(d.user, enabled) }},
-		"replaced by a rename":               {func(d *desk) { d.write(d.user, disabled) }, func(d *desk) { d.save(d.user, enabled) }},
-		"created in a directory that exists": {func(d *desk) { d.must(os.MkdirAll(filepath.Dir(d.user), 0o755)) }, func(d *desk) { d.write(d.user, enabled) }},
-		"created with its directories":       {func(*desk) {}, func(d *desk) { d.write(d.user, enabled) }},
+		"written in place": {func(d *desk) {
+			d.write(d.user, disabled)
+		}, func(d *desk) { d.write(d.user, enabled) }},
+		"replaced by a rename": {func(d *desk) {
+			d.write(d.user, disabled)
+		}, func(d *desk) { d.save(d.user, enabled) }},
+		"created in a directory that exists": {func(d *desk) {
+			d.must(os.MkdirAll(filepath.Dir(d.user), 0o755))
+		}, func(d *desk) { d.write(d.user, enabled) }},
+		"created with its directories": {func(*desk) {}, func(d *desk) { d.write(d.user, enabled) }},
 		"directory deleted and recreated": {func(d *desk) { d.write(d.user, disabled) }, func(d *desk) {
 			d.must(os.RemoveAll(filepath.Join(d.home, ".config")))
 			d.await(d.user)
@@ -194,8 +200,11 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 		silent bool
 		says   string
 	}{
-		"too many watches":           {func(string) error { return syscall.ENOSPC }, "", false, "no space left on device; on Linux fs.inotify.max_user_watches"},
-		"a file system of another's": {fine, "NFS", true, "is on a file system (NFS) that does not tell of changes made by other machines"},
+		"too many watches": {func(string) error {
+			return syscall.ENOSPC
+		}, "", false, "no space left on device; on Linux fs.inotify.max_user_watches"},
+		"a file system of another's": {fine, "NFS", true,
+			"is on a file system (NFS) that does not tell of changes made by other machines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

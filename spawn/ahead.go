@@ -158,7 +158,8 @@ func (s *Spawner) abandon(group lifecycle.Group) {
 var errRetry = errors.New("the stage was started for another kind of session")
 
 // start starts a session in the stage that is ready, or else in one of its own.
-func (s *Spawner) start(ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error)) (*running, error) {
+func (s *Spawner) start(ctx context.Context, request Request,
+	streams func(*platform.Target) (release func(), err error)) (*running, error) {
 	if request.Policy.Restricted {
 		if prepared := s.ahead.take(); prepared != nil {
 			if run, err := s.startIn(ctx, request, streams, prepared); !errors.Is(err, errRetry) {

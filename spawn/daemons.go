@@ -20,7 +20,9 @@ func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dro
 		if resolved, err := fsguard.EvalSymlinks(s.Path); s.Path != "" && err == nil {
 			real = resolved
 		}
-		return slices.ContainsFunc(granted, func(g policy.UnixSocket) bool { return g.Path == real && g.Abstract == s.Abstract })
+		return slices.ContainsFunc(granted, func(g policy.UnixSocket) bool {
+			return g.Path == real && g.Abstract == s.Abstract
+		})
 	}
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")

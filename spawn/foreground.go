@@ -156,7 +156,8 @@ func (f *Foreground) stopWithProgram() {
 func (f *Foreground) Pause(ctx context.Context) (resume func() error, err error) {
 	group, can := f.running.group.(lifecycle.Pausable)
 	if !can {
-		return nil, fmt.Errorf("pause session: processes held by %s cannot be stopped together", f.running.outcome.Tracking.Mechanism)
+		return nil, fmt.Errorf("pause session: processes held by %s cannot be stopped together",
+			f.running.outcome.Tracking.Mechanism)
 	}
 	return group.Pause(ctx)
 }

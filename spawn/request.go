@@ -120,7 +120,8 @@ func (r *Request) check() error {
 	}
 	info, err := fsguard.Stat(r.Dir)
 	if errors.Is(err, fsguard.ErrNoAnswer) {
-		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err), Hint: "try again once it does; sessions elsewhere can be started"}
+		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err),
+			Hint: "try again once it does; sessions elsewhere can be started"}
 	}
 	if err != nil {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err)}
@@ -130,7 +131,8 @@ func (r *Request) check() error {
 	}
 	for _, text := range slices.Concat([]string{r.Program}, r.Argv, r.Env) {
 		if strings.ContainsRune(text, 0) {
-			return &Error{Attempt: "start program", Cause: fmt.Errorf("an argument or variable holds a NUL byte: %s", display.Quote(text))}
+			return &Error{Attempt: "start program", Cause: fmt.Errorf("an argument or variable holds a NUL byte: %s",
+				display.Quote(text))}
 		}
 	}
 	return nil

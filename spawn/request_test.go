@@ -16,7 +16,8 @@ import (
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	restricted := policy.Policy{Restricted: true, Environment: policy.Environment{Allowed: []string{"PATH", "TERM", "XDG_RUNTIME_DIR"}}}
+	restricted := policy.Policy{Restricted: true,
+		Environment: policy.Environment{Allowed: []string{"PATH", "TERM", "XDG_RUNTIME_DIR"}}}
 	tests := []struct {
 		name          string
 		env           []string
@@ -32,9 +33,11 @@ func TestEnvironment(t *testing.T) {
 			[]string{"A=3", "TERM=x", "B=2", "PWD=/dir"},
 			nil,
 		},
-		{"PWD is the session's", []string{"PWD=/elsewhere", "TERM=x"}, policy.Policy{}, "", []string{"TERM=x", "PWD=/dir"}, nil},
+		{"PWD is the session's", []string{"PWD=/elsewhere", "TERM=x"}, policy.Policy{}, "", []string{"TERM=x", "PWD=/dir"},
+			nil},
 		{"without TERM there is a default", nil, policy.Policy{}, "", []string{"PWD=/dir", "TERM=xterm-256color"}, nil},
-		{"a dumb TERM is an editor's own", []string{"TERM=dumb"}, policy.Policy{}, "", []string{"PWD=/dir", "TERM=xterm-256color"}, nil},
+		{"a dumb TERM is an editor's own", []string{"TERM=dumb"}, policy.Policy{}, "",
+			[]string{"PWD=/dir", "TERM=xterm-256color"}, nil},
 		{
 			"what is not allowed is dropped, and said",
 			[]string{"SECRET=1", "PATH=/bin", "TERM=x", "API=2"},
@@ -43,7 +46,8 @@ func TestEnvironment(t *testing.T) {
 			[]string{"API", "SECRET"},
 		},
 		{
-			"PWD does not count as dropped", []string{"PWD=/elsewhere", "TERM=x"}, restricted, "", []string{"TERM=x", "PWD=/dir"}, nil,
+			"PWD does not count as dropped", []string{"PWD=/elsewhere", "TERM=x"}, restricted, "",
+			[]string{"TERM=x", "PWD=/dir"}, nil,
 		},
 		{
 			"a private runtime directory replaces the user's",
@@ -113,7 +117,8 @@ func TestCheck(t *testing.T) {
 				return
 			}
 			var failed *Error
-			if !errors.As(err, &failed) || failed.Path != test.path || !strings.Contains(err.Error(), test.says) || (test.cause != nil && !errors.Is(err, test.cause)) {
+			if !errors.As(err, &failed) || failed.Path != test.path || !strings.Contains(err.Error(), test.says) ||
+				(test.cause != nil && !errors.Is(err, test.cause)) {
 				t.Errorf("got %#v", err)
 			}
 		})

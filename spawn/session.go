@@ -130,7 +130,8 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	reaping.Wait()
 	s.killErr = s.killGroup()
 	for _, f := range s.running.vigil.end() {
-		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why", f.Why)
+		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why",
+			f.Why)
 	}
 	s.running.endWatch()
 	s.inputs.close()

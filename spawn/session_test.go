@@ -114,7 +114,8 @@ func newStand(t *testing.T, backend platform.Backend) *stand {
 
 func (s *stand) line(line string) Request {
 	return Request{
-		ID: uuid.NewString(), Program: "/bin/sh", Argv: []string{"sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin", "HOME=" + s.dir}, Dir: s.dir,
+		ID: uuid.NewString(), Program: "/bin/sh", Argv: []string{"sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin",
+			"HOME=" + s.dir}, Dir: s.dir,
 	}
 }
 
@@ -190,7 +191,8 @@ func TestSession_FirstBytesComeFirst(t *testing.T) {
 func TestSession_Exit(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]Exit{
-		"exit 0": {}, "exit 255": {Code: 255}, "kill -TERM $$": {Signal: unix.SIGTERM}, "kill -KILL $$": {Signal: unix.SIGKILL}, "ulimit -c 0; kill -SEGV $$": {Signal: unix.SIGSEGV},
+		"exit 0": {}, "exit 255": {Code: 255}, "kill -TERM $$": {Signal: unix.SIGTERM},
+		"kill -KILL $$": {Signal: unix.SIGKILL}, "ulimit -c 0; kill -SEGV $$": {Signal: unix.SIGSEGV},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -236,7 +238,8 @@ func TestSession_FlowControl(t *testing.T) {
 			r.until(t, "more after an ack", func() bool { return r.output.Len() > sent || r.exit != nil })
 		}
 	}
-	if exit, output := r.end(t); exit != (Exit{}) || len(output) != 6_000_000+len("end\r\n") { // each of 2 million newlines gains a return
+	// each of 2 million newlines gains a return
+	if exit, output := r.end(t); exit != (Exit{}) || len(output) != 6_000_000+len("end\r\n") {
 		t.Errorf("got %+v and %d bytes", exit, len(output))
 	}
 }
@@ -248,16 +251,20 @@ func TestClose(t *testing.T) {
 		grace      time.Duration
 		want       Exit
 	}{
-		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0, Exit{Signal: unix.SIGKILL}},
+		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0,
+			Exit{Signal: unix.SIGKILL}},
 		{"a hangup that is taken", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
-		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond, Exit{Signal: unix.SIGKILL}},
+		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond,
+			Exit{Signal: unix.SIGKILL}},
 		{
 			"a stopped process takes the hangup",
-			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill -STOP $$; while :; do sleep 0.01; done",
+			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill " +
+				"-STOP $$; while :; do sleep 0.01; done",
 			timeout,
 			Exit{Code: 4},
 		},
-		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0, Exit{Signal: unix.SIGKILL}},
+		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0,
+			Exit{Signal: unix.SIGKILL}},
 		{"flow control that nobody serves", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
 	}
 	for _, test := range tests {
@@ -324,7 +331,8 @@ func TestSignal_ReachesTheForegroundAlone(t *testing.T) {
 	}
 	session.Input([]byte("echo status $?; kill -0 $! && echo alive; exit\n"))
 	_, output := r.end(t)
-	if !strings.Contains(output, "status 143") || !strings.Contains(output, "\nalive") || strings.Contains(output, "\nleader") {
+	if !strings.Contains(output, "status 143") || !strings.Contains(output, "\nalive") ||
+		strings.Contains(output, "\nleader") {
 		t.Errorf("got %q", output)
 	}
 }
@@ -344,7 +352,8 @@ func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", dir, err)
 	}
-	if confined := fake.Confined()[0]; len(confined.Rules) != 1 || confined.Rules[0].Path != dir || confined.Rules[0].Access != policy.ReadWrite {
+	if confined := fake.Confined()[0]; len(confined.Rules) != 1 || confined.Rules[0].Path != dir ||
+		confined.Rules[0].Access != policy.ReadWrite {
 		t.Errorf("the policy that was confined: %+v", confined.Rules)
 	}
 	if len(request.Policy.Rules) != 0 {
@@ -354,7 +363,8 @@ func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 
 func TestStart_Failures(t *testing.T) {
 	t.Parallel()
-	restricted := policy.Policy{Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true}, OnUnavailable: policy.Refuse}
+	restricted := policy.Policy{Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true},
+		OnUnavailable: policy.Refuse}
 	tests := []struct {
 		name        string
 		backend     *platformtest.Fake
@@ -363,12 +373,22 @@ func TestStart_Failures(t *testing.T) {
 		says        string
 		hint        bool
 	}{
-		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) { r.Program = "/no/such" }, false, `execute: "/no/such": no such file or directory`, true},
-		{"a name that is nowhere in PATH", &platformtest.Fake{}, func(r *Request) { r.Program = "no-such-program" }, false, `execute: "no-such-program": `, true},
-		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false, `execute: "/": permission denied`, true},
-		{"a missing directory", &platformtest.Fake{}, func(r *Request) { r.Dir += "/no" }, false, "no such file or directory", false},
-		{"a machine without a sandbox", &platformtest.Fake{Unavailable: platform.ErrUnavailable}, func(r *Request) { r.Policy = restricted }, true, "confine session: ", true},
-		{"a stage that fails", &platformtest.Fake{Failure: "no luck"}, func(r *Request) { r.Policy = restricted }, true, "no luck", true},
+		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) {
+			r.Program = "/no/such"
+		}, false, `execute: "/no/such": no such file or directory`, true},
+		{"a name that is nowhere in PATH", &platformtest.Fake{}, func(r *Request) {
+			r.Program = "no-such-program"
+		}, false, `execute: "no-such-program": `, true},
+		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false,
+			`execute: "/": permission denied`, true},
+		{"a missing directory", &platformtest.Fake{}, func(r *Request) { r.Dir += "/no" }, false,
+			"no such file or directory", false},
+		{"a machine without a sandbox", &platformtest.Fake{Unavailable: platform.ErrUnavailable}, func(r *Request) {
+			r.Policy = restricted
+		}, true, "confine session: ", true},
+		{"a stage that fails", &platformtest.Fake{Failure: "no luck"}, func(r *Request) {
+			r.Policy = restricted
+		}, true, "no luck", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -410,7 +430,8 @@ func TestSession_TerminalIsReady(t *testing.T) {
 	_, r := s.begin(t, request)
 	_, output := r.end(t)
 	lines := strings.Split(output, "\r\n")
-	if len(lines) != 6 || lines[0] != "33 99" || lines[1] != "iutf8" || lines[2] != "xterm-256color" || !strings.HasPrefix(lines[3], "/dev/") || lines[4] != "controlling" {
+	if len(lines) != 6 || lines[0] != "33 99" || lines[1] != "iutf8" || lines[2] != "xterm-256color" ||
+		!strings.HasPrefix(lines[3], "/dev/") || lines[4] != "controlling" {
 		t.Errorf("got %q", lines)
 	}
 

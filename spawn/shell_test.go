@@ -22,11 +22,13 @@ func TestLoginShell(t *testing.T) {
 func TestPasswdShell(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "passwd")
-	content := "root:x:0:0:root:/root:/bin/bash\n# comment\nbroken:x:7\nempty:x:8:8::/:\nuser:x:1000:1000:A, B:/home/user:/usr/bin/zsh\nuser2:x:1000:1:::/bin/second\n"
+	content := "root:x:0:0:root:/root:/bin/bash\n# comment\nbroken:x:7\nempty:x:8:8::/:\nuser:x:1000:1000:A, " +
+		"B:/home/user:/usr/bin/zsh\nuser2:x:1000:1:::/bin/second\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for uid, want := range map[int]string{0: "/bin/bash", 1000: "/usr/bin/zsh", 7: "/bin/sh", 8: "/bin/sh", 4711: "/bin/sh"} {
+	for uid, want := range map[int]string{0: "/bin/bash", 1000: "/usr/bin/zsh", 7: "/bin/sh", 8: "/bin/sh",
+		4711: "/bin/sh"} {
 		if got := passwdShell(file, uid); got != want {
 			t.Errorf("uid %d: got %q, want %q", uid, got, want)
 		}

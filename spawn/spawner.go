@@ -309,7 +309,8 @@ func (s *Spawner) startIn(
 
 // noRuntimeDir is what a session's user is told that was to have a private
 // runtime directory.
-const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; XDG_RUNTIME_DIR is not set"
+const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; " +
+	"XDG_RUNTIME_DIR is not set"
 
 // held is the group's tracking by what the sandbox adds to it: an enclosure
 // holds a session that can never signal its subreaper, as was reported from
@@ -408,7 +409,8 @@ func enclose(group lifecycle.Group) bool {
 func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {
 	extended := *p
 	extended.Rules = append(slices.Clone(p.Rules), policy.Rule{
-		Path: dir, Access: policy.ReadWrite, Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
+		Path: dir, Access: policy.ReadWrite, Origin: policy.Origin{File: policy.OriginSession,
+			Key: "private runtime directory"},
 	})
 	return &extended
 }

@@ -106,19 +106,23 @@ func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 		enclosed    bool
 		guarantee   bool
 	}{
-		"enclosable":           {enclosable, signals(platform.Enforced), false, true, true},
-		"not enclosable":       {subreaper, signals(platform.Enforced), false, false, false},
-		"signals degraded":     {enclosable, signals(platform.Degraded), false, true, false},
-		"signals absent":       {enclosable, signals(platform.Absent), false, true, false},
-		"not confined":         {enclosable, signals(platform.Enforced), true, false, false},
-		"cgroup":               {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, false, false, true},
-		"process group":        {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced), false, false, false},
-		"cgroup, not confined": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true}, platform.Enforcement{}, true, false, true},
+		"enclosable":       {enclosable, signals(platform.Enforced), false, true, true},
+		"not enclosable":   {subreaper, signals(platform.Enforced), false, false, false},
+		"signals degraded": {enclosable, signals(platform.Degraded), false, true, false},
+		"signals absent":   {enclosable, signals(platform.Absent), false, true, false},
+		"not confined":     {enclosable, signals(platform.Enforced), true, false, false},
+		"cgroup": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
+			platform.Enforcement{}, false, false, true},
+		"process group": {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced),
+			false, false, false},
+		"cgroup, not confined": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
+			platform.Enforcement{}, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &diary{tracking: test.tracking}
-			fake := &platformtest.Fake{Enforcement: test.enforcement, Handed: []platform.Handed{platform.HandedListener}, Supervise: d.supervise}
+			fake := &platformtest.Fake{Enforcement: test.enforcement, Handed: []platform.Handed{platform.HandedListener},
+				Supervise: d.supervise}
 			s := newStand(t, fake)
 			s.Tracker = d
 			request := s.line("exec sleep 1000")

@@ -63,7 +63,10 @@ func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 func TestVigil_ReviewsWithoutALookOut(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
-	v, err := newVigil(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}}, func(func(platform.Alarm)) (platform.Watching, error) { return nil, failed })
+	v, err := newVigil(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
+		func(func(platform.Alarm)) (platform.Watching, error) {
+			return nil, failed
+		})
 	if !errors.Is(err, failed) || v == nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,9 @@ func BenchmarkCalls(b *testing.B) {
 		machine  func(testing.TB) harness.Options
 	}{
 		{"sandboxed", harness.Defaults(nil), func(testing.TB) harness.Options { return harness.Options{} }},
-		{"offline", harness.Defaults(harness.Sandbox{"allow_network": false}), func(testing.TB) harness.Options { return harness.Options{} }},
+		{"offline", harness.Defaults(harness.Sandbox{"allow_network": false}), func(testing.TB) harness.Options {
+			return harness.Options{}
+		}},
 		{"without namespaces", harness.Defaults(nil), func(t testing.TB) harness.Options {
 			return harness.Options{Wrap: harness.WithoutNamespaces(t)}
 		}},

@@ -16,14 +16,15 @@ import (
 // it: what each package may import of ours. A package that is not in it may not
 // exist.
 var mayImport = map[string][]string{
-	"display":                 {},
-	"platform/policy":         {},
-	"fsguard":                 {},
-	"rpc/protocol":            {},
-	"lifecycle":               {"lifecycle/libsystem", "fsguard"},
-	"lifecycle/libsystem":     {},
-	"platform":                {"platform/policy", "lifecycle"},
-	"platform/linux":          {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets", "platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "lifecycle", "fsguard"},
+	"display":             {},
+	"platform/policy":     {},
+	"fsguard":             {},
+	"rpc/protocol":        {},
+	"lifecycle":           {"lifecycle/libsystem", "fsguard"},
+	"lifecycle/libsystem": {},
+	"platform":            {"platform/policy", "lifecycle"},
+	"platform/linux": {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets",
+		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "lifecycle", "fsguard"},
 	"platform/linux/audit":    {"platform/linux/notify"},
 	"platform/linux/denials":  {"platform", "platform/policy", "platform/linux/notify", "fsguard"},
 	"platform/linux/notify":   {},
@@ -35,11 +36,13 @@ var mayImport = map[string][]string{
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
 	"settings":                         {"display", "platform/policy", "fsguard"},
-	"spawn":                            {"display", "platform", "platform/policy", "platform/review", "lifecycle", "fsguard"},
-	"rpc":                              {"display", "rpc/protocol", "settings", "spawn", "fsguard"},
-	"rpc/client":                       {"rpc/protocol"},
+	"spawn": {"display", "platform", "platform/policy", "platform/review", "lifecycle",
+		"fsguard"},
+	"rpc":        {"display", "rpc/protocol", "settings", "spawn", "fsguard"},
+	"rpc/client": {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
-		"display", "rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux", "platform/darwin", "lifecycle",
+		"display", "rpc", "rpc/protocol", "settings", "spawn", "platform", "platform/policy", "platform/linux",
+		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/roles", "fsguard",
 	},
 	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/darwin", "lifecycle", "fsguard"},
@@ -96,7 +99,8 @@ func goFiles(t *testing.T, visit func(file string)) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (entry.Name()[0] == '.' || entry.Name() == "testdata" || entry.Name() == "node_modules"):
+		case entry.IsDir() && name != "." && (entry.Name()[0] == '.' || entry.Name() == "testdata" ||
+			entry.Name() == "node_modules"):
 			return fs.SkipDir
 		case !entry.IsDir() && strings.HasSuffix(name, ".go"):
 			visit(name)

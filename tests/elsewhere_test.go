@@ -23,7 +23,8 @@ func TestPackages_SayWhatTheyLackElsewhere(t *testing.T) {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		if name := entry.Name(); name == "node_modules" || name == "testdata" || len(name) > 2 && strings.HasPrefix(name, ".") ||
+		if name := entry.Name(); name == "node_modules" || name == "testdata" || len(name) > 2 &&
+			strings.HasPrefix(name, ".") ||
 			strings.Contains(dir, "platform/linux") {
 			return fs.SkipDir
 		}

@@ -118,7 +118,8 @@ func TestExec_InterruptReachesTheProgram(t *testing.T) {
 }
 
 func interrupt(t *testing.T, wrap func(*exec.Cmd)) {
-	p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", `trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+	p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
+		`trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
 	p.sees("ready")
 	p.types("\x03")
 	p.sees("got it")
@@ -136,7 +137,8 @@ func interrupt(t *testing.T, wrap func(*exec.Cmd)) {
 
 func TestExec_IsOnTheCallersTerminal(t *testing.T) {
 	t.Parallel()
-	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && read x </dev/tty && echo "read $x"; stty size`)
+	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
+		`test -t 0 && test -t 1 && test -t 2 && read x </dev/tty && echo "read $x"; stty size`)
 	if err := pty.Setsize(p.tty, &pty.Winsize{Cols: 77, Rows: 22}); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +198,10 @@ func TestExec_PassesSignalsOn(t *testing.T) {
 func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(nil))
-	for signal, name := range map[unix.Signal]string{unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1", unix.SIGUSR2: "USR2"} {
-		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "trap 'echo got "+name+"; exit 6' "+name+"; echo ready; while test -d \"$PWD\"; do sleep 0.01; done")
+	for signal, name := range map[unix.Signal]string{unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1",
+		unix.SIGUSR2: "USR2"} {
+		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c",
+			"trap 'echo got "+name+"; exit 6' "+name+"; echo ready; while test -d \"$PWD\"; do sleep 0.01; done")
 		command.Dir, command.Env = w.Project, harness.Environ(w)
 		wrap(command)
 		var out harness.Buffer
@@ -237,7 +241,8 @@ func leaveBehind(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 	}
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), settings)
-	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", "(setsid sleep 1000 >/dev/null 2>&1 & echo $!); exit 7")
+	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c",
+		"(setsid sleep 1000 >/dev/null 2>&1 & echo $!); exit 7")
 	command.Dir, command.Env = w.Project, harness.Environ(w)
 	wrap(command)
 	out, _ := command.Output()
@@ -269,7 +274,8 @@ func TestExec_LeavesStreamsAlone(t *testing.T) {
 	if out, failures, status := run(data, "cat"); out != string(data) || failures != "" || status != 0 {
 		t.Errorf("%d bytes of %d through a pipe, stderr %q, status %d", len(out), len(data), failures, status)
 	}
-	if out, failures, status := run(nil, "sh", "-c", "echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" || status != 9 {
+	if out, failures, status := run(nil, "sh", "-c",
+		"echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" || status != 9 {
 		t.Errorf("got %q, %q, %d", out, failures, status)
 	}
 }
@@ -279,7 +285,8 @@ func TestExec_LeavesStreamsAlone(t *testing.T) {
 func TestPolicyCommand_IsWhatTheProtocolSays(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
-	e := harness.Start(t, w, harness.Options{Settings: harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}, "toolchains": []string{}})})
+	e := harness.Start(t, w, harness.Options{Settings: harness.Settings(
+		harness.Sandbox{"additional_read_only_paths": []string{w.Outside}, "toolchains": []string{}})})
 	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 		command := exec.Command(harness.Binary(t), "policy", "--json", "--project", w.Project, "--kind", string(kind))
 		command.Env = harness.Environ(w)
@@ -342,7 +349,8 @@ func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 		defer master.Close()
 		defer slave.Close()
 	}
-	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c", `tty; exec 3<>"$(tty)" && echo own >&3; (exec 4<>"$1") 2>/dev/null || echo others refused`, "sh", first)
+	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
+		`tty; exec 3<>"$(tty)" && echo own >&3; (exec 4<>"$1") 2>/dev/null || echo others refused`, "sh", first)
 	p.sees(`/dev/pts/\d+\r\n(?s:.*)own\r\nothers refused`)
 	if status := p.status(); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -365,7 +373,8 @@ func TestExec_OnEveryMachine(t *testing.T) {
 			if wrap == nil {
 				wrap = func(*exec.Cmd) {}
 			}
-			p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", "readlink /proc/self/ns/mnt; ls / || echo refused; echo ran >mine; cat mine; exit 7")
+			p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
+				"readlink /proc/self/ns/mnt; ls / || echo refused; echo ran >mine; cat mine; exit 7")
 			if status := p.status(); status != 7 {
 				t.Errorf("exit status %d, want the program's 7", status)
 			}

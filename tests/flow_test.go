@@ -67,7 +67,9 @@ func TestBytes_50MegabytesArriveUnchanged(t *testing.T) {
 	}
 	for _, flowControl := range []bool{false, true} {
 		t.Run(fmt.Sprintf("flow control %t", flowControl), func(t *testing.T) {
-			e := harness.Start(t, w, harness.Options{Initialize: func(p *protocol.InitializeParams) { p.Capabilities.FlowControl = flowControl }})
+			e := harness.Start(t, w, harness.Options{Initialize: func(p *protocol.InitializeParams) {
+				p.Capabilities.FlowControl = flowControl
+			}})
 			got, length := sha256.New(), 0
 			client.On(e.Client, protocol.Output, func(p protocol.OutputParams) {
 				got.Write(p.Data)
@@ -87,7 +89,9 @@ func TestBytes_50MegabytesArriveUnchanged(t *testing.T) {
 
 func TestFlowControl_AnEditorThatNeverAcksHoldsItsSessionAlone(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Initialize: func(p *protocol.InitializeParams) { p.Capabilities.FlowControl = true }})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Initialize: func(p *protocol.InitializeParams) {
+		p.Capabilities.FlowControl = true
+	}})
 	other := echo(e)
 	before := resident(t, e.Process())
 	flood := e.Spawn(protocol.SpawnParams{Command: "yes"})
@@ -134,7 +138,8 @@ func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 	pid := command.Process.Pid
 	send := func(method, params string) {
 		t.Helper()
-		if _, err := io.WriteString(in, frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params))); err != nil {
+		if _, err := io.WriteString(in, frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method,
+			params))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,7 +186,8 @@ func TestFlood_InputArrivesWhileOutputFloods(t *testing.T) {
 	client.On(e.Client, protocol.Output, func(protocol.OutputParams) {})
 	want := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{9}).Read(want)
-	s := e.Spawn(protocol.SpawnParams{Command: "stty raw -echo; yes & touch started; head -c 1048576 >arrived; kill $!; exit 3"})
+	s := e.Spawn(protocol.SpawnParams{Command: "stty raw -echo; yes & touch started; head -c 1048576 >arrived; kill " +
+		"$!; exit 3"})
 	harness.Eventually(t, "raw mode", func() bool {
 		_, err := os.Stat(filepath.Join(w.Project, "started"))
 		return err == nil

@@ -39,7 +39,8 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 				var in strings.Builder
 				in.WriteString(frame(hello))
 				for id := range requests {
-					in.WriteString(frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"policy/get","params":{"projectDir":%q}}`, id, w.Project)))
+					in.WriteString(frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"policy/get","params":{"projectDir":%q}}`, id,
+						w.Project)))
 				}
 				in.WriteString(frame("{"))
 				if last != "" {
@@ -173,7 +174,8 @@ func TestGarbageCrashesNothing(t *testing.T) {
 		case <-time.After(harness.Timeout):
 			t.Fatal("the sidecar does not end")
 		}
-		if log := w.log.String(); w.status != 1 || strings.Contains(log, "panic") || strings.Contains(log, "BUG(") || len(w.broken) > 0 {
+		if log := w.log.String(); w.status != 1 || strings.Contains(log, "panic") || strings.Contains(log, "BUG(") ||
+			len(w.broken) > 0 {
 			t.Fatalf("exit status %d, promises broken: %q; the log:\n%.4000s", w.status, w.broken, log)
 		}
 	}

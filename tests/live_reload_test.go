@@ -22,14 +22,16 @@ func TestLiveReload_InTwoPanes(t *testing.T) {
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(nil))
 	viewer := filepath.Join(t.TempDir(), "tty")
-	build := exec.Command("go", "build", "-trimpath", "-o", viewer, "github.com/sandbox-sidecar/sandbox-sidecar/clients/tty")
+	build := exec.Command("go", "build", "-trimpath", "-o", viewer,
+		"github.com/sandbox-sidecar/sandbox-sidecar/clients/tty")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build viewer: %v\n%s", err, output)
 	}
 	panes := newPanes(t, w)
 	panes.tmux("new-session", "-d", "-x", "200", "-y", "60", "PS1='$ ' exec /bin/sh -i")
-	panes.tmux("split-window", "-h", fmt.Sprintf("exec %s --watch --sidecar %s --project %s", viewer, harness.Binary(t), w.Project))
+	panes.tmux("split-window", "-h", fmt.Sprintf("exec %s --watch --sidecar %s --project %s", viewer, harness.Binary(t),
+		w.Project))
 	policies := panes.await(`session ([0-9a-f]{8}) runs under policy ([0-9a-f]{8})`)
 	session, before := policies[1], policies[2]
 
@@ -96,7 +98,8 @@ func (p *panes) edit(content string) {
 	p.edits++
 	draft := filepath.Join(p.world.Home, fmt.Sprintf("draft%d.json", p.edits))
 	harness.Write(p.t, draft, content)
-	p.tmux("send-keys", "-t", "0", "-l", fmt.Sprintf("cp ~/%s ~/x && mv ~/x ~/.config/sandbox-sidecar/settings.json", filepath.Base(draft)))
+	p.tmux("send-keys", "-t", "0", "-l", fmt.Sprintf("cp ~/%s ~/x && mv ~/x ~/.config/sandbox-sidecar/settings.json",
+		filepath.Base(draft)))
 	p.tmux("send-keys", "-t", "0", "Enter")
 }
 

@@ -57,12 +57,14 @@ func TestMacBinaries_ImportWhatTheyMust(t *testing.T) {
 		}
 		for _, library := range libraries {
 			// The frameworks are those of crypto/x509.
-			if library != "/usr/lib/libSystem.B.dylib" && !regexp.MustCompile(`^/System/Library/Frameworks/|^/usr/lib/libresolv`).MatchString(library) {
+			if library != "/usr/lib/libSystem.B.dylib" &&
+				!regexp.MustCompile(`^/System/Library/Frameworks/|^/usr/lib/libresolv`).MatchString(library) {
 				t.Errorf("%s: needs %s", arch, library)
 			}
 		}
 		if info, err := os.Stat(out); err == nil {
-			t.Logf("%s: %d imports, of which %d are ours, from %v; %d bytes", arch, len(symbols), len(bound), libraries, info.Size())
+			t.Logf("%s: %d imports, of which %d are ours, from %v; %d bytes", arch, len(symbols), len(bound), libraries,
+				info.Size())
 		}
 	}
 }

@@ -46,7 +46,8 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 			s := e.Spawn(protocol.SpawnParams{Command: "tty; " + test.line})
 			s.Exit()
 			names := regexp.MustCompile(`/dev/pts/(\d+)`).FindAllString(s.Output(), -1)
-			if len(names) != 2 || names[0] != "/dev/pts/0" || names[1] == names[0] || strings.Contains(s.Output(), "no job control") {
+			if len(names) != 2 || names[0] != "/dev/pts/0" || names[1] == names[0] ||
+				strings.Contains(s.Output(), "no job control") {
 				t.Errorf("got %q", s.Output())
 			}
 		})
@@ -143,10 +144,12 @@ func TestNamespaces_GitTrustsWhomItTrustsOutside(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}})
-		output, _ := e.Tool("git -C foreign status 2>&1 | grep -o 'dubious ownership'; git -c safe.directory='*' -C foreign status --short && echo trusted")
+		output, _ := e.Tool("git -C foreign status 2>&1 | grep -o 'dubious ownership'; git -c safe.directory='*' -C " +
+			"foreign status --short && echo trusted")
 		return output
 	}
-	if inside, outside := try(harness.Defaults(nil)), try(harness.Off()); inside != outside || !strings.Contains(inside, "dubious") {
+	if inside, outside := try(harness.Defaults(nil)), try(harness.Off()); inside != outside ||
+		!strings.Contains(inside, "dubious") {
 		t.Errorf("inside %q, outside %q", inside, outside)
 	}
 }

@@ -27,7 +27,8 @@ func bash(t *testing.T, e *harness.Editor) *harness.Session {
 	if _, err := exec.LookPath("bash"); err != nil {
 		harness.Skip(t, "bash", err.Error())
 	}
-	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "bash", Args: []string{"--norc", "--noprofile", "--noediting"}}})
+	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "bash",
+		Args: []string{"--norc", "--noprofile", "--noediting"}}})
 	s.Type("PS1='$ '; PS2=; echo re''ady\n")
 	s.Await(`ready\r\n\$ $`)
 	return s
@@ -39,7 +40,8 @@ func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
 	s := e.Spawn(protocol.SpawnParams{Command: `for fd in 0 1 2; do test -t $fd && echo "$fd is a tty"; done; stty size; echo "TERM=$TERM"; tty; exec 3<>/dev/tty && echo controlling >&3`, Cols: 101, Rows: 37})
 	s.Exit()
-	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n` + terminals + `\ncontrolling\n$`)
+	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n` + terminals +
+		`\ncontrolling\n$`)
 	if !want.MatchString(s.Output()) {
 		t.Errorf("got %q", s.Output())
 	}
@@ -76,7 +78,8 @@ func TestTerminal_PsAgrees(t *testing.T) {
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo "sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
 	s.Exit()
 	values := regexp.MustCompile(`^tty=(\S+)\nps=(\S+)\nsid=(\d+)\ntpgid=(\d+)\n(\d+)\n$`).FindStringSubmatch(s.Output())
-	if values == nil || values[1] != values[2] || values[3] != values[5] || values[4] != values[5] || values[5] != strconv.Itoa(s.PID) {
+	if values == nil || values[1] != values[2] || values[3] != values[5] || values[4] != values[5] ||
+		values[5] != strconv.Itoa(s.PID) {
 		t.Errorf("pid %d: got %q", s.PID, s.Output())
 	}
 }
@@ -176,7 +179,8 @@ func TestJobControl_APipelineIsOneJob(t *testing.T) {
 
 func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	t.Parallel()
-	if output, err := exec.Command("script", "--version").CombinedOutput(); err != nil || !strings.Contains(string(output), "util-linux") {
+	if output, err := exec.Command("script", "--version").CombinedOutput(); err != nil ||
+		!strings.Contains(string(output), "util-linux") {
 		harness.Skip(t, "script", fmt.Sprintf("not that of util-linux: %v %s", err, output))
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
@@ -202,7 +206,8 @@ func under(commands string) func(*exec.Cmd) {
 func TestTerminal_NoSignalIsIgnoredOrBlocked(t *testing.T) {
 	t.Parallel()
 	harness.Procfs(t)
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Wrap: under(`trap "" HUP INT QUIT PIPE TERM TSTP TTIN TTOU USR1`)})
+	e := harness.Start(t, harness.NewWorld(t),
+		harness.Options{Wrap: under(`trap "" HUP INT QUIT PIPE TERM TSTP TTIN TTOU USR1`)})
 	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 		s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: "grep", Args: []string{"^Sig[BI]", "/proc/self/status"}})
 		s.Exit()
@@ -221,7 +226,8 @@ func TestTerminal_NoSignalIsIgnoredOrBlocked(t *testing.T) {
 
 func TestTerminal_UmaskAndLimitsAreTheEditors(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Wrap: under("umask 027; ulimit -S -n 500; ulimit -H -n 1000; ulimit -S -c 0")})
+	e := harness.Start(t, harness.NewWorld(t),
+		harness.Options{Wrap: under("umask 027; ulimit -S -n 500; ulimit -H -n 1000; ulimit -S -c 0")})
 	out, status := e.Tool("umask; ulimit -S -n; ulimit -H -n; ulimit -S -c")
 	if want := "0027\n500\n1000\n0\n"; out != want || status != 0 {
 		t.Errorf("got %q and status %d, want %q", out, status, want)

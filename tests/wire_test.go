@@ -200,7 +200,8 @@ func frame(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%
 func (w *wire) request(method, params string) (message, error) {
 	w.nextID++
 	id := strconv.Itoa(w.nextID)
-	if err := w.write(frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))); err != nil {
+	if err := w.write(frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method,
+		params))); err != nil {
 		return message{}, err
 	}
 	answer, ok := w.find(func(m message) bool { return m.Method == "" && string(m.ID) == id })

@@ -26,7 +26,8 @@ type closedFile struct {
 // directory. Where that is granted too (a home below /tmp, in a container say),
 // a file of the system's has to do.
 func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFile, func(), error) {
-	result, err := client.Call(ctx, conn, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: cwd, Kind: protocol.Tool})
+	result, err := client.Call(ctx, conn, protocol.PolicyGet,
+		protocol.PolicyGetParams{ProjectDir: cwd, Kind: protocol.Tool})
 	if err != nil {
 		return closedFile{}, nil, err
 	}
@@ -42,12 +43,15 @@ func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFil
 		}
 		problems = append(problems, err)
 	}
-	for _, file := range []string{"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status", "/boot/config"} {
+	for _, file := range []string{"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status",
+		"/boot/config"} {
 		if _, err := os.ReadFile(file); err == nil && !granted(result.Policy, file) {
-			return closedFile{say: "Reading what the settings do not grant is refused, also where file permissions would allow it:", file: file}, func() {}, nil
+			return closedFile{say: "Reading what the settings do not grant is refused, also where file permissions would " +
+				"allow it:", file: file}, func() {}, nil
 		}
 	}
-	return closedFile{}, nil, errors.Join(append(problems, errors.New("the settings leave nothing closed that could be shown"))...)
+	return closedFile{}, nil, errors.Join(append(problems,
+		errors.New("the settings leave nothing closed that could be shown"))...)
 }
 
 func granted(policy protocol.Policy, path string) bool {

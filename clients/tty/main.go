@@ -81,7 +81,8 @@ func run(sidecar, project string, watching bool) (int, error) {
 }
 
 func introduce(hello protocol.InitializeResult, cwd string, granted []string) {
-	fmt.Printf("This is a shell in a sandbox. It can write in %s and in temporary directories, and read the system;\n", cwd)
+	fmt.Printf("This is a shell in a sandbox. It can write in %s and in temporary directories, and read the system;\n",
+		cwd)
 	fmt.Println("your home directory is closed but for the shell's own configuration. Everything else works as before.")
 	for _, path := range granted {
 		fmt.Printf("It can also run programs below %s, because that is on your PATH.\n", path)
@@ -101,7 +102,8 @@ func interact(ctx context.Context, conn *client.Client, cwd string) (int, error)
 		_ = client.Notify(conn, protocol.Ack, protocol.AckParams{SessionID: p.SessionID, Bytes: len(p.Data)})
 	})
 	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
-	session, err := client.Call(ctx, conn, protocol.Spawn, protocol.SpawnParams{Cwd: cwd, Shell: plainShell(), Cols: cols, Rows: rows})
+	session, err := client.Call(ctx, conn, protocol.Spawn,
+		protocol.SpawnParams{Cwd: cwd, Shell: plainShell(), Cols: cols, Rows: rows})
 	if err != nil {
 		return 1, err
 	}
@@ -120,7 +122,8 @@ func interact(ctx context.Context, conn *client.Client, cwd string) (int, error)
 		select {
 		case <-resized:
 			if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-				_ = client.Notify(conn, protocol.Resize, protocol.ResizeParams{SessionID: session.SessionID, Cols: cols, Rows: rows})
+				_ = client.Notify(conn, protocol.Resize, protocol.ResizeParams{SessionID: session.SessionID, Cols: cols,
+					Rows: rows})
 			}
 		case exit := <-ended:
 			if exit.ExitCode != nil {

@@ -88,12 +88,14 @@ func describe(result protocol.SpawnResult) {
 		fmt.Printf("warning: %s\n", warning)
 	}
 	if len(result.Environment.Dropped) > 0 {
-		fmt.Printf("%d variables of yours did not arrive inside, %s for example.\n", len(result.Environment.Dropped), result.Environment.Dropped[0])
+		fmt.Printf("%d variables of yours did not arrive inside, %s for example.\n", len(result.Environment.Dropped),
+			result.Environment.Dropped[0])
 	}
 }
 
 // runTool runs a command line to its end and returns what it printed.
-func runTool(ctx context.Context, conn *client.Client, cwd, line string) (string, protocol.SpawnResult, protocol.ExitedParams, error) {
+func runTool(ctx context.Context, conn *client.Client, cwd, line string) (string, protocol.SpawnResult,
+	protocol.ExitedParams, error) {
 	var mu sync.Mutex // guards output
 	var output strings.Builder
 	ended := make(chan protocol.ExitedParams, 1)
@@ -104,7 +106,8 @@ func runTool(ctx context.Context, conn *client.Client, cwd, line string) (string
 		_ = client.Notify(conn, protocol.Ack, protocol.AckParams{SessionID: p.SessionID, Bytes: len(p.Data)})
 	})
 	client.On(conn, protocol.Exited, func(p protocol.ExitedParams) { ended <- p })
-	result, err := client.Call(ctx, conn, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Cwd: cwd, Command: line})
+	result, err := client.Call(ctx, conn, protocol.Spawn,
+		protocol.SpawnParams{Kind: protocol.Tool, Cwd: cwd, Command: line})
 	if err != nil {
 		return "", result, protocol.ExitedParams{}, err
 	}

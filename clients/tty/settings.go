@@ -40,7 +40,9 @@ func toolDirs(path string) []string {
 			dir = filepath.Dir(dir)
 		}
 		info, err := os.Stat(dir)
-		covered := slices.ContainsFunc(dirs, func(other string) bool { return dir == other || strings.HasPrefix(dir, other+"/") })
+		covered := slices.ContainsFunc(dirs, func(other string) bool {
+			return dir == other || strings.HasPrefix(dir, other+"/")
+		})
 		if err == nil && info.IsDir() && !covered {
 			dirs = append(dirs, dir)
 		}
@@ -49,7 +51,8 @@ func toolDirs(path string) []string {
 }
 
 func inSystem(dir string) bool {
-	return slices.ContainsFunc([]string{"/bin", "/sbin", "/usr", "/opt", "/nix", "/run/current-system", "/snap"}, func(root string) bool {
-		return dir == root || strings.HasPrefix(dir, root+"/")
-	})
+	return slices.ContainsFunc([]string{"/bin", "/sbin", "/usr", "/opt", "/nix", "/run/current-system", "/snap"},
+		func(root string) bool {
+			return dir == root || strings.HasPrefix(dir, root+"/")
+		})
 }

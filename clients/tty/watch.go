@@ -19,7 +19,8 @@ func watch(ctx context.Context, conn *client.Client, cwd string) error {
 	v := &viewer{ctx: ctx, conn: conn, cwd: cwd, changes: make(chan protocol.SettingsChangedParams, 16)}
 	client.On(conn, protocol.SettingsDiagnostics, v.diagnostics)
 	client.On(conn, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { v.changes <- p })
-	session, err := client.Call(ctx, conn, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Cwd: cwd, Command: "sleep 1000000"})
+	session, err := client.Call(ctx, conn, protocol.Spawn,
+		protocol.SpawnParams{Kind: protocol.Tool, Cwd: cwd, Command: "sleep 1000000"})
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,8 @@ func (v *viewer) diagnostics(p protocol.DiagnosticsParams) {
 func (v *viewer) changed(p protocol.SettingsChangedParams) error {
 	v.say("changed: %s", strings.Join(p.Files, " "))
 	for _, stale := range p.StaleSessions {
-		v.say("session %s is stale: policy %s then, %s now", short(stale.SessionID), short(stale.PolicyID), short(stale.CurrentPolicyID))
+		v.say("session %s is stale: policy %s then, %s now", short(stale.SessionID), short(stale.PolicyID),
+			short(stale.CurrentPolicyID))
 	}
 	for _, project := range p.Projects {
 		for _, ask := range project.Asks {
@@ -94,7 +96,8 @@ func (v *viewer) changed(p protocol.SettingsChangedParams) error {
 
 // granted is what a session that starts now may do with each path.
 func (v *viewer) granted() (map[string]string, error) {
-	result, err := client.Call(v.ctx, v.conn, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: v.cwd, Kind: protocol.Tool})
+	result, err := client.Call(v.ctx, v.conn, protocol.PolicyGet,
+		protocol.PolicyGetParams{ProjectDir: v.cwd, Kind: protocol.Tool})
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,12 @@ import (
 
 // selfEvident are fields whose name says everything that a comment could.
 var selfEvident = []string{
-	"sessionId", "policyId", "currentPolicyId", "pid", "cwd", "projectDir", "kind", "tracking", "sandbox", "environment", "policy",
-	"name", "version", "serverInfo", "capabilities", "status", "added", "removed", "message", "program", "args", "cols", "rows",
-	"sessions", "file", "files", "path", "project", "rules", "diagnostics", "staleSessions", "severity", "allowNetwork", "unixSockets",
+	"sessionId", "policyId", "currentPolicyId", "pid", "cwd", "projectDir", "kind", "tracking", "sandbox", "environment",
+	"policy",
+	"name", "version", "serverInfo", "capabilities", "status", "added", "removed", "message", "program", "args", "cols",
+	"rows",
+	"sessions", "file", "files", "path", "project", "rules", "diagnostics", "staleSessions", "severity", "allowNetwork",
+	"unixSockets",
 	"allowedEnvVars", "protectedPaths", "onUnavailable", "onDenied",
 }
 

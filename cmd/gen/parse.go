@@ -273,7 +273,8 @@ func (p *packageParser) readFields(s *Struct, st *ast.StructType) error {
 			// A nil pointer is left out, so null never stands there.
 			t.Nullable = false
 		}
-		s.Fields = append(s.Fields, &Field{GoName: f.Names[0].Name, Name: name, Doc: docText(f.Doc, f.Comment), Type: t, Optional: optional})
+		s.Fields = append(s.Fields, &Field{GoName: f.Names[0].Name, Name: name, Doc: docText(f.Doc, f.Comment), Type: t,
+			Optional: optional})
 	}
 	return nil
 }

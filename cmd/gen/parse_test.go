@@ -144,7 +144,8 @@ func TestParsePackage_KeepsWhatIsReachable(t *testing.T) {
 	if want := []string{"Params", "Reply", "Item", "Base"}; !slices.Equal(names, want) {
 		t.Errorf("structs: got %q, want %q", names, want)
 	}
-	if len(p.Methods) != 2 || *p.Methods[0] != (Method{GoName: "Ask", Name: "demo/ask", Doc: "Ask asks for something; see [Params].", Params: "Params", Result: "Reply"}) ||
+	if len(p.Methods) != 2 || *p.Methods[0] != (Method{GoName: "Ask", Name: "demo/ask",
+		Doc: "Ask asks for something; see [Params].", Params: "Params", Result: "Reply"}) ||
 		*p.Methods[1] != (Method{GoName: "Tell", Name: "demo/tell", Doc: "Tell tells.", ToEditor: true, Params: "Reply"}) {
 		t.Errorf("methods: got %+v", p.Methods)
 	}
@@ -193,16 +194,19 @@ func TestClients_DeclareTheSample(t *testing.T) {
 	p := parseSample(t)
 	ts, luaText := string(typeScript(p)), string(lua(p))
 	for _, tt := range []struct{ name, text, want string }{
-		{"an object", ts, "export interface Params {\n  /** The name. */\n  name: string;\n  /** 0 or 9. */\n  size: number | null;\n  grace?: number;\n"},
+		{"an object", ts, "export interface Params {\n  /** The name. */\n  name: string;\n  /** 0 or 9. */\n  size: " +
+			"number | null;\n  grace?: number;\n"},
 		{"an embedded object", ts, "export interface Reply extends Base {\n  items: Item[];\n}\n"},
 		{"an object without fields", ts, "export type Item = Record<string, never>;\n"},
 		{"an enum", ts, "export type Color = \"red\" | \"blue\";\n"},
 		{"an error code", ts, "  /** Nothing there. */\n  none: -1,\n"},
 		{"a request", ts, "export const AskRequest = new RequestType<Params, Reply, ErrorData>(\"demo/ask\");\n"},
 		{"a notification", ts, "  \"demo/tell\": { direction: \"toEditor\"; params: Reply };\n"},
-		{"an object", luaText, "---@class (exact) sandbox_sidecar.Params\n---@field name string The name.\n---@field size integer|vim.NIL|nil 0 or 9.\n---@field grace? integer\n"},
+		{"an object", luaText, "---@class (exact) sandbox_sidecar.Params\n---@field name string The name.\n---@field " +
+			"size integer|vim.NIL|nil 0 or 9.\n---@field grace? integer\n"},
 		{"an embedded object", luaText, "---@class (exact) sandbox_sidecar.Reply: sandbox_sidecar.Base\n"},
-		{"an enum", luaText, "---@alias sandbox_sidecar.Color\n---| \"red\" # A warm color.\n---| \"blue\" # A cold color.\n"},
+		{"an enum", luaText, "---@alias sandbox_sidecar.Color\n---| \"red\" # A warm color.\n---| \"blue\" # A cold " +
+			"color.\n"},
 		{"a method", luaText, "  ---`demo/tell` tells.\n  tell = \"demo/tell\",\n"},
 		{"an error code", luaText, "  none = -1,\n"},
 	} {

@@ -25,7 +25,8 @@ type hint struct {
 // paths are absolute, from the home directory or a variable, or relative, which
 // counts in a project's file.
 var pathHint = hint{
-	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in a project's file. ~user does not count.",
+	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in " +
+		"a project's file. ~user does not count.",
 }
 
 func paths(examples ...string) hint {

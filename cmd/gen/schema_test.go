@@ -36,7 +36,8 @@ func TestSettingsSchema_DescribesTheWholeFile(t *testing.T) {
 			t.Errorf("%q: refuses the keys of other programs", keys)
 		}
 	}
-	for _, keys := range [][]string{{"terminal", "sandbox"}, {"linux", "terminal", "sandbox"}, {"terminal", "sandbox", "system_paths"}} {
+	for _, keys := range [][]string{{"terminal", "sandbox"}, {"linux", "terminal", "sandbox"},
+		{"terminal", "sandbox", "system_paths"}} {
 		if at(keys...)["additionalProperties"] != false {
 			t.Errorf("%q: accepts unknown keys", keys)
 		}
@@ -48,7 +49,8 @@ func TestSettingsSchema_DescribesTheWholeFile(t *testing.T) {
 	}
 	applyTo := at("terminal", "sandbox", "apply_to")
 	values, descriptions := applyTo["enum"].([]any), applyTo["enumDescriptions"].([]any)
-	if !slices.Equal(values, []any{"terminal", "tool", "both", "neither", nil}) || len(descriptions) != len(values) || applyTo["default"] != "both" {
+	if !slices.Equal(values, []any{"terminal", "tool", "both", "neither", nil}) || len(descriptions) != len(values) ||
+		applyTo["default"] != "both" {
 		t.Errorf("apply_to: got values %v, descriptions %v, default %v", values, descriptions, applyTo["default"])
 	}
 	executable := at("terminal", "sandbox", "system_paths", "executable")

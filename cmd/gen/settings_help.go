@@ -19,7 +19,8 @@ func settingsHelp(p *Package) ([]byte, error) {
 	w := &help{pkg: p}
 	w.printf("*sandbox-sidecar-settings.txt*  The settings of the sandbox\n\n%s\n\n", marker)
 	w.heading("SETTINGS", "sandbox-sidecar-settings")
-	w.paragraph("", "These keys stand in `terminal.sandbox` of your settings file (`:Sidecar settings`) or of a project's. Each may be absent or null: "+
+	w.paragraph("", "These keys stand in `terminal.sandbox` of your settings file (`:Sidecar settings`) or of a "+
+		"project's. Each may be absent or null: "+
 		"then it inherits. Which file counts when, and examples, are in docs/settings.md of the project.")
 	if err := w.settings(block, ""); err != nil {
 		return nil, err

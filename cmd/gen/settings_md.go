@@ -65,11 +65,14 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 
 // toolchains writes what each named set is made of.
 func (w *markdown) toolchains() {
-	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session starts. A variable in the\n" +
-		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that a build outside will\n" +
+	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session " +
+		"starts. A variable in the\n" +
+		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that " +
+		"a build outside will\n" +
 		"use. What runs without being built, and what holds tokens, cannot be written.\n\n")
 	for _, t := range settings.Toolchains() {
-		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | --- |\n", t.Name, t.About)
+		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | "+
+			"--- |\n", t.Name, t.About)
 		for _, p := range t.Places {
 			moved, system := "", "all"
 			if p.Variable != "" && !strings.HasPrefix(p.Path, "$") {

@@ -57,11 +57,22 @@ var systemAttempts = map[string]func(argument string) error{
 
 // systemProofs are those of this system alone.
 var systemProofs = []proof{
-	{protection: "filesystem", attack: "give an order to a device that may only be read and written (ioctl)", act: "ioctl", on: func(*scenery) string { return os.DevNull }},
-	{protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket", on: func(s *scenery) string { return s.abstract }},
-	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit", on: func(s *scenery) string { return s.bystander }},
-	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace", on: func(*scenery) string { return "" }},
-	{protection: "syscalls", attack: "start a ring of operations past every filter (io_uring)", act: "ring", on: func(*scenery) string { return "" }},
+	{protection: "filesystem", attack: "give an order to a device that may only be read and written (ioctl)",
+		act: "ioctl", on: func(*scenery) string {
+			return os.DevNull
+		}},
+	{protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
+		on: func(s *scenery) string {
+			return s.abstract
+		}},
+	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit",
+		on: func(s *scenery) string {
+			return s.bystander
+		}},
+	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace",
+		on: func(*scenery) string { return "" }},
+	{protection: "syscalls", attack: "start a ring of operations past every filter (io_uring)", act: "ring",
+		on: func(*scenery) string { return "" }},
 	{
 		// Here alone: the log that tells of refusals on macOS comes when it
 		// likes.

@@ -63,7 +63,8 @@ func (d *dialogue) hold(talk func()) {
 		now.Iflag = now.Iflag&^(unix.ISTRIP|unix.INLCR|unix.IGNCR|unix.PARMRK) | unix.ICRNL
 		now.Oflag |= unix.OPOST | unix.ONLCR
 		now.Lflag = now.Lflag&^(unix.NOFLSH|unix.TOSTOP) | unix.ICANON | unix.ISIG | unix.ECHO | unix.ECHOE | unix.ECHOK
-		for key, value := range map[int]byte{unix.VINTR: 'C' & 0x1f, unix.VEOF: 'D' & 0x1f, unix.VEOL: noKey, unix.VEOL2: noKey} {
+		for key, value := range map[int]byte{unix.VINTR: 'C' & 0x1f, unix.VEOF: 'D' & 0x1f, unix.VEOL: noKey,
+			unix.VEOL2: noKey} {
 			now.Cc[key] = value
 		}
 		d.lines = now
@@ -99,7 +100,8 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 			d.say("denied: %s", d.why("the keyboard gives no rest"))
 			return protocol.DecisionDeny
 		}
-		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: allow it? type %s (Enter denies): ", words(choices)); err != nil {
+		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: allow it? type %s (Enter denies): ",
+			words(choices)); err != nil {
 			return protocol.DecisionDeny
 		}
 		line, err := d.readLine(time.Time{})

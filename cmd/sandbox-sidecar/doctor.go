@@ -51,7 +51,8 @@ func doctor(args []string) error {
 		return err
 	}
 	if protections[platform.Filesystem].Status == platform.Absent {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot confine: tools are refused, terminals run with a warning (setting on_unavailable)")
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot confine: tools are refused, terminals run with a "+
+			"warning (setting on_unavailable)")
 		return exitStatus(1)
 	}
 	return broken(findings)
@@ -91,7 +92,8 @@ func broken(findings []finding) error {
 	if all == nil {
 		return nil
 	}
-	return &spawn.Error{Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")), Hint: "this is a fault: please report it as SECURITY.md says"}
+	return &spawn.Error{Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")),
+		Hint: "this is a fault: please report it as SECURITY.md says"}
 }
 
 // summary is a verdict for people.

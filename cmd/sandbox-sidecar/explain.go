@@ -16,7 +16,8 @@ import (
 // explain prints whether a session could do something, and why.
 func explain(args []string) error {
 	flags := newFlags("explain", "explain [flags] ACCESS TARGET\n\n"+
-		"ACCESS is read, write, execute (TARGET is a path), connect_unix (a path, or abstract:NAME), connect or bind (an address).\n")
+		"ACCESS is read, write, execute (TARGET is a path), connect_unix (a path, or abstract:NAME), connect or bind (an "+
+		"address).\n")
 	project := addProjectFlags(flags, settings.KindTerminal)
 	asJSON := flags.Bool("json", false, "print it as policy/explain answers it")
 	var words []string
@@ -84,7 +85,8 @@ func printExplanation(x protocol.PolicyExplainResult) {
 	}
 	display.Fprintf(os.Stdout, "%s: %s\n", answer, x.Reason)
 	if !x.Allowed && x.Setting != "" {
-		display.Fprintf(os.Stdout, "to allow it: %s\n", settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
+		display.Fprintf(os.Stdout, "to allow it: %s\n",
+			settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
 	}
 	if x.Hint != "" {
 		display.Fprintf(os.Stdout, "note: %s\n", x.Hint)

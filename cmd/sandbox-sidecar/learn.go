@@ -24,9 +24,12 @@ import (
 // goes into the block that is printed.
 func learn(args []string) error {
 	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
-		"Runs CMD. What it reads and executes beyond the settings is let through and noted, but for credentials. What it would write outside of\n"+
-		"the project, sockets and a network that is off stay refused, and are noted too: where CMD fails for that, put the printed settings in\n"+
-		"and learn again. Unix sockets that are refused are seen below Linux 7.1 alone. The settings are printed behind what CMD prints.\n")
+		"Runs CMD. What it reads and executes beyond the settings is let through and noted, but for credentials. What it "+
+		"would write outside of\n"+
+		"the project, sockets and a network that is off stay refused, and are noted too: where CMD fails for that, put "+
+		"the printed settings in\n"+
+		"and learn again. Unix sockets that are refused are seen below Linux 7.1 alone. The settings are printed behind "+
+		"what CMD prints.\n")
 	project := addProjectFlags(flags, settings.KindTool)
 	output := flags.String("o", "", "file to write the settings to (default: standard output)")
 	if err := parseCommand(flags, args); err != nil {
@@ -42,7 +45,8 @@ func learn(args []string) error {
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
-	l := &lesson{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true}, reads: map[string]bool{}}
+	l := &lesson{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
+		reads: map[string]bool{}}
 	l.begin(snapshot.Merged())
 	exit, err := l.attend(flags.Args())
 	if err != nil {
@@ -56,7 +60,8 @@ func learn(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed; it may need more once it has these settings: learn again then")
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed; it may need more once it has these settings: learn "+
+			"again then")
 	}
 	if *output != "" {
 		if err := os.WriteFile(*output, text, 0o644); err != nil {
@@ -102,7 +107,8 @@ func (l *lesson) begin(merged settings.Sandbox) {
 
 // grantingKeys are the lists that the block may extend.
 var grantingKeys = []string{
-	"toolchains", "allowed_unix_sockets", "additional_executable_paths", "additional_read_only_paths", "additional_read_write_paths",
+	"toolchains", "allowed_unix_sockets", "additional_executable_paths", "additional_read_only_paths",
+	"additional_read_write_paths",
 }
 
 // attend runs the command and notes what it needs.
@@ -171,7 +177,8 @@ func (l *lesson) programPlaces(program string, secrets func(string) string) ([]s
 	for _, t := range settings.Toolchains() {
 		all = append(all, t.Name)
 	}
-	store, snapshot, err := (&lesson{user: l.user, project: l.project, kind: l.kind, values: map[string]any{"enabled": true, "toolchains": all}}).open()
+	store, snapshot, err := (&lesson{user: l.user, project: l.project, kind: l.kind,
+		values: map[string]any{"enabled": true, "toolchains": all}}).open()
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +264,8 @@ func (l *lesson) open() (*settings.Store, *settings.Snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := settings.Open(settings.Options{UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(), Guarded: program(), Once: true})
+	store, err := settings.Open(settings.Options{UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(),
+		Guarded: program(), Once: true})
 	if err != nil {
 		return nil, nil, err
 	}

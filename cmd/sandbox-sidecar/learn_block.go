@@ -139,12 +139,15 @@ func foldable(n need) bool {
 func widest(needs []need) []need {
 	rank := map[string]int{"write": 1, "execute": 2, "read": 3}
 	slices.SortFunc(needs, func(a, b need) int {
-		return cmp.Or(cmp.Compare(rank[a.access], rank[b.access]), strings.Compare(a.access, b.access), cmp.Compare(len(a.target), len(b.target)),
+		return cmp.Or(cmp.Compare(rank[a.access], rank[b.access]), strings.Compare(a.access, b.access),
+			cmp.Compare(len(a.target), len(b.target)),
 			strings.Compare(a.target, b.target))
 	})
 	kept := []need{}
 	for _, n := range slices.Compact(needs) {
-		if !foldable(n) || !slices.ContainsFunc(kept, func(k need) bool { return k.access == n.access && policy.Contains(k.target, n.target) }) {
+		if !foldable(n) || !slices.ContainsFunc(kept, func(k need) bool {
+			return k.access == n.access && policy.Contains(k.target, n.target)
+		}) {
 			kept = append(kept, n)
 		}
 	}

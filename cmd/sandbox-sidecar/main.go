@@ -9,7 +9,8 @@ import (
 	"io"
 	"os"
 
-	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles" // runs in place of main where this is the stage, say
+	// runs in place of main where this is the stage, say
+	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 

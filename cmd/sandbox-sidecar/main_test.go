@@ -88,7 +88,8 @@ func TestRun_CommandLines(t *testing.T) {
 		{"exec -- sh -c exit~7", 7, "", unsandboxed + "$"},
 		{"exec -- echo -n --help", 0, `^--help$`, unsandboxed + "$"},
 		{"exec -- sh -c kill~-TERM~$$", 143, "", unsandboxed + "$"},
-		{"exec -- /no/such/program", 1, "", unsandboxed + `sandbox-sidecar: execute: "/no/such/program": no such file or directory\nsandbox-sidecar: hint: .*\n$`},
+		{"exec -- /no/such/program", 1, "", unsandboxed +
+			`sandbox-sidecar: execute: "/no/such/program": no such file or directory\nsandbox-sidecar: hint: .*\n$`},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +120,8 @@ func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, stdout, stderr := sidecar(t, "exec", "--kind", "tool", "--settings", file, "--", "echo", "ran")
-	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") || !strings.Contains(stderr, "nothing starts until it is fixed") {
+	if status != 1 || stdout != "" || !strings.Contains(stderr, file+":1:") ||
+		!strings.Contains(stderr, "nothing starts until it is fixed") {
 		t.Errorf("a tool under settings that cannot be read: exit status %d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -128,8 +130,9 @@ func TestExec_SaysWhereNothingAsksForASandbox(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{}`: "not sandboxed: a terminal is not sandboxed, says enabled (built-in defaults)",
-		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "not sandboxed: a terminal is not sandboxed, says apply_to (",
-		`{"terminal": {"sandbox": {"enabled": true}}}`:                     "",
+		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "not sandboxed: a terminal is not sandboxed, " +
+			"says apply_to (",
+		`{"terminal": {"sandbox": {"enabled": true}}}`: "",
 	} {
 		file := filepath.Join(t.TempDir(), "settings.json")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -159,7 +162,8 @@ func TestDoctor_HasALineForEachProtection(t *testing.T) {
 func TestPrintError_GivesTheHintALineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	printError(&out, fmt.Errorf("wrapped: %w", &spawn.Error{Attempt: "execute", Path: "/p", Cause: errors.New("no"), Hint: "do"}))
+	printError(&out, fmt.Errorf("wrapped: %w",
+		&spawn.Error{Attempt: "execute", Path: "/p", Cause: errors.New("no"), Hint: "do"}))
 	printError(&out, errors.New("plain"))
 	const want = "sandbox-sidecar: wrapped: execute: \"/p\": no\nsandbox-sidecar: hint: do\nsandbox-sidecar: plain\n"
 	if out.String() != want {

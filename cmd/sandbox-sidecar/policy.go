@@ -60,11 +60,13 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	case project.Trusted:
 		display.Fprintf(out, "the project's settings are trusted: %s\n", quoted(project.File))
 	case len(project.Asks) > 0:
-		display.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n", quoted(project.File))
+		display.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n",
+			quoted(project.File))
 	}
 	fmt.Fprint(out, "\nfiles\n")
 	for _, rule := range p.Rules {
-		origin := from(rule.Setting, protocol.PolicyOrigin{File: rule.File, Line: rule.Line, Entry: rule.Entry, Reason: rule.Reason})
+		origin := from(rule.Setting, protocol.PolicyOrigin{File: rule.File, Line: rule.Line, Entry: rule.Entry,
+			Reason: rule.Reason})
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only where protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}

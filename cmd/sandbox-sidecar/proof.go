@@ -36,14 +36,28 @@ type proof struct {
 
 var proofs = []proof{
 	{protection: platform.Filesystem, attack: "read a file that is not granted", act: "read", on: (*scenery).secret},
-	{protection: platform.Filesystem, attack: "make a file in a directory that is not granted", act: "write", on: func(s *scenery) string { return s.path("outside", "new") }},
-	{protection: platform.Execute, attack: "run a file that may only be read", act: "execute", on: func(s *scenery) string { return s.path("readable", "file") }},
-	{protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp", on: func(s *scenery) string { return s.server }},
-	{protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket", on: func(s *scenery) string { return s.socket }},
-	{protection: platform.Signals, attack: "end a process outside", act: "terminate", on: func(s *scenery) string { return s.target }},
-	{protection: platform.ProtectedPaths, attack: "write to a protected path of the project", act: "write", on: func(s *scenery) string { return s.path("project", "protected", "new") }},
+	{protection: platform.Filesystem, attack: "make a file in a directory that is not granted", act: "write",
+		on: func(s *scenery) string {
+			return s.path("outside", "new")
+		}},
+	{protection: platform.Execute, attack: "run a file that may only be read", act: "execute",
+		on: func(s *scenery) string {
+			return s.path("readable", "file")
+		}},
+	{protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp",
+		on: func(s *scenery) string { return s.server }},
+	{protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket",
+		on: func(s *scenery) string { return s.socket }},
+	{protection: platform.Signals, attack: "end a process outside", act: "terminate",
+		on: func(s *scenery) string { return s.target }},
+	{protection: platform.ProtectedPaths, attack: "write to a protected path of the project", act: "write",
+		on: func(s *scenery) string {
+			return s.path("project", "protected", "new")
+		}},
 	{
-		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay", on: func(s *scenery) string { return s.path("project", "lock") },
+		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay", on: func(s *scenery) string {
+			return s.path("project", "lock")
+		},
 		effect: func(s *scenery) bool {
 			held, err := lockHeld(s.path("project", "lock"))
 			return held || err != nil
@@ -168,7 +182,8 @@ func (s *scenery) attemptPlainly(ctx context.Context, all []proof) ([]string, er
 	return s.answers(all, string(output))
 }
 
-func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, p policy.Policy, all []proof) ([]string, spawn.Outcome, error) {
+func (s *scenery) attemptInSession(ctx context.Context, spawner *spawn.Spawner, p policy.Policy,
+	all []proof) ([]string, spawn.Outcome, error) {
 	session, err := spawner.Start(ctx, spawn.Request{
 		ID: uuid.NewString(), Policy: p, Program: s.program, Argv: append([]string{s.program}, s.orders(all)...),
 		Dir: s.path("project"),
@@ -211,7 +226,8 @@ func (s *scenery) policy() policy.Policy {
 		return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "doctor"}}
 	}
 	rules := []policy.Rule{
-		grant(s.path("project"), policy.ReadWrite), grant(s.path("readable"), policy.Read), grant(s.program, policy.Read|policy.Execute),
+		grant(s.path("project"), policy.ReadWrite), grant(s.path("readable"), policy.Read), grant(s.program,
+			policy.Read|policy.Execute),
 		grant(os.DevNull, policy.Read|policy.Write),
 	}
 	for _, dir := range libraries {

@@ -29,7 +29,8 @@ type lying struct{ linux.Backend }
 
 func (l lying) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
 	more := *p
-	more.Rules = append(more.Rules[:len(more.Rules):len(more.Rules)], policy.Rule{Path: os.TempDir(), Access: policy.ReadWrite})
+	more.Rules = append(more.Rules[:len(more.Rules):len(more.Rules)],
+		policy.Rule{Path: os.TempDir(), Access: policy.ReadWrite})
 	return l.Backend.Confine(&more, needs)
 }
 
@@ -77,7 +78,8 @@ func TestProve_FindsWhatIsClaimedAndDoesNotHold(t *testing.T) {
 func TestProve_FindsDenialsThatAreNotTold(t *testing.T) {
 	t.Parallel()
 	for _, f := range findingsOf(t, mute{}) {
-		want := f.verdict() == verdictHeld || f.verdict() == verdictUntried || f.verdict() == verdictOpen && f.status != platform.Enforced
+		want := f.verdict() == verdictHeld || f.verdict() == verdictUntried || f.verdict() == verdictOpen &&
+			f.status != platform.Enforced
 		if f.protection == platform.Denials && f.status != platform.Absent {
 			want = f.verdict() == verdictBroken
 		}
@@ -141,7 +143,8 @@ func TestDoctor_IsFastAndPrintsWhatItTried(t *testing.T) {
 		t.Errorf("exit status %d, %q", status, stderr)
 	}
 	for _, p := range append(proofs, systemProofs...) {
-		if !regexp.MustCompile(`(?m)^` + p.protection + ` +` + regexp.QuoteMeta(p.attack) + ` .* (held|not tried: .*|open, as reported \(\w+\))$`).MatchString(stdout) {
+		if !regexp.MustCompile(`(?m)^` + p.protection + ` +` + regexp.QuoteMeta(p.attack) +
+			` .* (held|not tried: .*|open, as reported \(\w+\))$`).MatchString(stdout) {
 			t.Errorf("%q has no line:\n%s", p.attack, stdout)
 		}
 	}
@@ -149,14 +152,17 @@ func TestDoctor_IsFastAndPrintsWhatItTried(t *testing.T) {
 
 func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	t.Parallel()
-	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused", status: platform.Enforced}
+	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused",
+		status: platform.Enforced}
 	open, hole, untried, untold, unclaimed := held, held, held, held, held
-	untold.session, untold.status, untold.told = attemptWorks, platform.Degraded, func(*scenery, spawn.Denial) bool { return false }
+	untold.session, untold.status, untold.told = attemptWorks, platform.Degraded,
+		func(*scenery, spawn.Denial) bool { return false }
 	unclaimed.session, unclaimed.status, unclaimed.told = attemptWorks, platform.Absent, untold.told
 	open.session, open.status = attemptWorks, platform.Absent
 	hole.session, hole.attack = attemptWorks, "do that"
 	untried.control, untried.session = "refused", attemptWorks
-	for want, f := range map[verdict]finding{verdictHeld: held, verdictOpen: open, verdictBroken: hole, verdictUntried: untried} {
+	for want, f := range map[verdict]finding{verdictHeld: held, verdictOpen: open, verdictBroken: hole,
+		verdictUntried: untried} {
 		if got := f.verdict(); got != want {
 			t.Errorf("%+v is %s, want %s", f, got, want)
 		}
@@ -167,7 +173,8 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	if err := broken([]finding{held, open, untried}); err != nil {
 		t.Errorf("nothing is broken: %v", err)
 	}
-	if err := broken([]finding{held, hole}); err == nil || !strings.Contains(err.Error(), "do that") || strings.Contains(err.Error(), "do this") {
+	if err := broken([]finding{held, hole}); err == nil || !strings.Contains(err.Error(), "do that") ||
+		strings.Contains(err.Error(), "do this") {
 		t.Errorf("want an error that names what is broken: %v", err)
 	}
 }
@@ -193,7 +200,8 @@ func TestDoctor_IsReadByPrograms(t *testing.T) {
 		}
 	}
 	if want := len(proofs) + len(systemProofs); len(said.Protections) != len(platform.Protections) || attacks != want {
-		t.Errorf("%d protections and %d attacks, want %d and %d", len(said.Protections), attacks, len(platform.Protections), want)
+		t.Errorf("%d protections and %d attacks, want %d and %d", len(said.Protections), attacks, len(platform.Protections),
+			want)
 	}
 }
 

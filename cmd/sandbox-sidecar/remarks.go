@@ -26,7 +26,8 @@ func printRemark(w io.Writer, d settings.FileDiagnostic) {
 	if d.Key != "" {
 		key = display.Text(d.Key) + ": "
 	}
-	fmt.Fprintf(w, "%s:%d:%d: %s: %s%s\n", display.Text(d.File), d.Line, d.Column, d.Severity, key, display.Shorten(display.Line(d.Message), mostRemark))
+	fmt.Fprintf(w, "%s:%d:%d: %s: %s%s\n", display.Text(d.File), d.Line, d.Column, d.Severity, key,
+		display.Shorten(display.Line(d.Message), mostRemark))
 }
 
 // mostRemark is more than any remark has that holds one name or value.

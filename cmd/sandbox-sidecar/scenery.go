@@ -65,7 +65,8 @@ func newScenery() (s *scenery, err error) {
 			return s, err
 		}
 	}
-	err = errors.Join(os.WriteFile(s.secret(), []byte("secret"), 0o600), os.WriteFile(s.path("readable", "file"), []byte("no program\n"), 0o700))
+	err = errors.Join(os.WriteFile(s.secret(), []byte("secret"), 0o600),
+		os.WriteFile(s.path("readable", "file"), []byte("no program\n"), 0o700))
 	if err != nil {
 		return s, err
 	}

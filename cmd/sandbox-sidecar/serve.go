@@ -154,7 +154,8 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 		logger.Warn("no state directory: sessions get no private runtime directory", "error", err)
 	}
 	return lifecycle.Open(lifecycle.Options{
-		StateDir: stateDir, Watchdog: again("watchdog"), Subreaper: again("subreaper"), Env: os.Environ(), Adopt: adopts(), Alone: true, Logger: logger,
+		StateDir: stateDir, Watchdog: again(
+			"watchdog"), Subreaper: again("subreaper"), Env: os.Environ(), Adopt: adopts(), Alone: true, Logger: logger,
 	})
 }
 

@@ -26,7 +26,8 @@ func TestTerminated_EndsWithTheSignalAsItsCause(t *testing.T) {
 			t.Fatalf("%s was not noticed", unix.SignalName(signal))
 		}
 		var ended signalled
-		if !errors.As(context.Cause(ctx), &ended) || unix.Signal(ended) != signal || ended.Error() != unix.SignalName(signal) {
+		if !errors.As(context.Cause(ctx), &ended) || unix.Signal(ended) != signal ||
+			ended.Error() != unix.SignalName(signal) {
 			t.Errorf("cause is %v", context.Cause(ctx))
 		}
 		stop()

@@ -17,7 +17,8 @@ import (
 // trust shows what a project's settings ask for beyond the user's own, and lets
 // them count.
 func trust(args []string) error {
-	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. On a terminal it asks before, unless --digest is given.\n")
+	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. On "+
+		"a terminal it asks before, unless --digest is given.\n")
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
 	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, as --show printed it")
 	store, dir, err := openProject(flags, args)

@@ -17,7 +17,8 @@ func TestCheck_OfAProcessWithoutASandbox(t *testing.T) {
 		operation, argument string
 		filter              int
 	}{
-		{"", "", FilterNone}, {"file-read-data", "/private/etc/hosts", FilterPath}, {"mach-lookup", "sandbox-sidecar.test", FilterGlobalName},
+		{"", "", FilterNone}, {"file-read-data", "/private/etc/hosts", FilterPath},
+		{"mach-lookup", "sandbox-sidecar.test", FilterGlobalName},
 	} {
 		if answer, err := Check(os.Getpid(), test.operation, test.filter, test.argument); answer != 0 || err != nil {
 			t.Errorf("%+v: %d, %v", test, answer, err)
@@ -29,7 +30,8 @@ func TestCheck_OfAProcessWithoutASandbox(t *testing.T) {
 // and not another, the answers differ.
 func TestCheck_TakesItsArgument(t *testing.T) {
 	t.Parallel()
-	command := exec.Command("/usr/bin/sandbox-exec", "-p", `(version 1)(allow default)(deny file-read-data (literal "/private/etc/hosts"))`, "/bin/cat")
+	command := exec.Command("/usr/bin/sandbox-exec", "-p",
+		`(version 1)(allow default)(deny file-read-data (literal "/private/etc/hosts"))`, "/bin/cat")
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,8 @@ func RealPath(path string) (string, error) {
 	// The answer is its own length, where the text is and how long it is, and
 	// the text: PATH_MAX bytes at most.
 	buffer := make([]byte, 4+8+unix.PathMax)
-	result, _, errno := syscall6(libc_getattrlist_stub_address, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&list)),
+	result, _, errno := syscall6(libc_getattrlist_stub_address, uintptr(unsafe.Pointer(name)),
+		uintptr(unsafe.Pointer(&list)),
 		uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), noFollow|noFollowAny, 0)
 	runtime.KeepAlive(name)
 	if int32(result) != 0 {

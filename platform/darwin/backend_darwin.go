@@ -44,7 +44,8 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	if needs.Learn != nil {
-		return platform.Confinement{}, fmt.Errorf("%w: what is refused is not seen before it is refused on this system", platform.ErrUnavailable)
+		return platform.Confinement{}, fmt.Errorf("%w: what is refused is not seen before it is refused on this system",
+			platform.ErrUnavailable)
 	}
 	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
 	if needs.Mark != nil {
@@ -66,7 +67,8 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 			// confined now, and has executed nothing.
 			handover.Close()
 			if doubt := needs.Mark.Recognise(); doubt != nil {
-				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it", "error", doubt)
+				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it",
+					"error", doubt)
 			}
 			if needs.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
 				return supervision{func() {}}, nil

@@ -30,7 +30,8 @@ func backend(t testing.TB) *Backend {
 
 func TestBackend_Conforms(t *testing.T) {
 	t.Parallel()
-	platformtest.Run(t, backend(t), platformtest.Features{Files: true, Truncate: true, Signals: true, UnixSockets: true, RootListed: true})
+	platformtest.Run(t, backend(t), platformtest.Features{Files: true, Truncate: true, Signals: true, UnixSockets: true,
+		RootListed: true})
 }
 
 func TestBackend_AnswersAsTheTableSays(t *testing.T) {
@@ -74,7 +75,8 @@ func answers(t *testing.T, f lifecycle.SessionFingerprint, pid int) string {
 func TestMarks_AreReadFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
-		"restricted": platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute}), "tracked only": {},
+		"restricted":   platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute}),
+		"tracked only": {},
 	} {
 		dir := realDir(t)
 		if err := os.Mkdir(filepath.Join(dir, "allow"), 0o700); err != nil {
@@ -85,7 +87,10 @@ func TestMarks_AreReadFromOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := false
-		confinement, err := backend(t).Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error { asked = true; return nil }}})
+		confinement, err := backend(t).Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error {
+			asked = true
+			return nil
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +148,8 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later" + name}, {Path: dir + "/never/" + name, Decides: true}}
+		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later" + name},
+			{Path: dir + "/never/" + name, Decides: true}}
 		allowed := []platformtest.Act{{Verb: platformtest.Create, Path: dir + "/new"}, {Verb: platformtest.List, Path: dir}}
 		forbidden := []platformtest.Act{
 			{Verb: platformtest.Create, Path: dir + "/kept/new"},
@@ -153,7 +159,8 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 			{Verb: platformtest.MakeDir, Path: dir + "/Never"},
 			{Verb: platformtest.Rename, Path: dir + "/kept", Target: dir + "/moved"},
 		}
-		results, _ := platformtest.Perform(t, backend(t), platformtest.Confined(t, backend(t), p, append(allowed, forbidden...)...))
+		results, _ := platformtest.Perform(t, backend(t),
+			platformtest.Confined(t, backend(t), p, append(allowed, forbidden...)...))
 		for i, result := range results {
 			if want := i < len(allowed); result.OK() != want || (!want && !result.Refused()) {
 				t.Errorf("%q: act %d: %+v", name, i, result)
@@ -167,7 +174,8 @@ func TestProgramsOfEveryDay(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-	for _, path := range []string{"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer", "/Applications"} {
+	for _, path := range []string{"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer",
+		"/Applications"} {
 		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read | policy.Execute})
 	}
 	for _, path := range []string{"/private/etc", "/usr/share", "/Library/Preferences"} {
@@ -220,16 +228,19 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 	}
 	p := platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute})
 	p.OnDenied = policy.Report
-	confinement, err := b.Confine(p, platform.Needs{Denied: tell, Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
+	confinement, err := b.Confine(p, platform.Needs{Denied: tell,
+		Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	order := platformtest.Order(t)
-	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c", "while :; do /bin/cat /private/etc/hosts; /bin/sleep 1; done 2>/dev/null"}
+	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c",
+		"while :; do /bin/cat /private/etc/hosts; /bin/sleep 1; done 2>/dev/null"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	launched, err := platform.Launch(ctx, b, platform.Target{
-		Order: order.Order, Confinement: confinement, Streams: [3]*os.File{os.Stdin, os.Stderr, os.Stderr}, Start: lifecycle.Start,
+		Order: order.Order, Confinement: confinement, Streams: [3]*os.File{os.Stdin, os.Stderr,
+			os.Stderr}, Start: lifecycle.Start,
 		Attr: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -255,7 +266,8 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 
 func TestConfine_RefusesInsideASandbox(t *testing.T) {
 	t.Parallel()
-	output, err := exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", platformtest.Self(t), "-test.run", "TestConfine_InsideASandbox",
+	output, err := exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", platformtest.Self(t),
+		"-test.run", "TestConfine_InsideASandbox",
 		"-test.v").CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "macOS allows only one") {
 		t.Errorf("%v\n%s", err, output)

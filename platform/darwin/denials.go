@@ -28,7 +28,8 @@ type Denial struct {
 
 // denialMessage is "Sandbox: NAME(PID) deny(N) OPERATION TARGET", of which the
 // kernel counts repetitions in "N duplicate reports for …".
-var denialMessage = regexp.MustCompile(`(?s)^(?:([0-9]+) duplicate reports? for )?Sandbox: (.{1,64}?)\(([0-9]+)\) deny\([0-9]+\) ([a-z*-]+)(?: (.*))?$`)
+var denialMessage = regexp.MustCompile(
+	`(?s)^(?:([0-9]+) duplicate reports? for )?Sandbox: (.{1,64}?)\(([0-9]+)\) deny\([0-9]+\) ([a-z*-]+)(?: (.*))?$`)
 
 // ParseDenial reads one line of "log stream --style ndjson"; false where it is
 // anything else. The tag is the message's last line, which the kernel writes: a
@@ -39,7 +40,8 @@ func ParseDenial(line []byte) (Denial, bool) {
 		Process *int   `json:"processID"`
 		Sender  string `json:"senderImagePath"`
 	}
-	if json.Unmarshal(line, &event) != nil || event.Process == nil || *event.Process != 0 || !strings.Contains(event.Sender, "/Sandbox.kext/") {
+	if json.Unmarshal(line, &event) != nil || event.Process == nil || *event.Process != 0 ||
+		!strings.Contains(event.Sender, "/Sandbox.kext/") {
 		return Denial{}, false
 	}
 	tag := strings.LastIndexByte(event.Message, '\n')
@@ -68,9 +70,11 @@ func ParseDenial(line []byte) (Denial, bool) {
 // without anybody's notice (services, preferences, metadata), and no setting is
 // about it.
 var accesses = map[string]platform.Refused{
-	"file-read-data": platform.RefusedRead, "file-write-data": platform.RefusedWrite, "file-write-create": platform.RefusedCreate,
-	"file-write-unlink": platform.RefusedRemove, "process-exec": platform.RefusedExecute, "network-outbound": platform.RefusedConnect,
-	"network-bind": platform.RefusedBind, "signal": platform.RefusedSignal,
+	"file-read-data": platform.RefusedRead, "file-write-data": platform.RefusedWrite,
+	"file-write-create": platform.RefusedCreate,
+	"file-write-unlink": platform.RefusedRemove, "process-exec": platform.RefusedExecute,
+	"network-outbound": platform.RefusedConnect,
+	"network-bind":     platform.RefusedBind, "signal": platform.RefusedSignal,
 }
 
 // Told is the denial in the words of all systems; false where it is none that

@@ -15,11 +15,15 @@ type disk map[string]string
 // mac is a Mac with a project of a user's.
 func mac() disk {
 	d := disk{}
-	d.add("dir", "/Users/u/p/.git/hooks", "/Users/u/p/src", "/Users/u/.config/zed", "/Users/u/.ssh", "/Users/u/tools/bin", "/usr/bin", "/usr/lib",
+	d.add("dir", "/Users/u/p/.git/hooks", "/Users/u/p/src", "/Users/u/.config/zed", "/Users/u/.ssh", "/Users/u/tools/bin",
+		"/usr/bin", "/usr/lib",
 		"/private/etc", "/private/tmp/tmux-501", "/private/var/folders/xy/T", "/private/var/run", "/dev", "/opt/homebrew/bin",
-		"/Users/u/.local/state/sandbox-sidecar/run/s1", "/Users/u/.local/state/sandbox-sidecar/run/s2", "/Applications", "/Users/Zoë/p")
-	d.add("file", "/Users/u/p/.git/config", "/Users/u/p/main.go", "/Users/u/.zshrc", "/Users/u/.ssh/id_rsa", "/Users/u/.config/zed/settings.json",
-		"/private/var/run/docker.sock", "/private/tmp/tmux-501/default", "/dev/null", "/dev/ttys003", "/Users/u/tools/bin/tool", "/private/etc/hosts",
+		"/Users/u/.local/state/sandbox-sidecar/run/s1", "/Users/u/.local/state/sandbox-sidecar/run/s2", "/Applications",
+		"/Users/Zoë/p")
+	d.add("file", "/Users/u/p/.git/config", "/Users/u/p/main.go", "/Users/u/.zshrc", "/Users/u/.ssh/id_rsa",
+		"/Users/u/.config/zed/settings.json",
+		"/private/var/run/docker.sock", "/private/tmp/tmux-501/default", "/dev/null", "/dev/ttys003",
+		"/Users/u/tools/bin/tool", "/private/etc/hosts",
 		"/Users/u/.local/state/sandbox-sidecar/trust.json", "/Users/u/bin/sandbox-sidecar")
 	d.add("-> /private/tmp", "/tmp")
 	d.add("-> /private/var", "/var")

@@ -20,7 +20,8 @@ func grantRule(path string, access policy.Access) policy.Rule {
 }
 
 func sessionRule(path string) policy.Rule {
-	return policy.Rule{Path: path, Access: policy.ReadWrite, Origin: policy.Origin{File: policy.OriginSession, Key: "test"}}
+	return policy.Rule{Path: path, Access: policy.ReadWrite,
+		Origin: policy.Origin{File: policy.OriginSession, Key: "test"}}
 }
 
 const stateDir = "/Users/u/.local/state/sandbox-sidecar"
@@ -63,7 +64,8 @@ func samples() map[string]Plan {
 	sockets := everyday()
 	sockets.UnixSockets = []policy.UnixSocket{{Path: "/private/var/run/docker.sock"}, {Abstract: "@none"}}
 	single := &policy.Policy{Restricted: true, Rules: []policy.Rule{
-		grantRule("/dev/null", policy.Device), grantRule("/Users/u/tools", policy.Read), grantRule("/Users/u/tools/bin/tool", policy.Execute),
+		grantRule("/dev/null", policy.Device), grantRule("/Users/u/tools", policy.Read), grantRule("/Users/u/tools/bin/tool",
+			policy.Execute),
 		grantRule("/private/tmp", policy.Write), grantRule("/private/etc/hosts", 0),
 	}}
 	return map[string]Plan{
@@ -177,7 +179,8 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 		}
 		seen[service.name] = true
 	}
-	for _, name := range []string{"com.apple.coreservices.launchservicesd", "com.apple.coreservices.appleevents", "com.apple.lsd.mapdb"} {
+	for _, name := range []string{"com.apple.coreservices.launchservicesd", "com.apple.coreservices.appleevents",
+		"com.apple.lsd.mapdb"} {
 		if !acting.MatchString(name) {
 			t.Errorf("the pattern misses %s", name)
 		}
@@ -194,16 +197,19 @@ func TestProfile_Everyday(t *testing.T) {
 		file("file-read-data", p+"/main.go"), file("file-write-data", p+"/main.go"), file("file-write-create", p+"/new"),
 		file("file-write-unlink", p+"/main.go"), file("file-link", p+"/main.go"), file("process-exec", p+"/a.out"),
 		file("file-read-data", "/"), file("file-read-metadata", home), file("file-read-metadata", "/Users"),
-		link("file-read-metadata", home+"/link"), file("file-read-data", home+"/.zshrc"), file("process-exec", "/usr/bin/git"),
+		link("file-read-metadata", home+"/link"), file("file-read-data", home+"/.zshrc"), file("process-exec",
+			"/usr/bin/git"),
 		file("process-exec-interpreter", "/usr/bin/git"), file("file-map-executable", "/usr/lib/libobjc.dylib"),
 		file("file-read-data", "/private/etc/hosts"), file("file-write-create", "/private/tmp/x"),
 		file("file-ioctl", "/dev/ttys003"), file("file-read-data", "/dev/tty"), file("file-write-data", "/dev/null"),
 		file("file-read-data", stateDir+"/run/s1/x"), file("file-write-create", stateDir+"/run/s1/x"),
-		file("file-read-data", stateDir+"/run/s2/allow"), file("file-read-metadata", stateDir+"/run"), file("file-read-metadata", stateDir),
+		file("file-read-data", stateDir+"/run/s2/allow"), file("file-read-metadata",
+			stateDir+"/run"), file("file-read-metadata", stateDir),
 		unixSocket("network-outbound", stateDir+"/run/s1/socket"), unixSocket("network-bind", stateDir+"/run/s1/socket"),
 		unixSocket("network-bind", p+"/socket"), unixSocket("network-outbound", "/private/var/run/mDNSResponder"),
 		ip("network-outbound", "1.1.1.1:443"), ip("network-inbound", "*:8080"), ip("network-bind", "*:8080"),
-		with("signal", "target", "self"), with("signal", "target", "same-sandbox"), with("process-info-pidinfo", "target", "same-sandbox"),
+		with("signal", "target", "self"), with("signal", "target", "same-sandbox"), with("process-info-pidinfo", "target",
+			"same-sandbox"),
 		with("mach-lookup", "global-name", "com.apple.trustd.agent"), with("sysctl-read", "sysctl-name", "hw.ncpu"),
 		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"),
 		file("file-write-create", p+"/a"), file("file-write-create", p+"/a/b.json"), // see Scene.Unkept
@@ -217,25 +223,35 @@ func TestProfile_Everyday(t *testing.T) {
 	}
 	for _, no := range []question{
 		file("file-read-data", home+"/.ssh/id_rsa"), file("file-read-data", home), file("file-write-create", home+"/.zshenv"),
-		file("file-write-data", home+"/.zshrc"), file("process-exec", home+"/.zshrc"), file("process-exec", "/private/etc/hosts"),
-		file("process-exec", home+"/tools/bin/tool"), file("file-write-data", "/usr/bin/git"), file("file-link", home+"/.zshrc"),
-		file("file-write-unlink", p), file("file-write-create", p+"/.git/hooks/pre-commit"), file("file-write-data", p+"/.git/config"),
-		file("file-write-unlink", p+"/.git/config"), file("file-write-unlink", p+"/.git"), file("file-link", p+"/.git/config"),
-		file("file-write-create", p+"/.vscode"), file("file-write-create", p+"/.vscode/tasks.json"), file("file-write-create", p+"/.VSCODE/tasks.json"),
+		file("file-write-data", home+"/.zshrc"), file("process-exec", home+"/.zshrc"), file("process-exec",
+			"/private/etc/hosts"),
+		file("process-exec", home+"/tools/bin/tool"), file("file-write-data", "/usr/bin/git"), file("file-link",
+			home+"/.zshrc"),
+		file("file-write-unlink", p), file("file-write-create", p+"/.git/hooks/pre-commit"), file("file-write-data",
+			p+"/.git/config"),
+		file("file-write-unlink", p+"/.git/config"), file("file-write-unlink", p+"/.git"), file("file-link",
+			p+"/.git/config"),
+		file("file-write-create", p+"/.vscode"), file("file-write-create",
+			p+"/.vscode/tasks.json"), file("file-write-create", p+"/.VSCODE/tasks.json"),
 		file("file-write-create", p+"/.VsCode"), file("file-write-create", p+"/c"), file("file-write-create", p+"/C"),
 		file("file-write-create", p+"/c/Settings.json"), unixSocket("network-bind", p+"/.git/hooks/s"),
 		file("file-read-data", "/dev/ttys009"), file("file-ioctl", "/dev/ttys009"), file("file-write-data", "/dev/ttys009"),
 		{"file-ioctl", map[string]string{"path": "/dev/ttys003", "ioctl-command": "#x80017472"}},
-		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"), file("file-read-metadata", stateDir+"/run/s3"),
+		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"), file("file-read-metadata",
+			stateDir+"/run/s3"),
 		file("file-read-data", stateDir+"/trust.json"), file("file-write-create", stateDir+"/run/s3"),
-		file("file-write-unlink", stateDir+"/run/s1"), file("file-read-data", stateDir+"/run/s2/deny"), file("file-write-create", stateDir+"/run/s2/deny"),
+		file("file-write-unlink", stateDir+"/run/s1"), file("file-read-data",
+			stateDir+"/run/s2/deny"), file("file-write-create", stateDir+"/run/s2/deny"),
 		file("file-write-unlink", stateDir+"/run/s2/allow"), file("file-write-data", home+"/bin/sandbox-sidecar"),
-		unixSocket("network-outbound", "/private/var/run/docker.sock"), unixSocket("network-outbound", "/private/tmp/tmux-501/default"),
+		unixSocket("network-outbound", "/private/var/run/docker.sock"), unixSocket("network-outbound",
+			"/private/tmp/tmux-501/default"),
 		unixSocket("network-outbound", p+"/socket"), unixSocket("network-outbound", stateDir+"/run/s3/socket"),
 		unixSocket("network-bind", "/private/var/run/x"), unixSocket("network-bind", stateDir+"/x"),
 		with("signal", "target", "others"), with("process-info-pidinfo", "target", "others"),
-		with("mach-lookup", "global-name", "com.apple.coreservices.launchservicesd"), with("mach-lookup", "global-name", "com.apple.SecurityServer"),
-		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.deny"), with("mach-lookup", "global-name", "sandbox-sidecar.session.2.allow"),
+		with("mach-lookup", "global-name", "com.apple.coreservices.launchservicesd"), with("mach-lookup", "global-name",
+			"com.apple.SecurityServer"),
+		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.deny"), with("mach-lookup", "global-name",
+			"sandbox-sidecar.session.2.allow"),
 		with("sysctl-read", "sysctl-name", "kern.procargs2"), with("sysctl-read", "sysctl-name", "kern.procargs2.1"),
 		{"sysctl-write", nil},
 		{"appleevent-send", nil},
@@ -260,9 +276,11 @@ func TestProfile_GitInit(t *testing.T) {
 	disk.add("dir", "/Users/u/p")
 	p := &policy.Policy{
 		Restricted: true, Project: "/Users/u/p", Rules: []policy.Rule{sessionRule("/Users/u/p")},
-		Protected: []policy.Protected{{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"}, {Path: "/Users/u/p/.vscode"}},
+		Protected: []policy.Protected{{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"},
+			{Path: "/Users/u/p/.vscode"}},
 	}
-	made := []string{"/.git", "/.git/config.lock", "/.git/config", "/.git/hooks", "/.git/hooks/pre-commit.sample", "/.git/HEAD"}
+	made := []string{"/.git", "/.git/config.lock", "/.git/config", "/.git/hooks", "/.git/hooks/pre-commit.sample",
+		"/.git/HEAD"}
 	for _, name := range made {
 		if !ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
 			t.Errorf("%s cannot be made", name)
@@ -290,7 +308,8 @@ func TestProfile_NetworkOff(t *testing.T) {
 	offline := profileOf(t, samples()["offline"], mac())
 	for _, no := range []question{
 		ip("network-outbound", "localhost:22"), ip("network-outbound", "1.1.1.1:443"), ip("network-outbound", "*:443"),
-		ip("network-bind", "*:8080"), ip("network-inbound", "*:8080"), unixSocket("network-outbound", "/private/var/run/mDNSResponder"),
+		ip("network-bind", "*:8080"), ip("network-inbound", "*:8080"), unixSocket("network-outbound",
+			"/private/var/run/mDNSResponder"),
 		with("mach-lookup", "global-name", "com.apple.trustd"), with("mach-lookup", "global-name", "com.apple.dnssd.service"),
 	} {
 		if ask(t, offline, no) {
@@ -305,7 +324,8 @@ func TestProfile_GrantedSocket(t *testing.T) {
 	if !ask(t, profile, unixSocket("network-outbound", "/private/var/run/docker.sock")) {
 		t.Error("the granted socket is refused")
 	}
-	for _, other := range []string{"/private/var/run/docker.sock2", "/private/var/run/other", "/private/tmp/tmux-501/default"} {
+	for _, other := range []string{"/private/var/run/docker.sock2", "/private/var/run/other",
+		"/private/tmp/tmux-501/default"} {
 		if ask(t, profile, unixSocket("network-outbound", other)) {
 			t.Errorf("%s is allowed", other)
 		}
@@ -316,10 +336,13 @@ func TestProfile_TrackingRestrictsNothing(t *testing.T) {
 	t.Parallel()
 	profile := profileOf(t, samples()["tracking-only"], mac())
 	for _, yes := range []question{
-		file("file-read-data", "/Users/u/.ssh/id_rsa"), file("file-write-create", "/Users/u/x"), file("process-exec", "/usr/bin/sudo"),
-		unixSocket("network-outbound", "/private/var/run/docker.sock"), ip("network-outbound", "1.1.1.1:1"), with("signal", "target", "others"),
+		file("file-read-data", "/Users/u/.ssh/id_rsa"), file("file-write-create", "/Users/u/x"), file("process-exec",
+			"/usr/bin/sudo"),
+		unixSocket("network-outbound", "/private/var/run/docker.sock"), ip("network-outbound", "1.1.1.1:1"), with("signal",
+			"target", "others"),
 		with("mach-lookup", "global-name", "com.apple.coreservices.launchservicesd"),
-		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"), file("file-read-data", stateDir+"/run/s2/allow"),
+		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"), file("file-read-data",
+			stateDir+"/run/s2/allow"),
 	} {
 		if !ask(t, profile, yes) {
 			t.Errorf("refused: %s", yes)

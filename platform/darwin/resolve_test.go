@@ -34,12 +34,14 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	}
 	scene := resolve(t, plan, mac())
 	want := []ResolvedGrant{
-		{Real: Real{"/Users/u/p", true}, Access: policy.ReadWrite}, {Real: Real{"/Users/u/p/main.go", false}, Access: policy.Read},
+		{Real: Real{"/Users/u/p", true}, Access: policy.ReadWrite},
+		{Real: Real{"/Users/u/p/main.go", false}, Access: policy.Read},
 	}
 	if !slices.Equal(scene.Grants, want) {
 		t.Errorf("grants: %v", scene.Grants)
 	}
-	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"}, {"/Users/u/p/.VSCode", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
+	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"},
+		{"/Users/u/p/.VSCode", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
 		t.Errorf("protected: %v", scene.Protected)
 	}
 	if want := []Name{{"/Users/u/p/.Zed/settings.json", "/Users/u/p"}}; !slices.Equal(scene.Fixed, want) {
@@ -48,7 +50,8 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	if want := []string{"/private/var/run/docker.sock"}; !slices.Equal(scene.Sockets, want) {
 		t.Errorf("sockets: %v", scene.Sockets)
 	}
-	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.Zed", "/Users/u/p"}, {"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
+	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.Zed", "/Users/u/p"},
+		{"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
 		t.Errorf("pinned: %v", scene.Pinned)
 	}
 }
@@ -211,7 +214,8 @@ func FuzzProfile_NamesStayNames(f *testing.F) {
 	f.Add(".*", "[^a]*|(a)")
 	plain := fuzzed(f, "first", "second")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		if strings.Contains(first+second, "\x00") || !isName(first) || !isName(second) || first == second || second == "leaf" {
+		if strings.Contains(first+second, "\x00") || !isName(first) || !isName(second) || first == second ||
+			second == "leaf" {
 			t.Skip()
 		}
 		profile := fuzzed(t, first, second)

@@ -281,7 +281,8 @@ func match(filter []any, q question) (bool, error) {
 	case "sysctl-name-prefix", "ipc-posix-name-prefix":
 		value, has = q.attributes[strings.TrimSuffix(name, "-prefix")]
 		return has && strings.HasPrefix(value, text()), nil
-	case "target", "global-name", "sysctl-name", "mac-policy-name", "mac-syscall-number", "fsctl-command", "ipc-posix-name",
+	case "target", "global-name", "sysctl-name", "mac-policy-name", "mac-syscall-number", "fsctl-command",
+		"ipc-posix-name",
 		"iokit-registry-entry-class", "extension", "ioctl-command", "vnode-type", "socket-domain", "socket-protocol":
 		return has && value == text(), nil
 	}

@@ -66,7 +66,8 @@ func terminals(w *writer, s *Scene) {
 	w.line(`(allow file-read* file-test-existence file-write* file-ioctl ` +
 		`(require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))`)
 	if s.Terminal != "" {
-		w.line("(allow file-read* file-test-existence file-write* file-ioctl (literal %s))", w.parameter("TERMINAL", s.Terminal))
+		w.line("(allow file-read* file-test-existence file-write* file-ioctl (literal %s))",
+			w.parameter("TERMINAL", s.Terminal))
 	}
 }
 

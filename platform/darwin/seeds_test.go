@@ -22,7 +22,8 @@ var mistakes = map[string]struct {
 	},
 	"what may be written may not be executed": {
 		replacing("process-exec* file-map-executable ", ""),
-		grantsAll(file("process-exec", "/private/tmp/go-build1/b001/x.test"), file("file-map-executable", "/Users/u/p/target/build.dylib")),
+		grantsAll(file("process-exec", "/private/tmp/go-build1/b001/x.test"),
+			file("file-map-executable", "/Users/u/p/target/build.dylib")),
 	},
 	"the mark's denied side is left to the default": {
 		func(p Profile) Profile { return without(p, "(deny mach-lookup", "(deny file-read* file-read-data") },
@@ -66,7 +67,8 @@ var mistakes = map[string]struct {
 	},
 	"the network includes sockets of daemons": {
 		replacing("(allow network-outbound (remote ip))", "(allow network-outbound)"),
-		refuses(unixSocket("network-outbound", "/private/var/run/docker.sock"), unixSocket("network-outbound", stateDir+"/run/s3/x")),
+		refuses(unixSocket("network-outbound", "/private/var/run/docker.sock"),
+			unixSocket("network-outbound", stateDir+"/run/s3/x")),
 	},
 	"only children may be signalled": {
 		replacing("(target same-sandbox)", "(target children)"),
@@ -235,7 +237,8 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 			t.Errorf("%s is taken for the session by %v", name, by)
 		}
 	}
-	for name, plan := range map[string]Plan{"restricted": Translate(everyday(), host), "tracked only": TrackOnly(host.Fingerprint, "x")} {
+	for name, plan := range map[string]Plan{"restricted": Translate(everyday(), host),
+		"tracked only": TrackOnly(host.Fingerprint, "x")} {
 		if by := recognised(profileOf(t, plan, mac()), host.Fingerprint.Dir); len(by) != 2 {
 			t.Errorf("%s: the session is recognised by %v alone", name, by)
 		}
@@ -247,7 +250,8 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 func TestProfile_GrantsAddUp(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Restricted: true, Rules: []policy.Rule{
-		grantRule("/Users/u/p", policy.ReadWrite), grantRule("/Users/u/p/src", policy.Read), grantRule("/Users/u", policy.Read),
+		grantRule("/Users/u/p", policy.ReadWrite), grantRule("/Users/u/p/src", policy.Read), grantRule("/Users/u",
+			policy.Read),
 	}}
 	profile := profileOf(t, Translate(p, Host{}), mac())
 	for path, want := range map[string]bool{"/Users/u/p/src/x": true, "/Users/u/p/x": true, "/Users/u/x": false} {

@@ -41,7 +41,8 @@ func questions(t *testing.T, act platformtest.Act) []question {
 	// name itself is meant, about that name in its real directory.
 	file := func(operation, path string) question { return file(operation, follow(t, path)) }
 	named := func(operation, path string) question {
-		return question{operation, map[string]string{"path": filepath.Join(follow(t, filepath.Dir(path)), filepath.Base(path))}}
+		return question{operation, map[string]string{"path": filepath.Join(follow(t, filepath.Dir(path)),
+			filepath.Base(path))}}
 	}
 	switch act.Verb {
 	case platformtest.Read, platformtest.List:
@@ -59,7 +60,8 @@ func questions(t *testing.T, act platformtest.Act) []question {
 		}
 		return list
 	case platformtest.Link:
-		return []question{named("file-link", act.Path), named("file-link", act.Target), named("file-write-create", act.Target)}
+		return []question{named("file-link", act.Path), named("file-link", act.Target),
+			named("file-write-create", act.Target)}
 	case platformtest.Execute:
 		return []question{file("process-exec", act.Path)}
 	case platformtest.Connect:
@@ -118,7 +120,8 @@ func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 // A table whose answers no profile could fail would prove nothing.
 func TestProfile_TheTableTellsProfilesApart(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"open": "(version 1)(allow default)", "closed": "(version 1)(deny default)"} {
+	for name, text := range map[string]string{"open": "(version 1)(allow default)",
+		"closed": "(version 1)(deny default)"} {
 		wrong := map[string]bool{}
 		for _, c := range platformtest.Table {
 			dir, err := os.MkdirTemp("", "t-")
@@ -134,7 +137,8 @@ func TestProfile_TheTableTellsProfilesApart(t *testing.T) {
 			}
 		}
 		for _, c := range platformtest.Table {
-			refusesAlone := c.Name == "what everybody may read is not granted by itself" || c.Name == "processes outside cannot be signalled"
+			refusesAlone := c.Name == "what everybody may read is not granted by itself" ||
+				c.Name == "processes outside cannot be signalled"
 			if !wrong[c.Name] && (name == "open" || !refusesAlone) {
 				t.Errorf("%s: an %s profile answers as the table says", c.Name, name)
 			}

@@ -23,16 +23,18 @@ type abiVersion struct {
 // network is not Landlock's here. A kernel above the last row gets the last
 // row's rights. Source: Linux Documentation/userspace-api/landlock.rst.
 var abiVersions = []abiVersion{
-	{version: 1, kernel: "5.13", fs: FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
-		landlock.AccessFSReadDir | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeChar |
-		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo |
-		landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym)},
+	{version: 1, kernel: "5.13", fs: FSAccess(
+		landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
+			landlock.AccessFSReadDir | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeChar |
+			landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo |
+			landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym)},
 	// Below 2 every rename and link between two directories is refused; that is
 	// an inconvenience, not a hole.
 	{version: 2, kernel: "5.19", fs: FSAccess(landlock.AccessFSRefer)},
 	{
 		version: truncationABI, kernel: "6.2", fs: FSAccess(landlock.AccessFSTruncate),
-		without:    "truncate(2) and openat2(2) are refused even on the session's own files, because Landlock sees no truncation here",
+		without: "truncate(2) and openat2(2) are refused even on the session's own files, because Landlock sees no " +
+			"truncation here",
 		protection: "filesystem",
 	},
 	{

@@ -13,7 +13,8 @@ type FSAccess uint64
 
 // fsNames are in the order of the bits.
 var fsNames = []string{
-	"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file", "make_char", "make_dir", "make_reg", "make_sock",
+	"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file", "make_char", "make_dir", "make_reg",
+	"make_sock",
 	"make_fifo", "make_block", "make_sym", "refer", "truncate", "ioctl_dev", "resolve_unix",
 }
 

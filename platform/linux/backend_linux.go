@@ -49,7 +49,8 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 			reconsider = func() { availableNamespaces() }
 		}
 		if p.RequireProtected && !available.mounts {
-			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected, available.why)
+			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected,
+				available.why)
 		}
 		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked, keepOf(p)), available.why
 	}

@@ -90,13 +90,15 @@ func TestStage_DropsWhatRootCouldUndoASandboxWith(t *testing.T) {
 		harness.Skip(t, "root", "only root has capabilities to drop")
 	}
 	p := platformtest.Policy(t, rule("/proc", policy.Read, "f"))
-	results, _ := platformtest.Perform(t, Backend{}, platformtest.Confined(t, Backend{}, p, platformtest.Act{Verb: platformtest.Read, Path: "/proc/self/status"}))
+	results, _ := platformtest.Perform(t, Backend{},
+		platformtest.Confined(t, Backend{}, p, platformtest.Act{Verb: platformtest.Read, Path: "/proc/self/status"}))
 	status := statusFields(results[0].Value)
 	for _, set := range []string{"CapPrm", "CapEff", "CapBnd"} {
 		for name, bit := range map[string]uint{
 			"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_MKNOD": unix.CAP_MKNOD,
-			"CAP_SYS_MODULE": unix.CAP_SYS_MODULE, "CAP_SYS_RAWIO": unix.CAP_SYS_RAWIO, "CAP_DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH,
-			"CAP_BPF": unix.CAP_BPF, "CAP_PERFMON": unix.CAP_PERFMON, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN,
+			"CAP_SYS_MODULE": unix.CAP_SYS_MODULE, "CAP_SYS_RAWIO": unix.CAP_SYS_RAWIO,
+			"CAP_DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH,
+			"CAP_BPF":             unix.CAP_BPF, "CAP_PERFMON": unix.CAP_PERFMON, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN,
 			"CAP_CHECKPOINT_RESTORE": unix.CAP_CHECKPOINT_RESTORE,
 		} {
 			if hasBit(t, status[set], bit) {
@@ -117,7 +119,8 @@ func TestStage_DeviceNodesCannotBeMade(t *testing.T) {
 	}
 	dir := realTempDir(t)
 	p := platformtest.Policy(t, rule(dir, policy.ReadWrite|policy.Device, "f"))
-	acts := []platformtest.Act{{Verb: platformtest.MakeNode, Path: dir + "/node"}, {Verb: platformtest.Create, Path: dir + "/file"}}
+	acts := []platformtest.Act{{Verb: platformtest.MakeNode, Path: dir + "/node"},
+		{Verb: platformtest.Create, Path: dir + "/file"}}
 	results, _ := platformtest.Perform(t, Backend{}, platformtest.Confined(t, Backend{}, p, acts...))
 	if !results[0].Refused() {
 		t.Errorf("%s: %+v", acts[0], results[0])
@@ -158,7 +161,8 @@ func TestStage_GrantsHoldForNamesThatAreNoText(t *testing.T) {
 	if err := os.Mkdir(project, 0o700); err != nil {
 		harness.Skip(t, "byte_names", err.Error())
 	}
-	order := platformtest.Confined(t, Backend{}, platformtest.Policy(t, rule(project, policy.ReadWrite, policy.OriginSession)),
+	order := platformtest.Confined(t, Backend{},
+		platformtest.Policy(t, rule(project, policy.ReadWrite, policy.OriginSession)),
 		platformtest.Act{Verb: platformtest.Create, Path: "file"})
 	order.Dir = project
 	results, _ := platformtest.Perform(t, Backend{}, order)

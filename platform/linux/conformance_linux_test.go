@@ -120,7 +120,8 @@ func probeOlder(t *testing.T, backend older, verb platformtest.Verb) {
 	harness.Write(t, victim, "content")
 	bystander := platformtest.NewBystander(t)
 	act := platformtest.Act{Verb: verb, Path: victim, PID: bystander.PID()}
-	results, enforcement := platformtest.Perform(t, backend, platformtest.Confined(t, backend, platformtest.Policy(t), act))
+	results, enforcement := platformtest.Perform(t, backend,
+		platformtest.Confined(t, backend, platformtest.Policy(t), act))
 	holds := true
 	status := enforcement.Protections[platform.Filesystem].Status
 	if verb == platformtest.Kill {

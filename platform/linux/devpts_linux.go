@@ -91,7 +91,8 @@ func openPeer(master int) (int, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return -1, fmt.Errorf("unlock terminal: %w", err)
 	}
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER,
+		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return -1, fmt.Errorf("open other side of terminal: %w", errno)
 	}
@@ -110,7 +111,8 @@ func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 		return -1, err
 	}
 	defer unix.Close(slave)
-	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Col: terminal.Cols, Row: terminal.Rows}); err != nil {
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ,
+		&unix.Winsize{Col: terminal.Cols, Row: terminal.Rows}); err != nil {
 		return -1, fmt.Errorf("set size of terminal: %w", err)
 	}
 	termios, err := unix.IoctlGetTermios(slave, unix.TCGETS)
@@ -205,7 +207,8 @@ func borrow(devpts int) (*borrowed, error) {
 	if !found {
 		return nil, nil
 	}
-	node, err := unix.OpenTree(unix.AT_FDCWD, ptsDir+"/"+strconv.Itoa(number), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	node, err := unix.OpenTree(unix.AT_FDCWD, ptsDir+"/"+strconv.Itoa(number),
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return nil, fmt.Errorf("open terminal %d: %w", number, err)
 	}

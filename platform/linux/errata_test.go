@@ -34,7 +34,8 @@ func TestReport_TellsOfErrata(t *testing.T) {
 		r := Translate(strict, 7)
 		r.Errata = unmended(7, mended)
 		files := report(r, outcome{})[platform.Filesystem]
-		if told := strings.Contains(files.Detail, errata[0].open); told != (mended == 0) || files.Status != platform.Enforced {
+		if told := strings.Contains(files.Detail, errata[0].open); told != (mended == 0) ||
+			files.Status != platform.Enforced {
 			t.Errorf("errata %b: %+v", mended, files)
 		}
 	}

@@ -38,7 +38,8 @@ func mendedErrata() int {
 // must be locked, and must have no_new_privs set. It returns the paths that
 // could not be granted.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
-	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS), Scoped: uint64(r.Scoped)}, 0)
+	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS),
+		Scoped: uint64(r.Scoped)}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create landlock ruleset: %w", err)
 	}
@@ -80,7 +81,8 @@ func addTerminals(ruleset int, handled FSAccess, all bool) error {
 		if !isTerminal(fd) {
 			continue
 		}
-		err := landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
+		err := landlock.LandlockAddPathBeneathRule(ruleset,
+			&landlock.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
 		if err != nil {
 			return fmt.Errorf("grant terminal that is %s: %w", name, err)
 		}
@@ -91,7 +93,8 @@ func addTerminals(ruleset int, handled FSAccess, all bool) error {
 // unreachable are the errors of a path that is not there for us; a grant of it
 // would open nothing.
 func unreachable(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ELOOP) ||
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) ||
+		errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.ENAMETOOLONG)
 }
 
@@ -119,7 +122,8 @@ func addRule(ruleset int, rule Rule) error {
 	if access == 0 {
 		return nil
 	}
-	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
+	return landlock.LandlockAddPathBeneathRule(ruleset,
+		&landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
 
 // fsFile are the rights that mean something on a file; the kernel refuses a

@@ -55,5 +55,6 @@ type outcome struct {
 }
 
 // fixNamespaces is for a machine that has them and does not let us.
-const fixNamespaces = "let this user make user namespaces: sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone; on Ubuntu an " +
+const fixNamespaces = "let this user make user namespaces: sysctl user.max_user_namespaces and " +
+	"kernel.unprivileged_userns_clone; on Ubuntu an " +
 	"AppArmor profile with the rule \"userns,\"; in a container a seccomp profile that allows them"

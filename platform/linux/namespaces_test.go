@@ -42,22 +42,26 @@ func TestReport_SaysWhatNamespacesGive(t *testing.T) {
 		return r
 	}
 	full := report(ruleset(&Own{Terminals: true, Network: true}, ""), outcome{terminals: true})
-	if p := full[platform.Filesystem]; p.Status != platform.Enforced || p.Fix != "" || !strings.Contains(p.Detail, "session's own") {
+	if p := full[platform.Filesystem]; p.Status != platform.Enforced || p.Fix != "" ||
+		!strings.Contains(p.Detail, "session's own") {
 		t.Errorf("%+v", p)
 	}
-	if p := full[platform.Network]; p.Status != platform.Enforced || p.Fix != "" || !strings.Contains(p.Mechanism, "namespace") {
+	if p := full[platform.Network]; p.Status != platform.Enforced || p.Fix != "" ||
+		!strings.Contains(p.Mechanism, "namespace") {
 		t.Errorf("%+v", p)
 	}
 	for name, p := range report(ruleset(nil, "no namespaces: clone: EPERM"), outcome{}) {
 		if name != platform.Filesystem && name != platform.Network {
 			continue
 		}
-		if p.Status != platform.Enforced || !strings.Contains(p.Detail, "clone: EPERM") || !strings.Contains(p.Fix, "max_user_namespaces") || strings.Contains(p.Mechanism, "namespace") {
+		if p.Status != platform.Enforced || !strings.Contains(p.Detail, "clone: EPERM") ||
+			!strings.Contains(p.Fix, "max_user_namespaces") || strings.Contains(p.Mechanism, "namespace") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
 	borrowed := report(ruleset(&Own{Terminals: true}, ""), outcome{without: "its number is too high"})[platform.Filesystem]
-	if !strings.Contains(borrowed.Detail, "too high") || strings.Contains(borrowed.Fix, "max_user_namespaces") || !strings.Contains(borrowed.Fix, "/dev/pts") {
+	if !strings.Contains(borrowed.Detail, "too high") || strings.Contains(borrowed.Fix, "max_user_namespaces") ||
+		!strings.Contains(borrowed.Fix, "/dev/pts") {
 		t.Errorf("%+v", borrowed)
 	}
 	granted := report(Translate(&policy.Policy{Restricted: true}, 9), outcome{})[platform.Filesystem]
@@ -68,7 +72,8 @@ func TestReport_SaysWhatNamespacesGive(t *testing.T) {
 
 func TestSSHIncludes(t *testing.T) {
 	t.Parallel()
-	got := sshIncludes("# Include no\nInclude /etc/ssh/ssh_config.d/*.conf\n  include\ta \"b c\" # d\nINCLUDE=x\nHost Include\n Includes y\nInclude\n")
+	got := sshIncludes("# Include no\nInclude /etc/ssh/ssh_config.d/*.conf\n  include\ta \"b c\" # d\nINCLUDE=x\nHost " +
+		"Include\n Includes y\nInclude\n")
 	// A quoted name with a blank is taken for two; the halves are looked for in
 	// vain, and ssh complains as it does without a sandbox.
 	if want := []string{"/etc/ssh/ssh_config.d/*.conf", "a", "b", "c", "x"}; !slices.Equal(got, want) {

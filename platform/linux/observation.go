@@ -9,7 +9,8 @@ const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 // every opening of a file asks them, and the fewer questions stand before them
 // the less it costs.
 var changingRules = []syscallRule{
-	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify, why: "opens for writing, or makes a file"},
+	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify,
+		why: "opens for writing, or makes a file"},
 	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
 }
 
@@ -24,7 +25,8 @@ var changingRules = []syscallRule{
 // are left out by O_CLOEXEC, cp -r by O_NOFOLLOW, grep -r and find by a
 // descriptor.
 var namedRules = []syscallRule{
-	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify, why: "is a user's own: cat, cp, grep"},
+	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify,
+		why: "is a user's own: cat, cp, grep"},
 	{call: "open", when: []condition{namedReading(1), argOnStack(0)}, do: actionNotify, why: "see openat"},
 }
 
@@ -49,7 +51,8 @@ var readingRules = []syscallRule{
 // observedCalls are looked at whatever their arguments are. Those of openat2
 // lie in memory, where a filter cannot look; few programs use it.
 var observedCalls = []string{
-	"creat", "execve", "execveat", "kill", "link", "linkat", "mkdir", "mkdirat", "mknod", "mknodat", "openat2", "pidfd_send_signal", "rename",
+	"creat", "execve", "execveat", "kill", "link", "linkat", "mkdir", "mkdirat", "mknod", "mknodat", "openat2",
+	"pidfd_send_signal", "rename",
 	"renameat", "renameat2", "rmdir", "symlink", "symlinkat", "truncate", "truncate64", "unlink", "unlinkat",
 }
 
@@ -59,13 +62,15 @@ var bindRule = syscallRule{call: "bind", do: actionNotify, why: "makes a file of
 // address goes where its socket was connected to.
 var (
 	connectRule = syscallRule{call: "connect", do: actionNotify, why: "elsewhere nobody is reached"}
-	sendRule    = syscallRule{call: "sendto", when: []condition{argHas(4, ^uint64(0))}, do: actionNotify, why: "see connect"}
+	sendRule    = syscallRule{call: "sendto", when: []condition{argHas(4, ^uint64(0))}, do: actionNotify,
+		why: "see connect"}
 )
 
 // observedOfflineRules are offlineRules, of which a supervisor refuses the
 // sockets, and tells.
 var observedOfflineRules = []syscallRule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "what it may reach is Landlock's to say"},
 	{call: "socket", do: actionNotify, why: "allow_network is false; the answer is EACCES in any case"},
 }
 

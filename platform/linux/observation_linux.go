@@ -79,7 +79,8 @@ func proveObserved() error {
 }
 
 // unproven is what is said of an observer that has not noticed its canary.
-const unproven = "what is refused may only fail: the sidecar did not notice that the session was refused a file for a test"
+const unproven = "what is refused may only fail: the sidecar did not notice that the session was refused a file " +
+	"for a test"
 
 // Proven implements platform.Proving.
 func (s *supervision) Proven(e *platform.Enforcement) {

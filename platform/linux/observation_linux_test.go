@@ -21,7 +21,8 @@ import (
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []Filtering{
-		{Observed: ObservedChanges}, {Observed: ObservedSome}, {Observed: ObservedAll, Isolated: true}, {Observed: ObservedSome, Offline: true},
+		{Observed: ObservedChanges}, {Observed: ObservedSome}, {Observed: ObservedAll, Isolated: true},
+		{Observed: ObservedSome, Offline: true},
 	} {
 		handlers := map[string]notify.Handler{}
 		look(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)
@@ -127,7 +128,8 @@ func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 			}
 		})
 		got := d.Enforcement.Protections[platform.Denials]
-		if claimed := got.Status != platform.Absent; claimed != test.want || !claimed && (got.Detail != unproven || got.Fix == "") {
+		if claimed := got.Status != platform.Absent; claimed != test.want || !claimed &&
+			(got.Detail != unproven || got.Fix == "") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

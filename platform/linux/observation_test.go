@@ -25,7 +25,8 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 						got, want := run(t, program, d), run(t, without, d)
 						refusedElsewhere := plain.Offline && nr == int32(m.native.number(syscallNumbers["socket"])) && got == actionNotify
 						if want != got && want != actionAllow && !refusedElsewhere {
-							t.Fatalf("%s %+v: call %d with %#x is answered with %s, without observation %s", goarch, observed, nr, arg, got, want)
+							t.Fatalf("%s %+v: call %d with %#x is answered with %s, without observation %s", goarch, observed, nr, arg, got,
+								want)
 						}
 					}
 				}
@@ -79,12 +80,15 @@ func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 		{"arm64", arm64, 56, [6]uint64{here, armHeap, 0}, false, "git"},
 		{"amd64", amd64, 257, [6]uint64{4, line, 0}, false, "below a directory's descriptor"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x80000}, false, "the loader, with O_CLOEXEC"},
-		{"amd64", amd64, 257, [6]uint64{here, line, 0x20000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
-		{"arm64", arm64, 56, [6]uint64{here, armLine, 0x8000}, false, "cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"amd64", amd64, 257, [6]uint64{here, line, 0x20000}, false,
+			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{"arm64", arm64, 56, [6]uint64{here, armLine, 0x8000}, false,
+			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x90800}, false, "ls, with O_DIRECTORY and others"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
-		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedChanges: false, ObservedSome: test.looked, ObservedAll: true} {
+		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedChanges: false, ObservedSome: test.looked,
+			ObservedAll: true} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if (got == actionNotify) != want || !want && got != actionAllow {

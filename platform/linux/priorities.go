@@ -41,8 +41,10 @@ func priorityRules(supervised bool) []syscallRule {
 	}
 	for _, p := range prioritising {
 		rules = append(rules,
-			syscallRule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm), why: "of all processes of the user, those outside too"},
-			syscallRule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow, why: "the calling thread's own, or its group's"},
+			syscallRule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
+				why: "of all processes of the user, those outside too"},
+			syscallRule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
+				why: "the calling thread's own, or its group's"},
 			syscallRule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
 			syscallRule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "of another group; see above"},
 		)

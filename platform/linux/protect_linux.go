@@ -137,7 +137,8 @@ var errNotPinned = errors.New("it can be renamed although it was mounted on")
 // Linux 5.8). Trying to rename would do it where it can be done.
 func provePinned(dir string) error {
 	var stat unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &stat); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE,
+		&stat); err != nil {
 		return err
 	}
 	if stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {

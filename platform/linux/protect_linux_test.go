@@ -48,7 +48,8 @@ func TestOpenPlain_FollowsNoSymlink(t *testing.T) {
 	if err := os.Symlink(dir, dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]error{dir + "/link": unix.ELOOP, dir + "/link/x": unix.ELOOP, dir + "/gone": unix.ENOENT, dir: nil} {
+	for path, want := range map[string]error{dir + "/link": unix.ELOOP, dir + "/link/x": unix.ELOOP, dir +
+		"/gone": unix.ENOENT, dir: nil} {
 		fd, err := openPlain(path)
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", path, err, want)
@@ -66,7 +67,9 @@ func TestProveIsolated_FailsOnTheMachinesOwnNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(interfaces, func(i net.Interface) bool { return i.Flags&(net.FlagUp|net.FlagLoopback) == net.FlagUp }) {
+	if !slices.ContainsFunc(interfaces, func(i net.Interface) bool {
+		return i.Flags&(net.FlagUp|net.FlagLoopback) == net.FlagUp
+	}) {
 		harness.Skip(t, "network_interface", "there is nothing but a loopback interface")
 	}
 	if err := proveIsolated(); err == nil {

@@ -23,7 +23,8 @@ func TestKeepOf_PinsWhatCouldBeMoved(t *testing.T) {
 		{[]string{"/h/p"}, "/h/p/a /h/p/a/b/c", ""}, // all of it is read-only
 		{[]string{"/h"}, "/h/p/.git/hooks", "/h/p /h/p/.git"},
 		{[]string{"/"}, "/h/p/x", "/h /h/p"},
-		{[]string{"/h/p", "/h/main/.git"}, "/h/main/.git/hooks /h/main/.git/worktrees/w/gitdir /h/p/.git", "/h/main/.git/worktrees /h/main/.git/worktrees/w"},
+		{[]string{"/h/p", "/h/main/.git"}, "/h/main/.git/hooks /h/main/.git/worktrees/w/gitdir /h/p/.git",
+			"/h/main/.git/worktrees /h/main/.git/worktrees/w"},
 		{nil, "/h/p/.git/hooks", ""},
 	} {
 		p := &policy.Policy{}
@@ -55,7 +56,8 @@ func TestKeep_ArrivesByteForByte(t *testing.T) {
 func TestTranslate_GuardedAccessGoesWhereNothingIsProtected(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Rules: []policy.Rule{
-		{Path: "/outside", Access: policy.Read | policy.Write, Guarded: policy.Write}, {Path: "/inside", Access: policy.ReadWrite},
+		{Path: "/outside", Access: policy.Read | policy.Write, Guarded: policy.Write},
+		{Path: "/inside", Access: policy.ReadWrite},
 	}}
 	ruleset := Translate(p, 9)
 	if ruleset.Rules[0].Access != fsRead|fsWrite {
@@ -71,7 +73,8 @@ func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
 	t.Parallel()
 	ruleset := Translate(strict, 9)
 	ruleset.Lacks = "no namespaces here"
-	if got := report(ruleset, outcome{})[platform.ProtectedPaths]; got.Status != platform.Degraded || got.Mechanism != "tripwire" ||
+	if got := report(ruleset, outcome{})[platform.ProtectedPaths]; got.Status != platform.Degraded ||
+		got.Mechanism != "tripwire" ||
 		!strings.Contains(got.Detail, "no namespaces here") || got.Fix == "" {
 		t.Errorf("%+v", got)
 	}
@@ -84,7 +87,8 @@ func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
 		many = append(many, fmt.Sprint("/p/", i))
 	}
 	got := report(ruleset, outcome{kept: kept{missing: many, links: []string{"/p/link\n"}}})[platform.ProtectedPaths]
-	if got.Status != platform.Degraded || !strings.Contains(got.Detail, `"/p/19", and 10 more`) || !strings.Contains(got.Detail, `"/p/link\n"`) {
+	if got.Status != platform.Degraded || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
+		!strings.Contains(got.Detail, `"/p/link\n"`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -15,11 +15,13 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 	protections := map[string]platform.Protection{
 		platform.Filesystem: layered(platform.Filesystem, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism,
-			Detail: "what is not granted cannot be opened, created, removed, renamed or linked; that it exists, and its metadata, stays visible",
+			Detail: "what is not granted cannot be opened, created, removed, renamed or linked; that it exists, and its " +
+				"metadata, stays visible",
 		}),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
-			Detail: "programs run only from where executing is granted; an interpreter or the loader can still run what it can read",
+			Detail: "programs run only from where executing is granted; an interpreter or the loader can still run what it " +
+				"can read",
 		},
 		platform.Network:     network(r),
 		platform.UnixSockets: unixSockets(r, mechanism),
@@ -29,8 +31,10 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.ProtectedPaths: protectedPaths(r, own.kept),
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
-			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, mounting, typing into " +
-				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " + systemV(r.Own) + "; " + priorities(r) + "; " + notices(r, own),
+			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, " +
+				"mounting, typing into " +
+				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " +
+				systemV(r.Own) + "; " + priorities(r) + "; " + notices(r, own),
 		},
 		platform.Denials: denied(r),
 	}
@@ -51,19 +55,26 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 
 // denied says who tells what is refused.
 func denied(r Ruleset) platform.Protection {
-	const seen = "refused changes of files, programs, signals and connections are told, with the setting that would allow each"
-	p := platform.Protection{Status: platform.Degraded, Mechanism: "seccomp (the sidecar looks at calls before the kernel does)"}
+	const seen = "refused changes of files, programs, signals and connections are told, with the setting that would " +
+		"allow each"
+	p := platform.Protection{Status: platform.Degraded,
+		Mechanism: "seccomp (the sidecar looks at calls before the kernel does)"}
 	switch {
 	case !r.Asked.Denials:
-		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "on_denied is \"ignore\": what is refused only fails"}
+		return platform.Protection{Status: platform.Absent, NotAsked: true,
+			Detail: "on_denied is \"ignore\": what is refused only fails"}
 	case r.Unobserved != "":
-		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved, Fix: fixObservation}
+		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved,
+			Fix: fixObservation}
 	case r.Filtering.Observed == ObservedNot:
 		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
 	case r.Filtering.Observed == ObservedSome:
-		p.Detail = seen + "; files that are refused for reading are told where a program was given them on its command line, as cat, cp, sed, grep " +
-			"and diff are, and not told where it finds or copies the name itself: what a shell's redirections, less, editors and ssh open, what is " +
-			"opened close-on-exec (Python, Node, Go, Rust and its coreutils) or below a directory's descriptor, and directories that are listed"
+		p.Detail = seen + "; files that are refused for reading are told where a program was given them on its command " +
+			"line, as cat, cp, sed, grep " +
+			"and diff are, and not told where it finds or copies the name itself: what a shell's redirections, less, " +
+			"editors and ssh open, what is " +
+			"opened close-on-exec (Python, Node, Go, Rust and its coreutils) or below a directory's descriptor, and " +
+			"directories that are listed"
 		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
 		if r.Unlogged != "" {
 			p.Detail += "; the kernel's log, which has them, is not read: " + r.Unlogged
@@ -104,7 +115,8 @@ func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.P
 		if why == "" {
 			why, fix = r.Lacks, "; or "+fixNamespaces
 		}
-		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so that programs which open new ones (tmux, script, " +
+		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so that programs which " +
+			"open new ones (tmux, script, " +
 			"ssh -t from inside) fail: " + why
 		if files.Fix == "" {
 			files.Fix = `put "/dev/pts" into additional_read_write_paths if new terminals are needed more than others need protection` + fix
@@ -162,18 +174,21 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	case r.Filtering.Sockets:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "seccomp (the sidecar connects)",
-			Detail: "only granted sockets, and those bound in the session itself, can be connected to; Unix sockets for datagrams cannot be made; " +
+			Detail: "only granted sockets, and those bound in the session itself, can be connected to; Unix sockets for " +
+				"datagrams cannot be made; " +
 				"servers see the sidecar as who connects",
 		}
 	case r.Scoped != 0:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: mechanism,
-			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to" + because(r.Unmediated),
-			Fix:    fixSockets,
+			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to" +
+				because(r.Unmediated),
+			Fix: fixSockets,
 		}
 	default:
 		return platform.Protection{
-			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" + because(r.Unmediated), Fix: fixSockets,
+			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" +
+				because(r.Unmediated), Fix: fixSockets,
 		}
 	}
 }
@@ -203,11 +218,13 @@ func protectedPaths(r Ruleset, kept kept) platform.Protection {
 	}
 	if len(kept.missing) > 0 {
 		p.Status = platform.Degraded
-		p.Detail += "; these do not exist, and that one is created is noticed and reported, and not prevented: " + listed(kept.missing)
+		p.Detail += "; these do not exist, and that one is created is noticed and reported, and not prevented: " +
+			listed(kept.missing)
 	}
 	if len(kept.links) > 0 {
 		p.Status = platform.Degraded
-		p.Detail += "; these are symlinks, or lie behind one, on which nothing can be mounted, so that they are only watched: " + listed(kept.links)
+		p.Detail += "; these are symlinks, or lie behind one, on which nothing can be mounted, so that they are only " +
+			"watched: " + listed(kept.links)
 		p.Fix = "protect what the symlinks lead to, or put the files themselves there"
 	}
 	return p
@@ -236,7 +253,8 @@ func network(r Ruleset) platform.Protection {
 	case r.Own != nil && r.Own.Network:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
-			Detail: "there is nothing but a loopback interface of the session's own; only Unix, IP and routing sockets can be created",
+			Detail: "there is nothing but a loopback interface of the session's own; only Unix, IP and routing sockets can " +
+				"be created",
 		}
 	default:
 		why := ""

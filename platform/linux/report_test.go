@@ -92,10 +92,12 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 	asked, not := report(Translate(strict, 9), outcome{}), report(Translate(&silent, 9), outcome{})
 	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
 		if asked[name].NotAsked || !not[name].NotAsked {
-			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotAsked, not[name].NotAsked)
+			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotAsked,
+				not[name].NotAsked)
 		}
 	}
-	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals, platform.Syscalls} {
+	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals,
+		platform.Syscalls} {
 		if asked[name].NotAsked || not[name].NotAsked {
 			t.Errorf("%s is not a policy's to leave out", name)
 		}
@@ -104,7 +106,8 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 
 func TestReport_AllOfTheFilesystemIsDegraded(t *testing.T) {
 	t.Parallel()
-	if got := report(Translate(samples["everything"], 20), outcome{})[platform.Filesystem]; got.Status != platform.Degraded {
+	if got := report(Translate(samples["everything"], 20),
+		outcome{})[platform.Filesystem]; got.Status != platform.Degraded {
 		t.Errorf("filesystem is %s although everything is granted", got.Status)
 	}
 }
@@ -129,11 +132,13 @@ func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
 	r.Unsupervised = "no reason at all"
-	if got := report(r, outcome{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") || !strings.Contains(got, r.Unsupervised) {
+	if got := report(r, outcome{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") ||
+		!strings.Contains(got, r.Unsupervised) {
 		t.Errorf("without a supervisor: %s", got)
 	}
 	r.Filtering.Priorities = true
-	if got := report(r, outcome{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") || strings.Contains(got, r.Unsupervised) {
+	if got := report(r, outcome{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") ||
+		strings.Contains(got, r.Unsupervised) {
 		t.Errorf("with a supervisor: %s", got)
 	}
 }

@@ -85,18 +85,23 @@ const (
 var syscallRules = []syscallRule{
 	{
 		call: "clone3", do: refuse(enosys),
-		why: "with CLONE_INTO_CGROUP a process leaves the session's cgroup and outlives it; the flags lie in memory, where a filter " +
+		why: "with CLONE_INTO_CGROUP a process leaves the session's cgroup and outlives it; the flags lie in memory, " +
+			"where a filter " +
 			"cannot look; libraries take ENOSYS for an old kernel and use clone",
 	},
-	{call: "io_uring_setup", do: refuse(enosys), why: "its operations pass by every filter of system calls; libuv and others go on without"},
+	{call: "io_uring_setup", do: refuse(enosys),
+		why: "its operations pass by every filter of system calls; libuv and others go on without"},
 	{call: "io_uring_enter", do: refuse(enosys), why: "a ring may have been inherited"},
 	{call: "io_uring_register", do: refuse(enosys), why: "a ring may have been inherited"},
 
-	{call: "ioctl", when: []condition{argIs(1, ioctlTIOCSTI)}, do: refuse(eperm), why: "types into the terminal for the user"},
+	{call: "ioctl", when: []condition{argIs(1, ioctlTIOCSTI)}, do: refuse(eperm),
+		why: "types into the terminal for the user"},
 	{call: "ioctl", when: []condition{argIs(1, ioctlTIOCLINUX)}, do: refuse(eperm), why: "pastes into a virtual console"},
 
-	{call: "unshare", when: []condition{argHas(0, ^uint64(unshareHarmless))}, do: refuse(eperm), why: "namespaces: a user namespace " +
-		"gives back every capability inside it, and with them the parts of the kernel that most attacks on it need; flags to come too"},
+	{call: "unshare", when: []condition{argHas(0, ^uint64(unshareHarmless))}, do: refuse(eperm),
+		why: "namespaces: a user namespace " +
+			"gives back every capability inside it, and with them the parts of the kernel that most attacks on it need; " +
+			"flags to come too"},
 	{call: "clone", when: []condition{argHas(0, cloneNamespaces)}, do: refuse(eperm), why: "namespaces; see unshare"},
 	{
 		call: "clone", when: []condition{argHas(0, cloneParent)}, do: refuse(eperm),
@@ -106,10 +111,12 @@ var syscallRules = []syscallRule{
 
 	{
 		call: "fcntl", when: []condition{argIs(1, fcntlSetLease)}, do: refuse(eacces),
-		why: "a lease on a file that may only be read makes everybody who opens it wait for up to 45 seconds; EACCES is the kernel's own " +
+		why: "a lease on a file that may only be read makes everybody who opens it wait for up to 45 seconds; EACCES is " +
+			"the kernel's own " +
 			"answer for another user's file",
 	},
-	{call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces), why: "a lease by another name (Linux 6.19)"},
+	{call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces),
+		why: "a lease by another name (Linux 6.19)"},
 	{call: "fcntl64", when: []condition{argIs(1, fcntlSetLease)}, do: refuse(eacces), why: "see fcntl"},
 	{call: "fcntl64", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces), why: "see fcntl"},
 
@@ -127,7 +134,8 @@ var syscallRules = []syscallRule{
 	{call: "mount_setattr", do: refuse(eperm), why: "see mount"},
 	{call: "open_by_handle_at", do: refuse(eperm), why: "opens by inode number, past every directory"},
 
-	{call: "process_vm_readv", do: refuse(eperm), why: "reads another process; debuggers have ptrace, which Landlock keeps inside"},
+	{call: "process_vm_readv", do: refuse(eperm),
+		why: "reads another process; debuggers have ptrace, which Landlock keeps inside"},
 	{call: "process_vm_writev", do: refuse(eperm), why: "writes to another process; see process_vm_readv"},
 	{call: "pidfd_getfd", do: refuse(eperm), why: "takes another process's descriptors"},
 	{call: "add_key", do: refuse(eperm), why: "keyrings belong to the user, not to the session"},
@@ -136,7 +144,8 @@ var syscallRules = []syscallRule{
 
 	{call: "prlimit64", when: []condition{argIs(0, 0)}, do: actionAllow, why: "the process's own limits"},
 	{call: "prlimit64", when: []condition{{arg: 2, mask: ^uint64(0)}}, do: actionAllow, why: "reads limits and sets none"},
-	{call: "prlimit64", do: refuse(eperm), why: "a limit of processor time is a signal: the kernel kills an outside process for the session"},
+	{call: "prlimit64", do: refuse(
+		eperm), why: "a limit of processor time is a signal: the kernel kills an outside process for the session"},
 
 	{call: "userfaultfd", do: refuse(eperm), why: "stops the kernel in the middle of a copy, which attacks on it rely on"},
 	{call: "bpf", do: refuse(eperm), why: "code in the kernel"},
@@ -163,7 +172,8 @@ var syscallRules = []syscallRule{
 	{call: "socketpair", do: refuse(eafnosupport), why: "see socket"},
 	{
 		call: "socketcall", do: refuse(eacces),
-		why: "its arguments lie in memory, where a filter cannot look: 32-bit x86 programs that use it instead of socket get no sockets",
+		why: "its arguments lie in memory, where a filter cannot look: 32-bit x86 programs that use it instead of socket " +
+			"get no sockets",
 	},
 }
 
@@ -172,7 +182,8 @@ var syscallRules = []syscallRule{
 // programs have a way around: PAM goes on without NETLINK_AUDIT after
 // EPROTONOSUPPORT, and fails after EACCES.
 var socketRules = []syscallRule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "what it may reach is Landlock's to say"},
 	{
 		call: "socket", when: []condition{argIs(0, familyInet), typeIs(socketPacket)}, do: refuse(eafnosupport),
 		why: "AF_PACKET by its oldest name",
@@ -183,10 +194,12 @@ var socketRules = []syscallRule{
 		call: "socket", when: []condition{argIs(0, familyNetlink), argIs(2, netlinkRoute)}, do: actionAllow,
 		why: "the C library and many others ask it for the machine's addresses",
 	},
-	{call: "socket", when: []condition{argIs(0, familyNetlink)}, do: refuse(eprotonosupport), why: "audit, udev, firewalls and the rest"},
+	{call: "socket", when: []condition{argIs(0, familyNetlink)}, do: refuse(eprotonosupport),
+		why: "audit, udev, firewalls and the rest"},
 	{
 		call: "socket", do: refuse(eafnosupport),
-		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are seldom used and often attacked",
+		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are seldom used and " +
+			"often attacked",
 	},
 }
 
@@ -204,7 +217,8 @@ var mediationRules = []syscallRule{
 		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
 		why: "whom it connects to is asked then",
 	},
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces), why: "datagrams reach any socket, unasked; SOCK_RAW is another name"},
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
+		why: "datagrams reach any socket, unasked; SOCK_RAW is another name"},
 	{
 		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
 		why: "a pipe in both directions",
@@ -213,7 +227,8 @@ var mediationRules = []syscallRule{
 		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
 		why: "a pipe in both directions",
 	},
-	{call: "socketpair", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces), why: "sendto with an address leaves the pair"},
+	{call: "socketpair", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
+		why: "sendto with an address leaves the pair"},
 	{call: "connect", do: actionNotify, why: "to which socket is in memory, and the descriptor may be changed"},
 	{call: "bind", do: actionNotify, why: "the session's own sockets are those that were bound in it"},
 }
@@ -222,6 +237,7 @@ var mediationRules = []syscallRule{
 // firewall answers, and says "permission denied" to the user whose setting it
 // is.
 var offlineRules = []syscallRule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow, why: "what it may reach is Landlock's to say"},
+	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "what it may reach is Landlock's to say"},
 	{call: "socket", do: refuse(eacces), why: "allow_network is false; a new protocol under an old family is refused too"},
 }

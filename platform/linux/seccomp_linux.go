@@ -96,7 +96,8 @@ func loadAndProve(program Program, call string, answer unix.Errno, canary func()
 		return err
 	}
 	if err := canary(); !errors.Is(err, answer) {
-		return fmt.Errorf("call %s after filtering: expected %s: got %w: the filter has no effect", call, unix.ErrnoName(answer), err)
+		return fmt.Errorf("call %s after filtering: expected %s: got %w: the filter has no effect", call,
+			unix.ErrnoName(answer), err)
 	}
 	return nil
 }
@@ -137,7 +138,8 @@ var filterCanaries = []struct {
 	// A kernel finds the flag invalid. It is the highest bit.
 	{name: "unshare", number: unix.SYS_UNSHARE, args: [3]uintptr{^(^uintptr(0) >> 1)}, answer: unix.EPERM},
 	// A kernel has no such protocol.
-	{name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM}, answer: unix.EACCES, offline: true},
+	{name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
+		answer: unix.EACCES, offline: true},
 }
 
 // proveFilter makes sure that the filter answers.

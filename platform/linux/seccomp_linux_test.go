@@ -107,7 +107,8 @@ func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
 		name             string
 		stream           *os.File
 		offline, sockets int
-	}{{"null", null, 0, 0}, {"stream", pair(t, unix.SOCK_STREAM), 0, 0}, {"udp", udp(t), 3, 0}, {"datagram", pair(t, unix.SOCK_DGRAM), 0, 3}} {
+	}{{"null", null, 0, 0}, {"stream", pair(t, unix.SOCK_STREAM), 0, 0}, {"udp", udp(t), 3, 0}, {"datagram",
+		pair(t, unix.SOCK_DGRAM), 0, 3}} {
 		for kind, want := range map[string]int{"offline": test.offline, "sockets": test.sockets, "neither": 0} {
 			command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 			command.Env = append(os.Environ(), streamsHelper+"="+kind)
@@ -117,7 +118,8 @@ func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
 			if err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
 			}
-			if got := command.ProcessState.ExitCode(); got != want || got != 0 && !strings.Contains(string(out), "standard input is a ") {
+			if got := command.ProcessState.ExitCode(); got != want || got != 0 &&
+				!strings.Contains(string(out), "standard input is a ") {
 				t.Errorf("%s, %s: status %d, want %d: %s", test.name, kind, got, want, out)
 			}
 		}

@@ -44,7 +44,8 @@ func adoptSSHConfig() error {
 		}
 		covered = append(covered, file)
 	}
-	if err := unix.MountSetattr(copies, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+	if err := unix.MountSetattr(copies, "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("make copies read-only: %w", err)
 	}
 	for i, file := range covered {
@@ -107,7 +108,8 @@ func newTmpfs() (int, error) {
 	if err := unix.FsconfigCreate(context); err != nil {
 		return -1, fmt.Errorf("make tmpfs: %w", err)
 	}
-	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC,
+		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("make tmpfs: %w", err)
 	}

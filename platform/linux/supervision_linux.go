@@ -49,7 +49,8 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 		}
 	}
 	if needs.Learn != nil && r.Filtering.Observed != ObservedAll {
-		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable, r.Unobserved)
+		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable,
+			r.Unobserved)
 	}
 	granted := r.grantSockets(p)
 	confinement, err := prepare(r)
@@ -96,7 +97,8 @@ func (r Ruleset) supervise(
 	}
 	if filtering.Observed != ObservedNot {
 		s.observer = denials.New(denials.Options{
-			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 && !r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
+			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 &&
+				!r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
 			Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil, Canary: observedCanary(handover.PID),
 		})
 		if s.mediator != nil {
@@ -196,7 +198,8 @@ func tryListener(flags uintptr) (err error) {
 		}
 	})
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w", err)
+		return fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w",
+			err)
 	}
 	return err
 }

@@ -69,7 +69,8 @@ func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinem
 	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
 	d.Launched, err = platform.Launch(ctx, backend, platform.Target{
 		Order:       platform.Order{Program: "/bin/sh", Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
-		Confinement: confinement, Streams: [3]*os.File{theirIn, theirOut, theirOut}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+		Confinement: confinement, Streams: [3]*os.File{theirIn, theirOut,
+			theirOut}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
 	theirIn.Close()
 	theirOut.Close()
@@ -133,7 +134,8 @@ func TestSupervision_IsProved(t *testing.T) {
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")
-		job := platformtest.Confined(t, older{abi: 2}, platformtest.Policy(t, policy.Rule{Path: filepath.Dir(marker), Access: policy.ReadWrite}),
+		job := platformtest.Confined(t, older{abi: 2},
+			platformtest.Policy(t, policy.Rule{Path: filepath.Dir(marker), Access: policy.ReadWrite}),
 			platformtest.Act{Verb: platformtest.Create, Path: marker})
 		if _, _, err := platformtest.Output(older{abi: 2}, job); err != nil {
 			t.Fatalf("control: %v", err)
@@ -142,7 +144,8 @@ func TestSupervision_IsProved(t *testing.T) {
 			t.Fatal(err)
 		}
 		job.Confinement.Supervise = take
-		if _, _, err := platformtest.Output(older{abi: 2}, job); err == nil || !strings.Contains(err.Error(), "nobody supervises") {
+		if _, _, err := platformtest.Output(older{abi: 2}, job); err == nil ||
+			!strings.Contains(err.Error(), "nobody supervises") {
 			t.Errorf("%s: error is %v", name, err)
 		}
 		if _, err := os.Stat(marker); err == nil {

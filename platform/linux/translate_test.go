@@ -54,7 +54,8 @@ var samples = map[string]*policy.Policy{
 	"odd-names": {
 		Restricted: true, Network: policy.Network{Allowed: true},
 		Rules: []policy.Rule{
-			rule("/a\nallow \"/\" read_file", policy.Read, "f"), rule("/b\"c\\", policy.Read, "f"), rule("/\xff", policy.ReadWrite, policy.OriginSession),
+			rule("/a\nallow \"/\" read_file", policy.Read, "f"), rule("/b\"c\\", policy.Read, "f"), rule("/\xff",
+				policy.ReadWrite, policy.OriginSession),
 		},
 	},
 	"everything": {
@@ -138,7 +139,8 @@ func TestHandled_GrowsWithTheVersion(t *testing.T) {
 func TestString_NamesUnknownBits(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		FSAccess(0).String(): "none", FSAccess(1 | 1<<40).String(): "execute 1<<40", Scope(3).String(): "abstract_unix_socket signal",
+		FSAccess(0).String(): "none", FSAccess(
+			1 | 1<<40).String(): "execute 1<<40", Scope(3).String(): "abstract_unix_socket signal",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

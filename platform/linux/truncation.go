@@ -16,11 +16,16 @@ const (
 var truncationRules = []syscallRule{
 	{call: "truncate", do: refuse(eacces), why: "empties any file of the user's by its path"},
 	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
-	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces), why: "see above"},
-	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)}, do: refuse(eacces), why: "see above"},
-	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces), why: "see above"},
-	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)}, do: refuse(eacces), why: "see above"},
-	{call: "openat2", do: refuse(enosys), why: "its flags lie in memory, where a filter cannot look; programs take ENOSYS for an old kernel and use openat"},
+	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		why: "see above"},
+	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)},
+		do: refuse(eacces), why: "see above"},
+	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		why: "see above"},
+	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)},
+		do: refuse(eacces), why: "see above"},
+	{call: "openat2", do: refuse(enosys), why: "its flags lie in memory, where a filter cannot look; programs take " +
+		"ENOSYS for an old kernel and use openat"},
 }
 
 // truncationABI is the first version of Landlock that sees truncation.

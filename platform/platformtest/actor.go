@@ -36,8 +36,10 @@ const (
 	MakeNode Verb = "mknod"    // create the character device 1:3 (the null device) at Path
 	Environ  Verb = "environ"  // Value is the environment, ended by zero bytes
 	WorkDir  Verb = "cwd"      // Value is the working directory
-	Files    Verb = "files"    // Value lists the open descriptors above 2, one a line: "device:inode", and "socket" for a socket
-	Await    Verb = "await"    // wait for the end of stdin
+	// Value lists the open descriptors above 2, one a line: "device:inode", and
+	// "socket" for a socket
+	Files Verb = "files"
+	Await Verb = "await" // wait for the end of stdin
 )
 
 // Act is one thing to try.
@@ -184,7 +186,8 @@ func write(path string, flags int) error {
 func execute(path string) error {
 	// Without standard streams the runtime of a Go program would open the null
 	// device, which need not be granted.
-	process, err := os.StartProcess(path, []string{path, actorName, "null"}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	process, err := os.StartProcess(path, []string{path, actorName, "null"},
+		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return err
 	}

@@ -24,14 +24,16 @@ func TestFake_Conforms(t *testing.T) {
 func TestFake_ReportsWhatItIsTold(t *testing.T) {
 	t.Parallel()
 	told := platform.Enforcement{
-		Protections: map[string]platform.Protection{platform.Signals: {Status: platform.Degraded, Mechanism: "m", Detail: "d", Fix: "f"}},
-		Missing:     []platform.Missing{{Path: "/gone", Reason: "no such file or directory"}},
-		Warnings:    []string{"beware"},
+		Protections: map[string]platform.Protection{platform.Signals: {Status: platform.Degraded, Mechanism: "m",
+			Detail: "d", Fix: "f"}},
+		Missing:  []platform.Missing{{Path: "/gone", Reason: "no such file or directory"}},
+		Warnings: []string{"beware"},
 	}
 	fake := &platformtest.Fake{Enforcement: told}
 	p := platformtest.Policy(t)
 	_, got := platformtest.Perform(t, fake, platformtest.Confined(t, fake, p))
-	if got.Protections[platform.Signals] != told.Protections[platform.Signals] || got.Missing[0] != told.Missing[0] || got.Warnings[0] != "beware" {
+	if got.Protections[platform.Signals] != told.Protections[platform.Signals] || got.Missing[0] != told.Missing[0] ||
+		got.Warnings[0] != "beware" {
 		t.Errorf("report is %+v", got)
 	}
 	if confined := fake.Confined(); len(confined) != 1 || confined[0] != p {
@@ -66,7 +68,8 @@ func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
 	}
 	order := platformtest.Order(t)
 	var err error
-	if order.Confinement, err = fake.Confine(&policy.Policy{}, platform.Needs{Denied: func(platform.Denial) {}}); err != nil {
+	if order.Confinement, err = fake.Confine(&policy.Policy{},
+		platform.Needs{Denied: func(platform.Denial) {}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := platformtest.Output(fake, order); !errors.Is(err, refused) {
@@ -92,7 +95,8 @@ func TestFake_ExecutesNothingUnconfirmed(t *testing.T) {
 	marker := t.TempDir() + "/marker"
 	for _, unconfirmed := range []string{"nobody watches", ""} {
 		fake := &platformtest.Fake{Unconfirmed: unconfirmed}
-		order := platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Create, Path: marker})
+		order := platformtest.Confined(t, fake, platformtest.Policy(t),
+			platformtest.Act{Verb: platformtest.Create, Path: marker})
 		_, _, err := platformtest.Output(fake, order)
 		var failure *platform.Failure
 		if failed := errors.As(err, &failure); failed != (unconfirmed != "") || failed && failure.Cause != unconfirmed {

@@ -40,15 +40,18 @@ func Self(t testing.TB) string {
 func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	t.Helper()
 	runnable := policy.Read | policy.Execute
-	all := []policy.Rule{{Path: Self(t), Access: runnable, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "actor"}}}
+	all := []policy.Rule{{Path: Self(t), Access: runnable,
+		Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "actor"}}}
 	// A test binary with the race detector is linked dynamically.
 	for _, dir := range []string{"/lib", "/lib64", "/usr/lib"} {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			all = append(all, policy.Rule{Path: real, Access: runnable, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"}})
+			all = append(all, policy.Rule{Path: real, Access: runnable,
+				Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"}})
 		}
 	}
 	return &policy.Policy{
-		Restricted: true, PrivateTerminals: true, Rules: append(all, rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+		Restricted: true, PrivateTerminals: true, Rules: append(all,
+			rules...), Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
 	}
 }
 
@@ -67,7 +70,8 @@ func Order(t testing.TB, acts ...Act) Job {
 		t.Fatal(err)
 	}
 	self := Self(t)
-	return Job{Order: platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{}, Dir: "/"}}
+	return Job{Order: platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{},
+		Dir: "/"}}
 }
 
 // Confined is the order of Order under a policy. A backend that cannot confine

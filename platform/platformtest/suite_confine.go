@@ -38,7 +38,8 @@ func readingFollowsTheGrants(t *testing.T, s suite) {
 	inside, outside := scene.file(t, "in/file", "inside"), scene.file(t, "out/file", "outside")
 	single, sibling := scene.file(t, "mixed/granted", "granted"), scene.file(t, "mixed/granted-not", "sibling")
 	executable := scene.file(t, "program/file", "")
-	rules := []policy.Rule{scene.rule("in", policy.Read), scene.rule("mixed/granted", policy.Read), scene.rule("program", policy.Execute)}
+	rules := []policy.Rule{scene.rule("in", policy.Read), scene.rule("mixed/granted", policy.Read),
+		scene.rule("program", policy.Execute)}
 	allowed := []Act{{Verb: Read, Path: inside}, {Verb: List, Path: filepath.Dir(inside)}, {Verb: Read, Path: single}}
 	forbidden := []Act{
 		{Verb: Read, Path: outside},
@@ -80,7 +81,8 @@ func writingFollowsTheGrants(t *testing.T, s suite) {
 			}
 		}
 	}
-	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)}, slices.Concat(allowed, forbidden)...)
+	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)},
+		slices.Concat(allowed, forbidden)...)
 	mustAllow(t, allowed, results[:len(allowed)])
 	mustRefuse(t, forbidden, results[len(allowed):])
 	for _, dir := range []string{"ro", "out"} {
@@ -148,7 +150,8 @@ func movingDoesNotWiden(t *testing.T, s suite) {
 		{Verb: Rename, Path: rw, Target: filepath.Join(scene.dir, "renamed")},
 		{Verb: Remove, Path: kept},
 	}
-	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)}, slices.Concat(allowed, forbidden)...)
+	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)},
+		slices.Concat(allowed, forbidden)...)
 	mustAllow(t, allowed, results[:len(allowed)])
 	mustRefuse(t, forbidden, results[len(allowed):])
 }
@@ -158,7 +161,8 @@ func workingDirectoryIsNoGrant(t *testing.T, s suite) {
 	scene.file(t, "out/file", "outside")
 	scene.file(t, "in/file", "inside")
 	order := func(dir string) []Result {
-		order := Confined(t, s.backend, Policy(t, scene.rule("in", policy.Read)), Act{Verb: Read, Path: "file"}, Act{Verb: List, Path: "."})
+		order := Confined(t, s.backend, Policy(t, scene.rule("in", policy.Read)), Act{Verb: Read, Path: "file"},
+			Act{Verb: List, Path: "."})
 		order.Dir = filepath.Join(scene.dir, dir)
 		results, _ := Perform(t, s.backend, order)
 		return results
@@ -171,12 +175,14 @@ func workingDirectoryIsNoGrant(t *testing.T, s suite) {
 func programMustBeGranted(t *testing.T, s suite) {
 	order := Order(t)
 	var err error
-	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}, platform.Needs{}); err != nil {
+	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true,
+		Network: policy.Network{Allowed: true}}, platform.Needs{}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = Output(s.backend, order)
 	var failure *platform.Failure
-	if !errors.As(err, &failure) || failure.Step != platform.StepProgram || !failure.Denied || failure.Path != order.Program {
+	if !errors.As(err, &failure) || failure.Step != platform.StepProgram || !failure.Denied ||
+		failure.Path != order.Program {
 		t.Errorf("execute a program that is not granted: %v", err)
 	}
 	if _, _, err := Output(s.backend, Confined(t, s.backend, Policy(t))); err != nil {
@@ -210,7 +216,8 @@ func missingRequiredGrant(t *testing.T, s suite) {
 	scene.file(t, "rw/file", "")
 	project := scene.rule("project", policy.ReadWrite)
 	project.Origin.File = policy.OriginSession
-	order := Confined(t, s.backend, Policy(t, scene.rule("rw", policy.ReadWrite), project), Act{Verb: Create, Path: marker})
+	order := Confined(t, s.backend, Policy(t, scene.rule("rw", policy.ReadWrite), project),
+		Act{Verb: Create, Path: marker})
 	_, _, err := Output(s.backend, order)
 	var failure *platform.Failure
 	if !errors.As(err, &failure) || failure.Step != platform.StepConfine {
@@ -229,7 +236,8 @@ func missingRequiredGrant(t *testing.T, s suite) {
 }
 
 func nothingGranted(t *testing.T, s suite) {
-	acts := []Act{{Verb: List, Path: "/"}, {Verb: List, Path: "/etc"}, {Verb: Read, Path: "/etc/hosts"}, {Verb: List, Path: os.TempDir()}}
+	acts := []Act{{Verb: List, Path: "/"}, {Verb: List, Path: "/etc"}, {Verb: Read, Path: "/etc/hosts"},
+		{Verb: List, Path: os.TempDir()}}
 	first := 0
 	if s.features.RootListed {
 		first = 1

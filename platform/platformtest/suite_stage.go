@@ -204,7 +204,8 @@ func controlChild(t *testing.T, order Job) string {
 		t.Fatal(err)
 	}
 	defer read.Close()
-	pid, err := syscall.ForkExec(order.Program, order.Argv, &syscall.ProcAttr{Env: order.Env, Files: []uintptr{0, write.Fd(), 2}})
+	pid, err := syscall.ForkExec(order.Program, order.Argv,
+		&syscall.ProcAttr{Env: order.Env, Files: []uintptr{0, write.Fd(), 2}})
 	write.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -73,35 +73,43 @@ var Table = []Case{
 		Tries: []Try{
 			may(Read, "in/file"), may(Read, "in/sub/deep"), may(List, "in"), may(List, "in/sub"), may(Read, "mixed/granted"),
 			may(Read, "in/sub/../file"), may(Read, "out/../in/file"),
-			mayNot(Read, "out/file"), mayNot(List, "out"), mayNot(Read, "mixed/granted-not"), mayNot(List, "mixed"), mayNot(List, ""),
+			mayNot(Read, "out/file"), mayNot(List, "out"), mayNot(Read, "mixed/granted-not"), mayNot(List,
+				"mixed"), mayNot(List, ""),
 			mayNot(Read, "in/../out/file"), mayNot(Read, "program/file"), mayNot(List, "program"), mayNot(Write, "in/file"),
 		},
 	},
 	{
 		Name: "writing follows the grants",
 		Files: []string{
-			"rw/written", "rw/truncated", "rw/removed", "ro/written", "ro/truncated", "ro/removed", "out/written", "out/truncated", "out/removed",
+			"rw/written", "rw/truncated", "rw/removed", "ro/written", "ro/truncated", "ro/removed", "out/written",
+			"out/truncated", "out/removed",
 		},
 		Dirs:   []string{"rw", "ro", "out"},
 		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "ro": policy.Read},
 		Tries: []Try{
-			may(Write, "rw/written"), may(Truncate, "rw/truncated").needing(platform.Filesystem), may(Create, "rw/new"), may(MakeDir, "rw/newdir"),
+			may(Write, "rw/written"), may(Truncate, "rw/truncated").needing(platform.Filesystem), may(Create,
+				"rw/new"), may(MakeDir, "rw/newdir"),
 			may(Symlink, "rw/newlink", "/nowhere"), may(Remove, "rw/removed"), may(Read, "rw/written"), may(List, "rw"),
-			mayNot(Write, "ro/written"), mayNot(Truncate, "ro/truncated"), mayNot(Create, "ro/new"), mayNot(MakeDir, "ro/newdir"),
+			mayNot(Write, "ro/written"), mayNot(Truncate, "ro/truncated"), mayNot(Create, "ro/new"), mayNot(MakeDir,
+				"ro/newdir"),
 			mayNot(Symlink, "ro/newlink", "/nowhere"), mayNot(Remove, "ro/removed"), may(Read, "ro/written"),
-			mayNot(Write, "out/written"), mayNot(Truncate, "out/truncated"), mayNot(Create, "out/new"), mayNot(MakeDir, "out/newdir"),
+			mayNot(Write, "out/written"), mayNot(Truncate, "out/truncated"), mayNot(Create, "out/new"), mayNot(MakeDir,
+				"out/newdir"),
 			mayNot(Symlink, "out/newlink", "/nowhere"), mayNot(Remove, "out/removed"), mayNot(Create, "beside"),
 		},
 	},
 	{
-		Name:   "each access is its own",
-		Files:  []string{"write/file", "both/file", "single", "singles/granted", "singles/other"},
-		Grants: map[string]policy.Access{"write": policy.Write, "both": policy.Read | policy.Write, "singles/granted": policy.ReadWrite},
+		Name:  "each access is its own",
+		Files: []string{"write/file", "both/file", "single", "singles/granted", "singles/other"},
+		Grants: map[string]policy.Access{"write": policy.Write, "both": policy.Read | policy.Write,
+			"singles/granted": policy.ReadWrite},
 		Tries: []Try{
 			may(Create, "write/new"), may(Write, "write/file"), mayNot(Read, "write/file"), mayNot(List, "write"),
 			may(Read, "both/file"), may(Write, "both/file"),
-			may(Write, "singles/granted"), may(Read, "singles/granted"), mayNot(Remove, "singles/granted"), mayNot(Write, "singles/other"),
-			mayNot(Create, "singles/new"), mayNot(Rename, "singles/granted", "singles/renamed"), mayNot(Rename, "singles/other", "singles/granted"),
+			may(Write, "singles/granted"), may(Read, "singles/granted"), mayNot(Remove, "singles/granted"), mayNot(Write,
+				"singles/other"),
+			mayNot(Create, "singles/new"), mayNot(Rename, "singles/granted", "singles/renamed"), mayNot(Rename, "singles/other",
+				"singles/granted"),
 		},
 	},
 	{
@@ -109,13 +117,15 @@ var Table = []Case{
 		Programs: []string{"x/true", "rw/true", "ro/true", "out/true"},
 		Grants:   map[string]policy.Access{"x": policy.Read | policy.Execute, "rw": policy.ReadWrite, "ro": policy.Read},
 		Tries: []Try{
-			may(Execute, "x/true"), may(Execute, "rw/true"), mayNot(Execute, "ro/true"), may(Read, "ro/true"), mayNot(Execute, "out/true"),
+			may(Execute, "x/true"), may(Execute, "rw/true"), mayNot(Execute, "ro/true"), may(Read, "ro/true"), mayNot(Execute,
+				"out/true"),
 		},
 	},
 	{
-		Name:   "grants add up along a path",
-		Files:  []string{"rw/ro/file", "rw/ro/removed", "ro/rw/file", "ro/file", "ro/rw/sub/file"},
-		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "rw/ro": policy.Read, "ro": policy.Read, "ro/rw": policy.Write},
+		Name:  "grants add up along a path",
+		Files: []string{"rw/ro/file", "rw/ro/removed", "ro/rw/file", "ro/file", "ro/rw/sub/file"},
+		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "rw/ro": policy.Read, "ro": policy.Read,
+			"ro/rw": policy.Write},
 		Tries: []Try{
 			may(Write, "rw/ro/file"), may(Create, "rw/ro/new"), may(Remove, "rw/ro/removed"), may(Read, "ro/rw/sub/file"),
 			may(Write, "ro/rw/file"), may(Create, "ro/rw/sub/new"), mayNot(Write, "ro/file"), mayNot(Create, "ro/new"),
@@ -125,35 +135,42 @@ var Table = []Case{
 		Name:  "names that lead out are followed to their end",
 		Files: []string{"in/file", "out/file"},
 		Links: map[string]string{
-			"in/to-file": "$/out/file", "in/to-dir": "$/out", "in/relative": "../out/file", "in/home": "$/in/file", "out/back": "$/in/file",
+			"in/to-file": "$/out/file", "in/to-dir": "$/out", "in/relative": "../out/file", "in/home": "$/in/file",
+			"out/back": "$/in/file",
 		},
 		Grants: map[string]policy.Access{"in": policy.ReadWrite},
 		Tries: []Try{
 			may(Read, "in/home"), may(Read, "in/to-dir/../in/file"), may(Read, "out/back"), may(Write, "out/back"),
 			mayNot(Read, "in/to-file"), mayNot(Read, "in/to-dir/file"), mayNot(List, "in/to-dir"), mayNot(Read, "in/relative"),
-			mayNot(Read, "in/../out/file"), mayNot(Write, "in/to-file"), mayNot(Create, "in/to-dir/new"), mayNot(Remove, "in/to-dir/file"),
+			mayNot(Read, "in/../out/file"), mayNot(Write, "in/to-file"), mayNot(Create, "in/to-dir/new"), mayNot(Remove,
+				"in/to-dir/file"),
 			may(Remove, "in/to-file"), mayNot(Remove, "out/back"),
 		},
 	},
 	{
 		Name: "moving and linking do not widen a grant",
 		Files: []string{
-			"rw/a/file", "rw/b/file", "rw/c/file", "rw/linked", "rw/moved", "rw2/file", "rw/victim", "ro/file", "ro/victim", "out/file", "rw/d/file",
+			"rw/a/file", "rw/b/file", "rw/c/file", "rw/linked", "rw/moved", "rw2/file", "rw/victim", "ro/file", "ro/victim",
+			"out/file", "rw/d/file",
 		},
 		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "rw2": policy.ReadWrite, "ro": policy.Read},
 		Tries: []Try{
 			may(Rename, "rw/a/file", "rw/a/renamed"), may(Rename, "rw/b", "rw/e"), may(Rename, "rw/moved", "rw2/moved"),
 			may(Rename, "rw/c/file", "rw/victim"), may(Link, "rw/linked", "rw/a/linked"), may(Link, "rw2/file", "rw/from-rw2"),
-			mayNot(Rename, "ro/file", "rw/stolen"), mayNot(Link, "ro/file", "rw/linked-ro"), mayNot(Link, "out/file", "rw/linked-out"),
-			mayNot(Rename, "out/file", "rw/stolen-out"), mayNot(Rename, "rw/d", "ro/d"), mayNot(Rename, "rw/d/file", "ro/victim"),
-			mayNot(Rename, "rw2", "renamed"), mayNot(Rename, "rw2", "rw/rw2"), mayNot(Link, "rw/linked", "out/linked"), mayNot(Remove, "ro/victim"),
+			mayNot(Rename, "ro/file", "rw/stolen"), mayNot(Link, "ro/file", "rw/linked-ro"), mayNot(Link, "out/file",
+				"rw/linked-out"),
+			mayNot(Rename, "out/file", "rw/stolen-out"), mayNot(Rename, "rw/d", "ro/d"), mayNot(Rename, "rw/d/file",
+				"ro/victim"),
+			mayNot(Rename, "rw2", "renamed"), mayNot(Rename, "rw2", "rw/rw2"), mayNot(Link, "rw/linked",
+				"out/linked"), mayNot(Remove, "ro/victim"),
 		},
 	},
 	{
 		Name: "what everybody may read is not granted by itself",
 		Tries: []Try{
 			mayNot(List, "/etc"), mayNot(Read, "/etc/hosts"), mayNot(List, "/home"),
-			mayNot(List, "/").except("darwin", "dyld reads the root directory itself at the start of every program, and aborts where it cannot"),
+			mayNot(List, "/").except("darwin", "dyld reads the root directory itself at the start of every program, and "+
+				"aborts where it cannot"),
 		},
 	},
 	{
@@ -162,7 +179,8 @@ var Table = []Case{
 		Grants:  map[string]policy.Access{"rw": policy.ReadWrite, "s": policy.Read},
 		Connect: []string{"s/granted"},
 		Tries: []Try{
-			may(Connect, "s/granted"), mayNot(Connect, "s/other").needing(platform.UnixSockets), mayNot(Connect, "rw/other").needing(platform.UnixSockets),
+			may(Connect, "s/granted"), mayNot(Connect, "s/other").needing(platform.UnixSockets), mayNot(Connect,
+				"rw/other").needing(platform.UnixSockets),
 		},
 	},
 	{
@@ -190,7 +208,8 @@ var Table = []Case{
 		Protected: []string{"p/.git/config", "p/.git/hooks", "p/.idea"},
 		Tries: []Try{
 			may(MakeDir, "p/.git"), mayNot(MakeDir, "beside"),
-			may(MakeDir, "p/.idea").except("darwin", "a rule of a profile refuses what does not exist yet; Linux has nothing to mount on, and tells"),
+			may(MakeDir, "p/.idea").except(
+				"darwin", "a rule of a profile refuses what does not exist yet; Linux has nothing to mount on, and tells"),
 		},
 	},
 	{
@@ -281,7 +300,8 @@ func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 		results, enforcement := Perform(t, backend, Confined(t, backend, scene.Policy, scene.Acts...))
 		for i, try := range c.Tries {
 			if needs := try.Needs; needs != "" && enforcement.Protections[needs].Status != platform.Enforced {
-				t.Logf("%s: %s: not compared, because %s is %s", c.Name, scene.Acts[i], needs, enforcement.Protections[needs].Status)
+				t.Logf("%s: %s: not compared, because %s is %s", c.Name, scene.Acts[i], needs,
+					enforcement.Protections[needs].Status)
 				continue
 			}
 			want := try.Allowed != (try.Except[backend.Name()] != "")

@@ -101,7 +101,8 @@ func (s *State) Findings() []Finding {
 		}
 	}
 	for _, dir := range s.newRepositories() {
-		findings = append(findings, Finding{Path: dir, How: Created, Why: "it is a git repository, whose hooks and configuration git runs programs from"})
+		findings = append(findings, Finding{Path: dir, How: Created,
+			Why: "it is a git repository, whose hooks and configuration git runs programs from"})
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(findings, func(a, b Finding) bool { return a.Path == b.Path })
@@ -162,7 +163,8 @@ func lookBelow(found map[string]string, dir string, depth int) error {
 		switch {
 		case err != nil:
 			failure = errors.Join(failure, err)
-		case len(found) >= maxFiles || strings.HasSuffix(path, ".sample"): // git comes with samples of hooks, which it does not run
+		// git comes with samples of hooks, which it does not run
+		case len(found) >= maxFiles || strings.HasSuffix(path, ".sample"):
 		case info.IsDir() && depth > 1:
 			failure = errors.Join(failure, lookBelow(found, path, depth-1))
 		default:

@@ -35,8 +35,12 @@ func TestFindings(t *testing.T) {
 		after  func(project)
 		want   string
 	}{
-		{"nothing", func(p project) { p.write("main.go", "") }, func(p project) { p.write("main.go", "x"); p.write("other", "") }, ""},
-		{"a protected file", func(p project) { p.write(".envrc", "a") }, func(p project) { p.write(".envrc", "b") }, ".envrc changed"},
+		{"nothing", func(p project) {
+			p.write("main.go", "")
+		}, func(p project) { p.write("main.go", "x"); p.write("other", "") }, ""},
+		{"a protected file", func(p project) {
+			p.write(".envrc", "a")
+		}, func(p project) { p.write(".envrc", "b") }, ".envrc changed"},
 		{"a protected file that comes", func(project) {}, func(p project) { p.write(".envrc", "b") }, ".envrc created"},
 		{"a file in a directory", func(p project) { p.write(".github/workflows/a.yml", "") }, func(p project) {
 			p.write(".github/workflows/b/c.yml", "")
@@ -55,7 +59,9 @@ func TestFindings(t *testing.T) {
 		},
 		{
 			"scripts of a package", func(p project) { p.write("package.json", `{"scripts":{"test":"true"}}`) },
-			func(p project) { p.write("package.json", `{"scripts":{"test":"true","postinstall":"evil"}}`) }, "package.json changed",
+			func(p project) {
+				p.write("package.json", `{"scripts":{"test":"true","postinstall":"evil"}}`)
+			}, "package.json changed",
 		},
 		{
 			"a package that is none", func(p project) { p.write("package.json", `{`) },

@@ -97,7 +97,8 @@ func (c *Client) answer(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 	answer := c.answers[req.Method]
 	c.mu.Unlock()
 	if answer == nil || req.Params == nil {
-		_ = conn.ReplyWithError(context.Background(), req.ID, &jsonrpc2.Error{Code: int64(protocol.CodeMethodNotFound), Message: "not a method of this client"})
+		_ = conn.ReplyWithError(context.Background(), req.ID,
+			&jsonrpc2.Error{Code: int64(protocol.CodeMethodNotFound), Message: "not a method of this client"})
 		return
 	}
 	_ = conn.Reply(context.Background(), req.ID, answer(*req.Params))

@@ -9,5 +9,6 @@ import (
 )
 
 func TestAttacks_NeedLinux(t *testing.T) {
-	harness.Skip(t, "landlock", "the attacks are system calls of Linux; what macOS refuses is tried by platform/darwin and by doctor")
+	harness.Skip(t, "landlock", "the attacks are system calls of Linux; what macOS refuses is tried by "+
+		"platform/darwin and by doctor")
 }

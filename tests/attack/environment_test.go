@@ -42,12 +42,14 @@ func names(environ []string) []string {
 
 // hooks make loaders, shells and interpreters run code.
 var hooks = []string{
-	"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONSTARTUP", "PYTHONPATH", "PERL5OPT",
+	"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONSTARTUP", "PYTHONPATH",
+	"PERL5OPT",
 	"RUBYOPT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "BASH_FUNC_ls%%",
 }
 
 // prefixesOfHooks cover every one of hooks.
-var prefixesOfHooks = []string{"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*", "GIT_*"}
+var prefixesOfHooks = []string{"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*",
+	"GIT_*"}
 
 // startWith starts an editor with variables that hold the secret, one by the
 // sidecar's environment and the next by the request's.
@@ -112,9 +114,11 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	variables := []string{"AWS_SECRET", "GITHUB_TOKEN", "ALLOWED_ONE", "ALLOWED_TWO"}
-	e, request := startWith(s, harness.Settings(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME", "ALLOWED_*"}}), variables)
+	e, request := startWith(s, harness.Settings(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME",
+		"ALLOWED_*"}}), variables)
 	result := s.strikeFrom(e, request, "environ")
-	if got, want := names(entries(t, result.output)), []string{"ALLOWED_ONE", "ALLOWED_TWO", "HOME", "PATH", "PWD", "TERM"}; !slices.Equal(got, want) {
+	if got, want := names(entries(t, result.output)),
+		[]string{"ALLOWED_ONE", "ALLOWED_TWO", "HOME", "PATH", "PWD", "TERM"}; !slices.Equal(got, want) {
 		t.Errorf("sandboxed: got %v, want %v", got, want)
 	}
 
@@ -135,14 +139,16 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
 		s := newScene(t)
 		result := s.strike(s.start(settings), "cmdline", "then", "descriptors")
-		if got, want := entries(t, result.output), []string{s.victim, "cmdline", "then", "descriptors"}; !slices.Equal(got, want) {
+		if got, want := entries(t, result.output),
+			[]string{s.victim, "cmdline", "then", "descriptors"}; !slices.Equal(got, want) {
 			t.Errorf("%s: arguments: got %q, want %q", name, got, want)
 		}
 		if !result.done() || strings.Contains(result.output, "descriptor ") {
 			t.Errorf("%s: status %d\n%s", name, result.status, result.output)
 		}
 		for _, variable := range names(entries(t, s.strike(s.start(settings), "environ").output)) {
-			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") || strings.Contains(lower, "sidecar_") || strings.Contains(lower, "handshake") {
+			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") || strings.Contains(lower, "sidecar_") ||
+				strings.Contains(lower, "handshake") {
 				t.Errorf("%s: a trace: %s", name, variable)
 			}
 		}
@@ -159,7 +165,8 @@ func TestValuesOfDroppedVariablesAreNeverTold(t *testing.T) {
 	request.Kind, request.Command = protocol.Tool, "true"
 	session := e.Spawn(request)
 	session.Exit()
-	if got := session.Environment.Dropped; !slices.IsSorted(got) || !slices.Contains(got, "AWS_SECRET") || !slices.Contains(got, "GITHUB_TOKEN") ||
+	if got := session.Environment.Dropped; !slices.IsSorted(got) || !slices.Contains(got, "AWS_SECRET") ||
+		!slices.Contains(got, "GITHUB_TOKEN") ||
 		!slices.Contains(got, "LD_PRELOAD") {
 		t.Errorf("the reply does not list what was dropped: %v", got)
 	}
@@ -174,7 +181,9 @@ func TestValuesOfDroppedVariablesAreNeverTold(t *testing.T) {
 	}
 	s = newScene(t)
 	e, request = startWith(s, harness.Off(), variables)
-	if control := s.strikeFrom(e, request, "environ"); !strings.Contains(control.output, secretText) || len(control.reply.Environment.Dropped) > 0 {
-		t.Errorf("control: without a sandbox the values must arrive, and nothing be dropped: %v\n%s", control.reply.Environment.Dropped, control.output)
+	if control := s.strikeFrom(e, request, "environ"); !strings.Contains(control.output, secretText) ||
+		len(control.reply.Environment.Dropped) > 0 {
+		t.Errorf("control: without a sandbox the values must arrive, and nothing be dropped: %v\n%s",
+			control.reply.Environment.Dropped, control.output)
 	}
 }

@@ -76,7 +76,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 	t.Helper()
 	if !a.sandboxed {
 		if !harm {
-			t.Fatalf("control: without a sandbox the attack must work; it printed:\n%s\nand the harm:\n%s", session.Output(), said)
+			t.Fatalf("control: without a sandbox the attack must work; it printed:\n%s\nand the harm:\n%s", session.Output(),
+				said)
 		}
 		return cellWorks
 	}
@@ -97,7 +98,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 	case harm:
 		return cellSaid
 	case held && !regexp.MustCompile(a.file.Key("refusal")).MatchString(session.Output()):
-		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.who.name, a.wrap, session.Output())
+		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.who.name, a.wrap,
+			session.Output())
 	}
 	return cellStopped
 }
@@ -131,7 +133,8 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 
 // preamble are the variables of every script.
 func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
-	return fmt.Sprintf("PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'\n", w.Project, w.Outside, secretText, harness.Binary(t))
+	return fmt.Sprintf("PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'\n", w.Project, w.Outside, secretText,
+		harness.Binary(t))
 }
 
 // script is a section as a command of the person's, in a process group of its

@@ -19,7 +19,8 @@ import (
 // of a language: the grant holds for exactly that name.
 func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`, "$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
+	for _, name := range []string{`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`,
+		"$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			// A dollar sign that starts a name would be a variable; this one
@@ -66,7 +67,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			if !result.refused("EACCES") || changed(s, "") {
 				t.Errorf("the entry counts: status %d\n%s", result.status, result.output)
 			}
-			if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings, "additional_read_write_paths") {
+			if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings,
+				"additional_read_write_paths") {
 				t.Errorf("no warning names the setting: %q", warnings)
 			}
 			// Control: the plain path, in the same place, is granted.
@@ -87,7 +89,8 @@ func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	s := newScene(t)
 	must(t, unix.Mkfifo(s.outside("fifo"), 0o600))
 	secretOutside(s)
-	e := s.start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.outside("fifo"), s.outside("secret")}}))
+	e := s.start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.outside("fifo"),
+		s.outside("secret")}}))
 	if result := s.strike(e, "read", s.outside("secret")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant beside the FIFO must hold: status %d\n%s", result.status, result.output)
 	}
@@ -117,7 +120,8 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	s := newScene(t)
 	harness.Write(t, s.outside("dir/file"), "old")
 	harness.Write(t, s.outside("single"), "old")
-	e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.outside("dir"), s.outside("single")}}))
+	e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.outside("dir"),
+		s.outside("single")}}))
 	shell := e.Shell()
 	ask := func(mark, path string) string {
 		shell.Type("cat '" + path + "'; echo; echo " + mark + "''-end\n")
@@ -138,10 +142,12 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	if answer := ask("after-single", s.outside("single")); strings.Contains(answer, "fresh") {
 		t.Errorf("a file that replaced a singly granted one can be read, which is documented otherwise:\n%s", answer)
 	}
-	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"), s.outside("dir/file")); !result.done() {
+	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
+		s.outside("dir/file")); !result.done() {
 		t.Errorf("a save into a granted directory fails: status %d\n%s", result.status, result.output)
 	}
-	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"), s.outside("single")); !result.refused("EACCES") {
+	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
+		s.outside("single")); !result.refused("EACCES") {
 		t.Errorf("a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
 	}
 	if result := s.strike(e, "read", s.outside("single")); !result.done() {
@@ -159,7 +165,8 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	must(t, os.Symlink(s.Home, s.outside("link")))
 	e := s.start("")
 	warnings := func(project string) string {
-		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project, ProjectDir: project})
+		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project,
+			ProjectDir: project})
 		session.Exit()
 		return strings.Join(session.Sandbox.Warnings, "\n")
 	}

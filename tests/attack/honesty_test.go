@@ -78,7 +78,8 @@ var claims = map[string]claim{
 		})
 		// The machine's status is that of the weakest session; one that is
 		// sandboxed may have a guarantee where others have none.
-		if status == protocol.Enforced && !session.Tracking.Guarantee || status == protocol.Absent && session.Tracking.Guarantee {
+		if status == protocol.Enforced && !session.Tracking.Guarantee || status == protocol.Absent &&
+			session.Tracking.Guarantee {
 			t.Errorf("status %s with tracking %+v", status, session.Tracking)
 		}
 		pid := announced(t, s)
@@ -95,7 +96,8 @@ var claims = map[string]claim{
 		secretOutside(s)
 		e := s.start("")
 		told := make(chan json.RawMessage, 64)
-		client.On(e.Client, protocol.Notification[json.RawMessage]{Method: "sandbox/denied"}, func(raw json.RawMessage) { told <- raw })
+		client.On(e.Client, protocol.Notification[json.RawMessage]{Method: "sandbox/denied"},
+			func(raw json.RawMessage) { told <- raw })
 		if result := s.strike(e, "read", s.outside("secret")); !result.refused("EACCES") {
 			t.Errorf("status %d\n%s", result.status, result.output)
 		}
@@ -169,7 +171,8 @@ func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
 		// Without cgroups only sessions that can be kept from forking are
 		// tracked for certain, and initialize speaks of all.
 		tighter := name == "process_tracking" && protection.Status == protocol.Enforced
-		if before := e.Hello.Capabilities.Enforcement[name].Status; before != protection.Status && (!tighter || before != protocol.Degraded) {
+		if before := e.Hello.Capabilities.Enforcement[name].Status; before != protection.Status &&
+			(!tighter || before != protocol.Degraded) {
 			t.Errorf("%s: initialize says %s, the reply says %s", name, before, protection.Status)
 		}
 		if protection.Detail == "" || protection.Status != protocol.Absent && protection.Mechanism == "" {
@@ -204,7 +207,8 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 		t.Errorf("status %q with weak parts %v", reply.Status, weak)
 	}
 	off := newScene(t)
-	if reply := off.strike(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied || reply.Status != protocol.SandboxOff ||
+	if reply := off.strike(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
+		reply.Status != protocol.SandboxOff ||
 		len(reply.Protections) > 0 {
 		t.Errorf("control: without a sandbox: %+v", reply)
 	}

@@ -31,8 +31,10 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 	params.Cwd, params.Command = e.World.Project, "echo ran > ran"
 	_, err := harness.Try(e, protocol.Spawn, params)
 	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable || refused.Data.Reason == "" || refused.Data.Hint == "" {
-		t.Errorf("%+v: want a refusal with %d, a reason and a hint, got %v", params.Kind, protocol.CodeSandboxUnavailable, err)
+	if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable || refused.Data.Reason == "" ||
+		refused.Data.Hint == "" {
+		t.Errorf("%+v: want a refusal with %d, a reason and a hint, got %v", params.Kind, protocol.CodeSandboxUnavailable,
+			err)
 	}
 	if sessions := harness.Call(e, protocol.List, protocol.Empty{}).Sessions; len(sessions) > 0 {
 		t.Errorf("the refused session is listed: %+v", sessions)
@@ -102,7 +104,8 @@ func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	secretOutside(s)
-	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{Command: s.victim, Args: []string{"write", s.outside("secret"), "overwritten"}})
+	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{Command: s.victim,
+		Args: []string{"write", s.outside("secret"), "overwritten"}})
 	session.Exit()
 	mustSayNone(t, session)
 	if !strings.HasPrefix(string(session.Raw()), "\x1b[33mwarning: ") {
@@ -116,7 +119,8 @@ func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 func mustSayNone(t *testing.T, session *harness.Session) {
 	t.Helper()
 	report := session.Sandbox
-	if report.Applied || report.Status != protocol.SandboxNone || !strings.Contains(strings.Join(report.Warnings, "\n"), "not sandboxed") {
+	if report.Applied || report.Status != protocol.SandboxNone ||
+		!strings.Contains(strings.Join(report.Warnings, "\n"), "not sandboxed") {
 		t.Errorf("the reply hides that there is no sandbox: %+v", report)
 	}
 	for name, protection := range report.Protections {
@@ -159,7 +163,8 @@ func TestNoNetworkIsNeverQuietlyNetwork(t *testing.T) {
 			}
 		}
 	}
-	if output, status := newScene(t).start(harness.Settings(harness.Sandbox{"on_unavailable": "warn"})).Tool("echo ran"); status != 0 {
+	if output, status := newScene(
+		t).start(harness.Settings(harness.Sandbox{"on_unavailable": "warn"})).Tool("echo ran"); status != 0 {
 		t.Errorf("control: with the network it must run: status %d\n%s", status, output)
 	}
 }

@@ -27,6 +27,7 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	s := newScene(t)
 	prepare(s)
 	if result := s.strike(s.start(""), "read", s.inside("link")); !result.done() || !leaked(s, result.output) {
-		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s", result.status, result.output)
+		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s", result.status,
+			result.output)
 	}
 }

@@ -27,8 +27,9 @@ var (
 	tallyFile  = flag.String("tally", "", "file to write to how many attacks each cell of the matrix has, as JSON")
 	onlyAs     = flag.String("as", "", "attack only as this person")
 	onlyUnder  = flag.String("under", "", "attack only in this circumstance, and without a sandbox, which is the control")
-	share      = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, leaves this")
-	shares     = flag.Int("shares", 1, "see the flag share")
+	share      = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, "+
+		"leaves this")
+	shares = flag.Int("shares", 1, "see the flag share")
 )
 
 // attackFiles are the files of the directory "attacks": one attack each. The
@@ -81,7 +82,9 @@ func circumstances() []circumstance {
 		{name: "sandboxed", sandboxed: true},
 		{name: "no namespaces", sandboxed: true, wrap: "without-namespaces"},
 	}
-	return slices.DeleteFunc(all, func(c circumstance) bool { return *onlyUnder != "" && *onlyUnder != c.name && c.sandboxed })
+	return slices.DeleteFunc(all, func(c circumstance) bool {
+		return *onlyUnder != "" && *onlyUnder != c.name && c.sandboxed
+	})
 }
 
 // Carries out every file of the directory "attacks": each must have its effect

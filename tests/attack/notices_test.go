@@ -23,7 +23,8 @@ func withFewInotify(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	must(t, err)
-	lower := "echo " + strconv.Itoa(fewInotify) + " >/proc/sys/user/max_inotify_instances && echo " + strconv.Itoa(fewWatches) +
+	lower := "echo " + strconv.Itoa(fewInotify) + " >/proc/sys/user/max_inotify_instances && echo " +
+		strconv.Itoa(fewWatches) +
 		` >/proc/sys/user/max_inotify_watches && exec setpriv --ambient-caps=-all --inh-caps=-all "$@"`
 	wrapper := []string{unshare, "--user", "--map-current-user", "--keep-caps", "/bin/sh", "-c", lower, "sh"}
 	if output, err := exec.Command(unshare, append(wrapper[1:], "true")...).CombinedOutput(); err != nil {

@@ -22,7 +22,8 @@ import (
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	for _, act := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group", "io", "io-group"} {
+	for _, act := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group", "io",
+		"io-group"} {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
 			try := func(settings string, machine harness.Machine) (strike, bool) {
@@ -35,7 +36,8 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 			}
 			silent := act == "affinity" || act == "parameters" // they set what is set
 			if control, harm := try(harness.Off(), harness.Machine{}); !control.done() || !harm && !silent {
-				t.Fatalf("control: without a sandbox it must work: status %d, changed: %t\n%s", control.status, harm, control.output)
+				t.Fatalf("control: without a sandbox it must work: status %d, changed: %t\n%s", control.status, harm,
+					control.output)
 			}
 			for _, machine := range harness.Machines(t) {
 				result, harm := try(harness.Settings(nil), machine)
@@ -84,7 +86,8 @@ func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 			t.Fatalf("control: %s: without a sandbox it must work: status %d\n%s", machine.Name, control.status, control.output)
 		}
 		if result, harm := try(harness.Settings(nil)); harm || !result.refused("EPERM") {
-			t.Errorf("%s: want a refusal with EPERM, got status %d, changed %t\n%s", machine.Name, result.status, harm, result.output)
+			t.Errorf("%s: want a refusal with EPERM, got status %d, changed %t\n%s", machine.Name, result.status, harm,
+				result.output)
 		}
 	}
 }
@@ -95,12 +98,13 @@ func settled(t testing.TB) []harness.Machine {
 	t.Helper()
 	machines, bare := harness.Machines(t), harness.WithoutCgroups(t)
 	for _, machine := range machines {
-		machines = append(machines, harness.Machine{Name: machine.Name + " and without cgroups", Wrap: func(command *exec.Cmd) {
-			if machine.Wrap != nil {
-				machine.Wrap(command)
-			}
-			bare(command)
-		}})
+		machines = append(machines, harness.Machine{Name: machine.Name + " and without cgroups",
+			Wrap: func(command *exec.Cmd) {
+				if machine.Wrap != nil {
+					machine.Wrap(command)
+				}
+				bare(command)
+			}})
 	}
 	return machines
 }
@@ -119,10 +123,12 @@ def choose(): os.sched_setaffinity(threading.get_native_id(), os.sched_getaffini
 threading.Thread(target=choose).start()'`
 	for _, machine := range settled(t) {
 		e := harness.Start(t, newScene(t).World, harness.Options{Wrap: machine.Wrap})
-		if detail := e.Hello.Capabilities.Enforcement["syscalls"].Detail; strings.Contains(detail, "but the calling thread's own") {
+		if detail := e.Hello.Capabilities.Enforcement["syscalls"].Detail; strings.Contains(detail,
+			"but the calling thread's own") {
 			harness.Skip(t, "user_notification", detail)
 		}
-		if output, status := e.Tool(line); status != 0 || !strings.Contains(output, "chosen") || strings.Contains(output, "failed") {
+		if output, status := e.Tool(line); status != 0 || !strings.Contains(output, "chosen") ||
+			strings.Contains(output, "failed") {
 			t.Errorf("%s: status %d:\n%s", machine.Name, status, output)
 		}
 	}
@@ -167,7 +173,8 @@ func siblingNamed(t testing.TB, pid int, name string) int {
 		if err != nil || parent(entry.Name()) != above {
 			continue
 		}
-		if command, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline"); strings.HasSuffix(string(command), "\x00"+name+"\x00") {
+		if command, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline"); strings.HasSuffix(string(command),
+			"\x00"+name+"\x00") {
 			return sibling
 		}
 	}

@@ -71,7 +71,8 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 		}
 		must(t, os.Chmod(s.outside("secret"), 0o644))
-		return s.strike(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read", s.inside("mount/secret"))
+		return s.strike(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read",
+			s.inside("mount/secret"))
 	}
 	if control := try(harness.Off()); !control.done() || !leaked(nil, control.output) {
 		harness.Skip(t, "user_namespaces", strings.TrimSpace(control.output))
@@ -150,7 +151,8 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 		"capable": func(output string) bool { return field(t, output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) != 0 },
 	} {
 		if control := try(harness.Off(), program); !control.done() || !gained(control.output) {
-			t.Fatalf("control: %s: without a sandbox the program must gain: status %d\n%s", program, control.status, control.output)
+			t.Fatalf("control: %s: without a sandbox the program must gain: status %d\n%s", program, control.status,
+				control.output)
 		}
 		if result := try("", program); !result.done() || gained(result.output) || field(t, result.output, "CapEff") != 0 {
 			t.Errorf("%s: the program must run and gain nothing: status %d\n%s", program, result.status, result.output)
@@ -167,7 +169,8 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	try := func(settings string) strike {
 		s := newScene(t)
 		s.copyVictim(s.inside("capable"))
-		return s.strike(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"), "privileges")
+		return s.strike(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"),
+			"privileges")
 	}
 	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {
 		t.Fatalf("control: without a sandbox root must have it: status %d\n%s", control.status, control.output)

@@ -30,7 +30,9 @@ type target struct {
 func newProcessID(t testing.TB, s *scene) *target {
 	t.Helper()
 	command := exec.Command(s.victim, "target", secretText)
-	if os.Geteuid() == 0 { // without capabilities, which would protect it from a session that has fewer, whatever the sandbox does
+	// without capabilities, which would protect it from a session that has
+	// fewer, whatever the sandbox does
+	if os.Geteuid() == 0 {
 		setpriv, err := exec.LookPath("setpriv")
 		must(t, err)
 		command = exec.Command(setpriv, append([]string{"--bounding-set=-all", "--inh-caps=-all"}, command.Args...)...)
@@ -178,8 +180,12 @@ func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
 		"ptrace":      {func(p *target) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
 		"memory file": {func(p *target) []string { return []string{"peek", strconv.Itoa(p.pid), p.place} }, "EACCES", true},
 		"vm read":     {func(p *target) []string { return []string{"vm-read", strconv.Itoa(p.pid), p.place} }, "EPERM", true},
-		"descriptor":  {func(p *target) []string { return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file} }, "EPERM", true},
-		"environment": {func(p *target) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", p.pid)} }, "EACCES", false},
+		"descriptor": {func(p *target) []string {
+			return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file}
+		}, "EPERM", true},
+		"environment": {func(p *target) []string {
+			return []string{"read", fmt.Sprintf("/proc/%d/environ", p.pid)}
+		}, "EACCES", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -52,7 +52,8 @@ func TestARogueAgentCannotRunCargo(t *testing.T) {
 	}
 	t.Run("granted", func(t *testing.T) {
 		t.Parallel()
-		if output, works := build.run(t, harness.Defaults(harness.Sandbox{"additional_executable_paths": []string{"~/.cargo/bin"}})); !works {
+		if output, works := build.run(
+			t, harness.Defaults(harness.Sandbox{"additional_executable_paths": []string{"~/.cargo/bin"}})); !works {
 			t.Errorf("with a grant it must run:\n%s", output)
 		}
 	})
@@ -117,7 +118,8 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 		works: func(s *scene, output string) bool {
 			select {
 			case data := <-received:
-				if sandboxed := strings.Contains(harness.Read(t, s.UserSettings()), "true"); sandboxed && strings.Contains(data, secretText) {
+				if sandboxed := strings.Contains(harness.Read(t, s.UserSettings()), "true"); sandboxed &&
+					strings.Contains(data, secretText) {
 					t.Errorf("THE ATTACK WORKS: sent %q", data)
 				}
 				return strings.HasPrefix(data, "fn main")
@@ -223,7 +225,8 @@ func TestARogueAgentCanReadShellStartUpFiles(t *testing.T) {
 // Changes the shell's start-up file, in place and by replacing it. It is
 // granted for reading only.
 func TestARogueAgentCannotChangeShellStartUpFiles(t *testing.T) {
-	for name, line := range map[string]string{"append": "echo malware >> %", "replace": "echo malware > new; mv new %", "remove": "rm -f %"} {
+	for name, line := range map[string]string{"append": "echo malware >> %", "replace": "echo malware > new; mv new %",
+		"remove": "rm -f %"} {
 		t.Run(name, func(t *testing.T) {
 			row{
 				line:  func(s *scene) string { return strings.ReplaceAll(line, "%", s.home(".zshrc")) },
@@ -257,7 +260,8 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 			t.Fatalf("%s is not a tree of this test", root)
 		}
 		e.Spawn(protocol.SpawnParams{
-			Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--", root, s.Project, s.Home, s.Outside},
+			Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--", root, s.Project, s.Home,
+				s.Outside},
 			Cwd: "/", ProjectDir: s.Project,
 		}).Exit()
 		return s
@@ -270,7 +274,8 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 		t.Error("the project is writable, and its files are still there")
 	}
 	for _, path := range []string{
-		s.outside("secret"), s.home(".zshrc"), s.home("Documents/letter"), s.home(".ssh/id_ed25519"), s.home(".cargo/bin/cargo"), s.UserSettings(),
+		s.outside("secret"), s.home(".zshrc"), s.home(
+			"Documents/letter"), s.home(".ssh/id_ed25519"), s.home(".cargo/bin/cargo"), s.UserSettings(),
 	} {
 		if !exists(path) {
 			t.Errorf("THE ATTACK WORKS: %s is gone", path)

@@ -17,7 +17,8 @@ func rogueScene(t testing.TB) *scene {
 	t.Helper()
 	root := harness.OutsideDefaults(t)
 	s := &scene{t: t, World: &harness.World{
-		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "home", "project"), Outside: filepath.Join(root, "another-home"),
+		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "home", "project"), Outside: filepath.Join(root,
+			"another-home"),
 	}}
 	s.victim = s.inside("victim")
 	for path, content := range map[string]string{

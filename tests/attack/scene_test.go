@@ -78,7 +78,8 @@ func (r strike) done() bool { return r.status == 0 }
 
 // refused reports whether the kernel refused an act with the given errno.
 func (r strike) refused(errno string) bool {
-	return r.status == 1 && strings.Contains(r.output, "refused: ") && strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
+	return r.status == 1 && strings.Contains(r.output, "refused: ") &&
+		strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
 }
 
 // attack is a sequence of acts of which the sandbox must refuse one.
@@ -103,8 +104,11 @@ type attack struct {
 func (a attack) mustFail(t *testing.T) {
 	t.Helper()
 	harness.Require(t, "filesystem")
-	if control, harm := a.carryOut(t, func(*scene) string { return harness.Off() }); !control.done() || !harm || control.reply.Sandbox.Applied {
-		t.Fatalf("control: without a sandbox the attack must work: status %d, harm done: %v, sandbox applied: %v, output:\n%s",
+	if control, harm := a.carryOut(t, func(*scene) string {
+		return harness.Off()
+	}); !control.done() || !harm || control.reply.Sandbox.Applied {
+		t.Fatalf("control: without a sandbox the attack must work: status %d, harm done: %v, sandbox applied: %v, "+
+			"output:\n%s",
 			control.status, harm, control.reply.Sandbox.Applied, control.output)
 	}
 	result, harm := a.carryOut(t, func(s *scene) string {

@@ -41,7 +41,8 @@ func removeTree(t testing.TB, e *harness.Editor, s *scene, tree string) {
 		t.Fatalf("%s is not a tree of this test", tree)
 	}
 	e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--", tree}, Cwd: "/", ProjectDir: s.Project,
+		Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--",
+			tree}, Cwd: "/", ProjectDir: s.Project,
 	}).Exit()
 }
 
@@ -106,7 +107,8 @@ func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 	try := func(settings func(*scene) string) (read, left string) {
 		s := newScene(t)
 		secretOutside(s)
-		s.start(settings(s)).Tool("cat '" + s.outside("secret") + "' > copy; echo overwritten > '" + s.outside("secret") + "'")
+		s.start(settings(s)).Tool("cat '" + s.outside("secret") + "' > copy; echo overwritten > '" + s.outside("secret") +
+			"'")
 		return harness.Read(t, s.inside("copy")), harness.Read(t, s.outside("secret"))
 	}
 	if _, left := try(func(*scene) string { return harness.Off() }); left != "overwritten\n" {
@@ -147,10 +149,12 @@ func TestASandboxedEchoRunsOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	session := s.start(harness.Defaults(nil)).Spawn(protocol.SpawnParams{Command: "echo hello"})
-	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 || !strings.Contains(session.Output(), "hello\n") {
+	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 ||
+		!strings.Contains(session.Output(), "hello\n") {
 		t.Errorf("exit %+v:\n%s", exit, session.Output())
 	}
-	if status := session.Sandbox.Status; session.Sandbox.Applied == (status == protocol.SandboxNone) || status == protocol.SandboxOff {
+	if status := session.Sandbox.Status; session.Sandbox.Applied == (status == protocol.SandboxNone) ||
+		status == protocol.SandboxOff {
 		t.Errorf("applied %v with status %q", session.Sandbox.Applied, status)
 	}
 }

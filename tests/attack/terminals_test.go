@@ -68,7 +68,8 @@ func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s, u := newScene(t), newUsersTerminal(t)
-		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: []string{"spy", u.path}})
+		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim,
+			Args: []string{"spy", u.path}})
 		said := session.Await(`(spying|refused: .*)\r\n`)[1]
 		if settings == harness.Off() {
 			_, err := u.master.WriteString("hunter2\n")
@@ -152,7 +153,8 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 // a command into it.
 func TestAMasterCannotBeTakenFromTheSidecar(t *testing.T) {
 	t.Parallel()
-	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) != "0" {
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil &&
+		strings.TrimSpace(string(scope)) != "0" {
 		harness.Skip(t, "ptrace", "Yama keeps processes from their parents' descriptors, in the control too")
 	}
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {

@@ -71,7 +71,8 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 			}
 			control, list, reads := strikeAt(harness.Off())
 			if !control.done() || name == "remove" && list != "" || name != "remove" && !reads {
-				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s", control.status, reads, list, control.output)
+				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s", control.status,
+					reads, list, control.output)
 			}
 			result, list, reads := strikeAt(harness.Settings(nil))
 			if reads || list != `{"version": 1, "projects": []}` || !result.reply.Sandbox.Applied {
@@ -98,7 +99,9 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 		harness.Write(t, s.UserSettings(), harness.Settings(nil))
 		return output, s.reads(e)
 	}
-	if output, reads := run(func(*scene) string { return harness.Settings(harness.Sandbox{"enabled": false}) }); !reads || !strings.Contains(output, "is trusted") {
+	if output, reads := run(func(*scene) string {
+		return harness.Settings(harness.Sandbox{"enabled": false})
+	}); !reads || !strings.Contains(output, "is trusted") {
 		t.Fatalf("control: without a sandbox it must work: %t\n%s", reads, output)
 	}
 	output, reads := run(func(*scene) string {
@@ -132,7 +135,8 @@ func TestTrustDoesNotSpread(t *testing.T) {
 		t.Error("THE ATTACK WORKS: what a session wrote is trusted")
 	}
 	now := harness.Call(e, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project})
-	if now.Trusted || len(now.Asks) != 1 || now.Asks[0].Key != "additional_read_write_paths" || now.Asks[0].Value != s.Outside {
+	if now.Trusted || len(now.Asks) != 1 || now.Asks[0].Key != "additional_read_write_paths" ||
+		now.Asks[0].Value != s.Outside {
 		t.Errorf("the editor is told: %+v", now)
 	}
 	// Control: if the user trusts that, it holds.
@@ -217,14 +221,16 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					return result, harness.Read(t, pathOf(s)) != before
 				}
 				if control, changed := strikeAt(false); !control.done() || !changed {
-					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s", control.status, changed, control.output)
+					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s", control.status, changed,
+						control.output)
 				}
 				result, changed := strikeAt(true)
 				if changed || result.done() || !strings.Contains(result.output, "refused: ") {
 					t.Errorf("changed %t, status %d, output:\n%s", changed, result.status, result.output)
 				}
 				for _, warning := range result.reply.Sandbox.Warnings {
-					if strings.Contains(warning, "is writable from inside") && !strings.Contains(warning, "zed/settings.json") { // there is no such file
+					// there is no such file
+					if strings.Contains(warning, "is writable from inside") && !strings.Contains(warning, "zed/settings.json") {
 						t.Errorf("warned of what is protected: %s", warning)
 					}
 				}

@@ -30,7 +30,8 @@ type codex struct {
 }
 
 func startCodex(program, dir string, env []string) (*codex, error) {
-	c := &codex{command: exec.Command(program, "app-server"), sessions: map[string]*session{}, waiting: map[int]func(error){}}
+	c := &codex{command: exec.Command(program, "app-server"), sessions: map[string]*session{},
+		waiting: map[int]func(error){}}
 	c.command.Dir, c.command.Env = dir, env
 	out, err := c.command.StdoutPipe()
 	if err != nil {
@@ -44,7 +45,8 @@ func startCodex(program, dir string, env []string) (*codex, error) {
 	}
 	go c.read(bufio.NewReaderSize(out, 1<<20))
 	err = c.call("initialize", map[string]any{
-		"clientInfo": map[string]any{"name": "bench", "version": "1"}, "capabilities": map[string]any{"experimentalApi": true},
+		"clientInfo":   map[string]any{"name": "bench", "version": "1"},
+		"capabilities": map[string]any{"experimentalApi": true},
 	})
 	if err == nil {
 		err = c.send(map[string]any{"method": "initialized"})
@@ -188,7 +190,8 @@ func (c *codex) start(argv ...string) (*session, error) {
 		return await("a program's end", s.exited)
 	}
 	err := c.begin("command/exec", map[string]any{
-		"command": argv, "permissionProfile": ":workspace", "tty": true, "processId": id, "size": map[string]any{"rows": 24, "cols": 80},
+		"command": argv, "permissionProfile": ":workspace", "tty": true, "processId": id,
+		"size":           map[string]any{"rows": 24, "cols": 80},
 		"disableTimeout": true, "disableOutputCap": true,
 	}, func(error) { close(s.exited) })
 	return s, err

@@ -65,7 +65,8 @@ func (g *growth) markdown(w io.Writer) {
 func (g *growth) benchstat(w io.Writer) {
 	for _, l := range g.Lines {
 		for _, p := range l.Points {
-			fmt.Fprintf(w, "Benchmark%s/%s/%.0f 1 %g %s\n", title(g.ID), strings.ReplaceAll(l.Name, " ", "_"), p.X, p.Y, strings.ReplaceAll(g.Y, " ", "_"))
+			fmt.Fprintf(w, "Benchmark%s/%s/%.0f 1 %g %s\n", title(g.ID), strings.ReplaceAll(l.Name, " ", "_"), p.X, p.Y,
+				strings.ReplaceAll(g.Y, " ", "_"))
 		}
 	}
 }

@@ -52,8 +52,10 @@ func (b *bench) calls() {
 	rows := takeTurns(b.rounds(8), b.limit(45*time.Second), list)
 	m := &matrix{
 		ID: "calls", Title: "System calls inside", Baseline: rowNone,
-		How: "What one call takes, in µs, and how many times that of no sandbox: the least of all rounds. `exec` is fork, exec and exit of `/bin/true`. " +
-			"connect-unix is to a socket of the session's own; before Linux 7.1 the sidecar makes that connection, as the kernel cannot tell whose it is.",
+		How: "What one call takes, in µs, and how many times that of no sandbox: the least of all rounds. `exec` is " +
+			"fork, exec and exit of `/bin/true`. " +
+			"connect-unix is to a socket of the session's own; before Linux 7.1 the sidecar makes that connection, as the " +
+			"kernel cannot tell whose it is.",
 		Columns: names,
 	}
 	for _, r := range rows {
@@ -84,9 +86,11 @@ var works = []work{
 func (b *bench) labours() error {
 	m := &matrix{
 		ID: "work", Title: "Work inside", Baseline: rowNone,
-		How: "What the work takes inside, in ms, launching not counted: the median, and how many times that of no sandbox, round by round.",
+		How: "What the work takes inside, in ms, launching not counted: the median, and how many times that of no " +
+			"sandbox, round by round.",
 	}
-	chosen := map[string]bool{rowNone: true, rowBoxed: true, rowOffline: true, equal: true, "landlock-restrict": true, "codex sandbox": true}
+	chosen := map[string]bool{rowNone: true, rowBoxed: true, rowOffline: true, equal: true, "landlock-restrict": true,
+		"codex sandbox": true}
 	values := map[string]map[string][]float64{}
 	var order []string
 	for i, do := range works {
@@ -102,7 +106,8 @@ func (b *bench) labours() error {
 			return fmt.Errorf("prepare %s: %w", do.name, err)
 		}
 		// The shell measures, so that launching does not count.
-		script := "cd " + dir + " && begun=$(date +%s%N) && { " + do.script + "; } >/dev/null 2>complaints && echo took $(($(date +%s%N) - begun)) || { cat complaints >&2; exit 1; }"
+		script := "cd " + dir + " && begun=$(date +%s%N) && { " + do.script +
+			"; } >/dev/null 2>complaints && echo took $(($(date +%s%N) - begun)) || { cat complaints >&2; exit 1; }"
 		var list []contestant
 		for _, l := range b.all() {
 			if !chosen[l.name] {
@@ -154,11 +159,13 @@ func goProgram(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module hello\n\ngo 1.26\n"), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(1) }\n"), 0o600)
+	return os.WriteFile(filepath.Join(dir, "main.go"),
+		[]byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(1) }\n"), 0o600)
 }
 
 func npmProject(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"t","version":"1.0.0","scripts":{"test":"node --test"}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "package.json"),
+		[]byte(`{"name":"t","version":"1.0.0","scripts":{"test":"node --test"}}`), 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "a.test.js"), []byte("require('node:test')('t', () => {});\n"), 0o600)

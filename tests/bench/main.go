@@ -60,11 +60,13 @@ func main() {
 	flag.StringVar(&options.sidecar, "sidecar", "bin/sandbox-sidecar", "the program to measure")
 	flag.StringVar(&options.stopwatch, "stopwatch", "", "tests/stopwatch, built; built anew where it is empty")
 	flag.StringVar(&options.peers, "peers", "build/bench", "where install-peers has put its programs")
-	flag.StringVar(&options.out, "out", "docs", "directory to write performance.md and performance/*.svg to; - prints the tables alone")
+	flag.StringVar(&options.out, "out", "docs",
+		"directory to write performance.md and performance/*.svg to; - prints the tables alone")
 	flag.StringVar(&options.only, "only", "", "the one part to measure: "+partNames())
 	flag.BoolVar(&options.quick, "quick", false, "measure less")
 	flag.Parse()
-	if err := run(options.sidecar, options.stopwatch, options.peers, options.out, options.only, options.quick); err != nil {
+	if err := run(options.sidecar, options.stopwatch, options.peers, options.out, options.only,
+		options.quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -96,7 +96,8 @@ func (m *matrix) benchstat(w io.Writer) {
 	for _, r := range m.rows {
 		for _, column := range m.Columns {
 			for _, sample := range r.samples[column] {
-				fmt.Fprintf(w, "Benchmark%s/%s/%s 1 %g units\n", title(m.ID), strings.ReplaceAll(column, " ", "_"), strings.ReplaceAll(r.name, " ", "_"), sample)
+				fmt.Fprintf(w, "Benchmark%s/%s/%s 1 %g units\n", title(m.ID), strings.ReplaceAll(column, " ", "_"),
+					strings.ReplaceAll(r.name, " ", "_"), sample)
 			}
 		}
 	}

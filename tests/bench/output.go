@@ -23,8 +23,10 @@ func (b *bench) outputs() error {
 	}
 	b.add(&table{
 		ID: "output", Title: "Output", Unit: "MB/s", Baseline: rowBare, MoreIsBetter: true,
-		How: fmt.Sprintf("`cat` of a file of %d MB, from the request to its end, on a terminal as it comes. The client only counts. \"node-pty\" counts in "+
-			"its own process, what has frames sends them to another. Who lost a byte in any round has no figure; node-pty may.", size>>20),
+		How: fmt.Sprintf("`cat` of a file of %d MB, from the request to its end, on a terminal as it comes. The client "+
+			"only counts. \"node-pty\" counts in "+
+			"its own process, what has frames sends them to another. Who lost a byte in any round has no figure; node-pty may.",
+			size>>20),
 		Rows: takeTurns(b.rounds(20), b.limit(60*time.Second), h.contestants(func(of host) (float64, error) {
 			begun := time.Now()
 			s, err := of.start("/bin/cat", file)
@@ -107,7 +109,8 @@ const keystrokes = 50
 func (b *bench) echoes(h *hosts, flood func(host) (stop func(), err error)) {
 	t := &table{
 		ID: "echo", Title: "Keystroke echo", Unit: "µs", Baseline: rowBare,
-		How: "From a byte that is typed to its echo by `cat` on a raw terminal, the median of 50, with pauses as people make them.",
+		How: "From a byte that is typed to its echo by `cat` on a raw terminal, the median of 50, with pauses as people " +
+			"make them.",
 	}
 	if flood != nil {
 		t.ID, t.Title = "flooded", "Keystroke echo while another session floods"
@@ -162,7 +165,9 @@ func roundTrip(of host) (float64, error) {
 			return 0, errNoEcho
 		}
 		samples = append(samples, float64(time.Since(begun).Nanoseconds())/1e3)
-		time.Sleep(3 * time.Millisecond) // people type with pauses; output that follows other output within 2 ms may be gathered
+		// people type with pauses; output that follows other output within 2 ms
+		// may be gathered
+		time.Sleep(3 * time.Millisecond)
 	}
 	return median(samples), s.close()
 }

@@ -47,7 +47,8 @@ func findPeers(dir string, w *world) *peers {
 		}
 	}
 	add := func(name, program, version string, argv func(...string) []string, env ...string) {
-		l := launcher{name: name, argv: argv, noSockets: program != "" && (program == p.codex || name == "sandbox-runtime"), env: append(append([]string{}, w.env...), env...)}
+		l := launcher{name: name, argv: argv, noSockets: program != "" && (program == p.codex || name == "sandbox-runtime"),
+			env: append(append([]string{}, w.env...), env...)}
 		if program == "" {
 			l.absent = "not installed"
 		} else if version != "" {
@@ -60,9 +61,11 @@ func findPeers(dir string, w *world) *peers {
 	bwrap, firejail := look("bwrap"), look("firejail")
 	rooted := []string{bwrap, "--ro-bind", "/", "/", "--bind", w.project, w.project, "--dev", "/dev", "--proc", "/proc"}
 	add("bubblewrap, least", bwrap, "", prefixed(append(rooted, "--unshare-pid", "--die-with-parent")...))
-	add(equal, bwrap, says(bwrap, "--version"), prefixed(append(rooted, "--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--die-with-parent")...))
-	add("firejail", firejail, firstLine(says(firejail, "--version")), prefixed(firejail, "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--nonewprivs", "--seccomp",
-		"--read-only=/", "--read-write="+w.project, "--"))
+	add(equal, bwrap, says(bwrap, "--version"),
+		prefixed(append(rooted, "--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--die-with-parent")...))
+	add("firejail", firejail, firstLine(says(firejail, "--version")),
+		prefixed(firejail, "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--nonewprivs", "--seccomp",
+			"--read-only=/", "--read-write="+w.project, "--"))
 	landlock := p.built("landlock-restrict")
 	add("landlock-restrict", landlock, goVersion(landlock), func(command ...string) []string {
 		return append([]string{
@@ -75,16 +78,19 @@ func findPeers(dir string, w *world) *peers {
 	if p.codex == "" {
 		p.codex = p.npm("@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex")
 	}
-	add("codex sandbox", p.codex, p.npmVersion("@openai/codex"), prefixed(p.codex, "sandbox", "-P", ":workspace", "--"), "CODEX_HOME="+codexHome)
+	add("codex sandbox", p.codex, p.npmVersion("@openai/codex"), prefixed(p.codex, "sandbox", "-P", ":workspace", "--"),
+		"CODEX_HOME="+codexHome)
 	policy := filepath.Join(w.root, "peers.json")
 	_ = os.WriteFile(policy, []byte(`{"filesystem":{"denyRead":[],"allowWrite":["."],"denyWrite":[]},"network":{"allowedDomains":[],"deniedDomains":[]}}`), 0o600)
 	runtime := p.npm("@anthropic-ai/sandbox-runtime/dist/cli.js")
-	add("sandbox-runtime", runtime, p.npmVersion("@anthropic-ai/sandbox-runtime"), shell(look("node"), runtime, "-s", policy, "-c"))
+	add("sandbox-runtime", runtime, p.npmVersion("@anthropic-ai/sandbox-runtime"),
+		shell(look("node"), runtime, "-s", policy, "-c"))
 	fence := p.built("fence")
 	add("fence", fence, goVersion(fence), shell(fence, "-s", policy, "-c"))
 	p.nodePTY = p.npm("node-pty")
 	if p.nodePTY != "" {
-		p.versions = append(p.versions, "node-pty "+p.npmVersion("node-pty")+" in node "+strings.TrimPrefix(says("node", "--version"), "v"))
+		p.versions = append(p.versions, "node-pty "+p.npmVersion("node-pty")+" in node "+strings.TrimPrefix(says("node",
+			"--version"), "v"))
 	}
 	return p
 }

@@ -50,16 +50,20 @@ func (t *table) plot(w io.Writer) {
 			fill = ownColour
 		}
 		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, y+15, html.EscapeString(r.Name))
-		fmt.Fprintf(w, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", nameWidth, y, scale(median(r.Samples)), barHeight, fill)
+		fmt.Fprintf(w, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", nameWidth, y,
+			scale(median(r.Samples)), barHeight, fill)
 		low, high := scale(quantile(r.Samples, 0.1)), scale(quantile(r.Samples, 0.9))
-		fmt.Fprintf(w, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s"/>`+"\n", nameWidth+low, nameWidth+high, y+barHeight/2, y+barHeight/2, inkColour)
-		fmt.Fprintf(w, `<text x="%.1f" y="%d">%s</text>`+"\n", nameWidth+max(high, scale(median(r.Samples)))+6, y+15, figure(median(r.Samples)))
+		fmt.Fprintf(w, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s"/>`+"\n", nameWidth+low, nameWidth+high,
+			y+barHeight/2, y+barHeight/2, inkColour)
+		fmt.Fprintf(w, `<text x="%.1f" y="%d">%s</text>`+"\n", nameWidth+max(high, scale(median(r.Samples)))+6, y+15,
+			figure(median(r.Samples)))
 	}
 	axis := t.Unit
 	if logarithmic {
 		axis += ", logarithmic"
 	}
-	fmt.Fprintf(w, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n</svg>\n", nameWidth, height-8, inkColour, html.EscapeString(axis))
+	fmt.Fprintf(w, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n</svg>\n", nameWidth, height-8, inkColour,
+		html.EscapeString(axis))
 }
 
 // ours reports whether a row is the sidecar's.
@@ -90,23 +94,29 @@ func (g *growth) plot(w io.Writer) {
 	x := func(v float64) float64 { return left + math.Log10(v/minX)/decades*height }
 	y := func(v float64) float64 { return top + height - math.Log10(max(v, minY)/minY)/decades*height }
 	begin(w, top+height+50, g.Title)
-	fmt.Fprintf(w, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", left, top+height, left+width, top+height, inkColour)
+	fmt.Fprintf(w, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", left, top+height, left+width, top+height,
+		inkColour)
 	fmt.Fprintf(w, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", left, top, left, top+height, inkColour)
-	fmt.Fprintf(w, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#c9ced6" stroke-dasharray="4 4"/>`+"\n", left, top+height, left+height, top)
+	fmt.Fprintf(w, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#c9ced6" stroke-dasharray="4 4"/>`+"\n", left,
+		top+height, left+height, top)
 	for i, l := range g.Lines {
 		stroke := lineColours[i%len(lineColours)]
 		path := ""
 		for _, p := range l.Points {
 			path += fmt.Sprintf("%.1f,%.1f ", x(p.X), y(p.Y))
 			fmt.Fprintf(w, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(p.X), y(p.Y), stroke)
-			fmt.Fprintf(w, `<text x="%.1f" y="%.1f" fill="%s" font-size="11">%s</text>`+"\n", x(p.X)+5, y(p.Y)-5, stroke, figure(p.Y))
+			fmt.Fprintf(w, `<text x="%.1f" y="%.1f" fill="%s" font-size="11">%s</text>`+"\n", x(p.X)+5, y(p.Y)-5, stroke,
+				figure(p.Y))
 			if i == 0 {
-				fmt.Fprintf(w, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11">%.0f</text>`+"\n", x(p.X), top+height+16, p.X)
+				fmt.Fprintf(w, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11">%.0f</text>`+"\n", x(p.X), top+height+16,
+					p.X)
 			}
 		}
 		fmt.Fprintf(w, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path, stroke)
-		fmt.Fprintf(w, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", left+width-190, top+16+i*18, stroke, html.EscapeString(l.Name))
+		fmt.Fprintf(w, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", left+width-190, top+16+i*18, stroke,
+			html.EscapeString(l.Name))
 	}
-	fmt.Fprintf(w, `<text x="%d" y="%d">%s</text>`+"\n", left, top+height+38, html.EscapeString(g.X+" (across), "+g.Y+" (up), both logarithmic; dashed: linear"))
+	fmt.Fprintf(w, `<text x="%d" y="%d">%s</text>`+"\n", left, top+height+38,
+		html.EscapeString(g.X+" (across), "+g.Y+" (up), both logarithmic; dashed: linear"))
 	fmt.Fprint(w, "</svg>\n")
 }

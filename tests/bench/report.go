@@ -34,7 +34,8 @@ func (b *bench) write(dir, samples string, took time.Duration) error {
 		}
 	}
 	document.WriteString(readNotes(filepath.Join(plots, "notes.md")))
-	if err := os.WriteFile(filepath.Join(dir, "performance.md"), append(bytes.TrimRight(document.Bytes(), "\n"), '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "performance.md"), append(bytes.TrimRight(document.Bytes(), "\n"), '\n'),
+		0o644); err != nil {
 		return err
 	}
 	if _, err := os.Stdout.Write(document.Bytes()); err != nil {
@@ -75,7 +76,8 @@ which all take turns; a figure means something only as a ratio within a table. "
 	if os.Geteuid() == 0 {
 		user = "root"
 	}
-	fmt.Fprintf(w, "- measured as %s on %s, in %d s, with a load of %s before the end\n", user, time.Now().UTC().Format("2006-01-02"), int(took.Seconds()), load())
+	fmt.Fprintf(w, "- measured as %s on %s, in %d s, with a load of %s before the end\n", user,
+		time.Now().UTC().Format("2006-01-02"), int(took.Seconds()), load())
 	fmt.Fprintf(w, "- %s; %s\n", says(b.world.sidecar, "version"), strings.Join(b.peers.versions, "; "))
 	for _, fact := range b.facts {
 		fmt.Fprintf(w, "- %s\n", fact)

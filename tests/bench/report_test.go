@@ -46,7 +46,8 @@ func TestTable_Markdown(t *testing.T) {
 	sample().markdown(&out)
 	for _, want := range []string{
 		"|  | ms | p10 | p90 | CPU, ms | × bare PTY |\n",
-		"| bare PTY | 2.00 | 2.00 | 2.00 |  | 1.00 |\n| sidecar, unsandboxed | 4.00 | 4.00 | 4.00 |  | 2.00 |\n| sidecar, sandboxed | 5.00 | 4.00 | 6.00 | 2.50 | 2.50 |\n",
+		"| bare PTY | 2.00 | 2.00 | 2.00 |  | 1.00 |\n| sidecar, unsandboxed | 4.00 | 4.00 | 4.00 |  | 2.00 |\n| " +
+			"sidecar, sandboxed | 5.00 | 4.00 | 6.00 | 2.50 | 2.50 |\n",
 		"| codex app-server | absent: not installed | | | | |\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -63,7 +64,8 @@ func TestPlots_AreXML(t *testing.T) {
 	if got := m.ratioOf(rowBoxed, "open"); got != 1.5 {
 		t.Errorf("ratio of the matrix is %g", got)
 	}
-	g := &growth{ID: "close", Title: "Close", X: "processes", Y: "ms", Lines: []line{{Name: "a < b", Points: []point{{1, 1}, {10, 5}, {100, 50}}}}}
+	g := &growth{ID: "close", Title: "Close", X: "processes", Y: "ms",
+		Lines: []line{{Name: "a < b", Points: []point{{1, 1}, {10, 5}, {100, 50}}}}}
 	if got := g.Lines[0].exponent(); math.Abs(got-1) > 1e-9 {
 		t.Errorf("exponent %g, want 1", got)
 	}
@@ -88,7 +90,8 @@ func TestPlots_AreXML(t *testing.T) {
 		}
 		s.benchstat(&stat)
 		for text := range strings.Lines(stat.String()) {
-			if fields := strings.Fields(text); len(fields) != 4 || !strings.HasPrefix(fields[0], "Benchmark") || fields[1] != "1" {
+			if fields := strings.Fields(text); len(fields) != 4 || !strings.HasPrefix(fields[0], "Benchmark") ||
+				fields[1] != "1" {
 				t.Errorf("%s: not benchstat's format: %q", idOf(s), text)
 			}
 		}

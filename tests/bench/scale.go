@@ -43,7 +43,8 @@ func (b *bench) closings() error {
 }
 
 func closing(of *sidecar, count int) (float64, error) {
-	s, err := of.start("/bin/sh", "-c", "i=1; while [ $i -lt "+strconv.Itoa(count)+" ]; do sleep 1000 & i=$((i + 1)); done; echo; exec sleep 1000")
+	s, err := of.start("/bin/sh", "-c", "i=1; while [ $i -lt "+strconv.Itoa(
+		count)+" ]; do sleep 1000 & i=$((i + 1)); done; echo; exec sleep 1000")
 	if err != nil {
 		return 0, err
 	}
@@ -60,8 +61,10 @@ func closing(of *sidecar, count int) (float64, error) {
 func (b *bench) grants() error {
 	g := &growth{
 		ID: "grants", Title: "Grants", X: "granted directories", Y: "ms",
-		How: "\"policy\" is `policy/get`, which compiles a policy; \"spawn\" is the time to the first byte of a sandboxed session; \"save\" is from a save of " +
-			"the settings to the notification of the new policy (editors save in steps, so the sidecar waits a little before it reads).",
+		How: "\"policy\" is `policy/get`, which compiles a policy; \"spawn\" is the time to the first byte of a " +
+			"sandboxed session; \"save\" is from a save of " +
+			"the settings to the notification of the new policy (editors save in steps, so the sidecar waits a little " +
+			"before it reads).",
 	}
 	policy, spawn, save := line{Name: "policy"}, line{Name: "spawn"}, line{Name: "save"}
 	for _, count := range []int{10, 100, 1000} {
@@ -73,7 +76,8 @@ func (b *bench) grants() error {
 			return err
 		}
 		settings := func(last string) (string, error) {
-			return b.world.settings("grants", map[string]any{"enabled": true, "additional_read_only_paths": append(append([]string{}, paths[1:]...), last)})
+			return b.world.settings("grants", map[string]any{"enabled": true,
+				"additional_read_only_paths": append(append([]string{}, paths[1:]...), last)})
 		}
 		file, err := settings(paths[0])
 		if err != nil {
@@ -98,11 +102,13 @@ func (b *bench) grants() error {
 	return nil
 }
 
-func (b *bench) measureGrants(s *sidecar, settings func(last string) (string, error)) (compiled, spawned, saved float64, err error) {
+func (b *bench) measureGrants(s *sidecar, settings func(last string) (string, error)) (compiled, spawned,
+	saved float64, err error) {
 	var policies, spawns, saves []float64
 	for i := range b.rounds(9) {
 		begun := time.Now()
-		if _, err := call(s, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: s.project, Kind: protocol.Terminal}); err != nil {
+		if _, err := call(s, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: s.project,
+			Kind: protocol.Terminal}); err != nil {
 			return 0, 0, 0, err
 		}
 		policies = append(policies, milliseconds(time.Since(begun)))

@@ -281,7 +281,8 @@ func (s *sidecar) spawn(params protocol.SpawnParams) (*session, error) {
 func (s *sidecar) sandboxed() (string, error) {
 	id := uuid.NewString()
 	s.session(id)
-	result, err := call(s, protocol.Spawn, protocol.SpawnParams{SessionID: id, Cwd: s.project, Command: "/bin/true", Args: []string{}})
+	result, err := call(s, protocol.Spawn, protocol.SpawnParams{SessionID: id, Cwd: s.project, Command: "/bin/true",
+		Args: []string{}})
 	if err != nil {
 		return "", err
 	}
@@ -293,5 +294,6 @@ func (s *sidecar) sandboxed() (string, error) {
 	}
 	none := 0
 	_, err = call(s, protocol.Close, protocol.CloseParams{SessionID: id, GraceMs: &none})
-	return fmt.Sprintf("%s, %d protections, tracked by %s", result.Sandbox.Status, len(enforced), strings.ReplaceAll(result.Tracking.Mechanism, "_", " ")), err
+	return fmt.Sprintf("%s, %d protections, tracked by %s", result.Sandbox.Status, len(enforced),
+		strings.ReplaceAll(result.Tracking.Mechanism, "_", " ")), err
 }

@@ -18,7 +18,8 @@ func (b *bench) spawns() {
 	}
 	b.add(&table{
 		ID: "spawn", Title: "Spawn to first byte", Unit: "ms", Baseline: rowBare,
-		How: "From the request, through the protocol where there is one, to the first byte of `echo` on a terminal. The hosts are warm. Only the " +
+		How: "From the request, through the protocol where there is one, to the first byte of `echo` on a terminal. The " +
+			"hosts are warm. Only the " +
 			"sidecar and codex confine the program.",
 		Rows: takeTurns(b.rounds(100), b.limit(40*time.Second), h.contestants(firstByte, rowNode)),
 	})
@@ -40,8 +41,10 @@ func (b *bench) launches() {
 	}
 	b.add(&table{
 		ID: "exec", Title: "Launching /bin/true", Unit: "ms", Baseline: equal,
-		How: "One command that starts a sandbox, runs `/bin/true` in it and ends, from cold. \"Equal protection\" is bubblewrap with its own user, IPC, " +
-			"network and process namespaces, /dev and /proc, read-only but for the project. Processor time is that of the command and the children it waited for.",
+		How: "One command that starts a sandbox, runs `/bin/true` in it and ends, from cold. \"Equal protection\" is " +
+			"bubblewrap with its own user, IPC, " +
+			"network and process namespaces, /dev and /proc, read-only but for the project. Processor time is that of the " +
+			"command and the children it waited for.",
 		Rows: takeTurns(b.rounds(30), b.limit(45*time.Second), list),
 	})
 }
@@ -87,13 +90,18 @@ func (b *bench) starts() {
 	w := b.world
 	b.add(&table{
 		ID: "initialize", Title: "Start to readiness", Unit: "ms", Baseline: rowBoxed,
-		How: "From the start of the process to its answer to `initialize`, in which the sidecar says what it can enforce because it has tried. " +
+		How: "From the start of the process to its answer to `initialize`, in which the sidecar says what it can enforce " +
+			"because it has tried. " +
 			"node-pty is ready when node has loaded it.",
 		Rows: takeTurns(b.rounds(20), b.limit(20*time.Second), []contestant{
 			{name: rowBoxed, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.on, w.project, w.env) })},
 			{name: rowPlain, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.off, w.project, w.env) })},
-			{name: rowCodex, absent: missing(b.peers.codex), sample: start(func() (host, error) { return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w)) })},
-			{name: rowNode, absent: missing(b.peers.nodePTY), sample: start(func() (host, error) { return startNode(b.peers.nodePTY, w.project, false) })},
+			{name: rowCodex, absent: missing(b.peers.codex), sample: start(func() (host, error) {
+				return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w))
+			})},
+			{name: rowNode, absent: missing(b.peers.nodePTY), sample: start(func() (host, error) {
+				return startNode(b.peers.nodePTY, w.project, false)
+			})},
 		}),
 	})
 }
@@ -106,7 +114,8 @@ func (b *bench) memory() error {
 	}
 	g := &growth{
 		ID: "memory", Title: "Memory", X: "sessions", Y: "MiB",
-		How: "Resident memory of the host with so many idle sessions, each a `sleep` on a terminal; the program itself does not count. The sidecar's " +
+		How: "Resident memory of the host with so many idle sessions, each a `sleep` on a terminal; the program itself " +
+			"does not count. The sidecar's " +
 			"watchdog counts with it. The first row is the host with one session; what it takes with none stands above.",
 	}
 	w := b.world
@@ -118,7 +127,9 @@ func (b *bench) memory() error {
 	}{
 		{rowBoxed, func() (host, error) { return startSidecar(w.sidecar, w.on, w.project, w.env) }, 500, true},
 		{rowPlain, func() (host, error) { return startSidecar(w.sidecar, w.off, w.project, w.env) }, 500, true},
-		{rowCodex, func() (host, error) { return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w)) }, 10, b.peers.codex != ""},
+		{rowCodex, func() (host, error) {
+			return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w))
+		}, 10, b.peers.codex != ""},
 		{rowFramed, func() (host, error) { return startNode(b.peers.nodePTY, w.project, true) }, 100, b.peers.nodePTY != ""},
 	} {
 		if !candidate.have {

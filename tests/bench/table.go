@@ -111,7 +111,8 @@ func (t *table) sorted() []row {
 func (t *table) benchstat(w io.Writer) {
 	for _, r := range t.Rows {
 		for _, sample := range r.Samples {
-			fmt.Fprintf(w, "Benchmark%s/%s 1 %s %s\n", title(t.ID), strings.ReplaceAll(r.Name, " ", "_"), strconv.FormatFloat(sample, 'g', -1, 64),
+			fmt.Fprintf(w, "Benchmark%s/%s 1 %s %s\n", title(t.ID), strings.ReplaceAll(r.Name, " ", "_"),
+				strconv.FormatFloat(sample, 'g', -1, 64),
 				strings.ReplaceAll(t.Unit, " ", "_"))
 		}
 	}

@@ -71,7 +71,8 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		return protocol.DecisionDeny
 	})
 	session, status, told := e.tool("cat", s.outside("wanted"), s.outside("other"))
-	if status != 1 || !strings.Contains(session.Output(), "what is wanted") || strings.Contains(session.Output(), "what is not") {
+	if status != 1 || !strings.Contains(session.Output(), "what is wanted") ||
+		strings.Contains(session.Output(), "what is not") {
 		t.Errorf("status %d: %s", status, session.Output())
 	}
 	if _, times := find(told, "read", s.outside("other")); len(told) != 1 || times != 1 {
@@ -89,7 +90,8 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		t.Errorf("status %d, asked %d times", status, len(e.all()))
 	}
 	// Without an editor that answers it is refused as ever.
-	if _, status, told := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat", s.outside("wanted")); status != 1 || len(told) != 1 {
+	if _, status, told := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat",
+		s.outside("wanted")); status != 1 || len(told) != 1 {
 		t.Errorf("control: status %d, told %+v", status, told)
 	}
 }
@@ -106,7 +108,8 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 		}
 		return protocol.DecisionDeny
 	})
-	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.outside("wanted"), s.outside("denied")))
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.outside("wanted"),
+		s.outside("denied")))
 	if session.Output() != strings.Repeat("wanted\n", 3) || len(e.all()) != 2 {
 		t.Errorf("asked %d times: %q", len(e.all()), session.Output())
 	}
@@ -184,7 +187,8 @@ func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
 		// While the user thinks: a symlink of the session's own is turned, and
 		// the file itself is replaced.
 		for _, turn := range []error{
-			os.Remove(link), os.Symlink(s.outside("hidden"), link), os.Rename(s.outside("hidden"), s.outside("shown")), os.WriteFile(s.outside("hidden"), []byte("hidden\n"), 0o600),
+			os.Remove(link), os.Symlink(s.outside("hidden"), link), os.Rename(s.outside("hidden"),
+				s.outside("shown")), os.WriteFile(s.outside("hidden"), []byte("hidden\n"), 0o600),
 		} {
 			if turn != nil {
 				t.Error(turn)
@@ -204,7 +208,8 @@ func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
 		}
 		return protocol.DecisionOnce
 	})
-	if session, status, _ := e.tool("sh", "-c", "echo changed >"+s.outside("free")); status == 0 || harness.Read(t, s.outside("hidden")) != "hidden\n" {
+	if session, status, _ := e.tool("sh", "-c", "echo changed >"+s.outside("free")); status == 0 ||
+		harness.Read(t, s.outside("hidden")) != "hidden\n" {
 		t.Errorf("status %d: %s", status, session.Output())
 	}
 }
@@ -221,7 +226,8 @@ func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 		}
 		return protocol.DecisionDeny
 	})
-	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("exec 3<%s; ls /proc/self/fd/3/; cat /proc/self/fd/3/file; cat %s", s.outside("dir"), s.outside("dir/file")))
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("exec 3<%s; ls /proc/self/fd/3/; cat /proc/self/fd/3/file; cat %s",
+		s.outside("dir"), s.outside("dir/file")))
 	if out := session.Output(); strings.Contains(out, "content") {
 		t.Error(out)
 	}
@@ -243,7 +249,9 @@ func TestNobodyElseWaitsForTheUser(t *testing.T) {
 		return protocol.DecisionSession
 	})
 	defer close(never)
-	crowd := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i & i=$((i+1)); done; wait", s.Project, files, s.Outside)})
+	crowd := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
+		Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i & i=$((i+1)); done; wait", s.Project, files,
+			s.Outside)})
 	const mostQuestions = 8
 	harness.Eventually(t, "all who may ask have asked, and the others are refused", func() bool {
 		return strings.Count(crowd.Output(), "Permission denied") == files-mostQuestions
@@ -273,7 +281,8 @@ func TestAnEditorThatRefusesToAnswerHasSaidNo(t *testing.T) {
 	harness.Write(t, s.outside("file"), "content\n")
 	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
 		e := s.ask(nil, always(decision))
-		if session, status, _ := e.tool("cat", s.outside("file")); status != 1 || strings.Contains(session.Output(), "content") || len(e.all()) != 1 {
+		if session, status, _ := e.tool("cat", s.outside("file")); status != 1 ||
+			strings.Contains(session.Output(), "content") || len(e.all()) != 1 {
 			t.Errorf("%q: status %d: %s", decision, status, session.Output())
 		}
 	}
@@ -305,7 +314,8 @@ func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
 			}
 			now := harness.Read(t, file)
 			comment, _, _ := strings.Cut(old, "\n\"")
-			if !strings.Contains(now, fmt.Sprintf("%q", s.outside("wanted"))) || !strings.HasPrefix(now, comment[:min(len(comment), 8)]) || !strings.Contains(now, "//") {
+			if !strings.Contains(now, fmt.Sprintf("%q", s.outside("wanted"))) ||
+				!strings.HasPrefix(now, comment[:min(len(comment), 8)]) || !strings.Contains(now, "//") {
 				t.Errorf("was\n%s\nis\n%s", old, now)
 			}
 			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
@@ -313,7 +323,9 @@ func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
 					t.Errorf("%s: status %d, asked %d times, told %+v: %s", name, status, len(e.all()), told, session.Output())
 				}
 			}
-			if x := harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{ProjectDir: s.Project, Kind: protocol.Tool, Access: "read", Target: s.outside("other")}); x.Allowed {
+			if x := harness.Call(e.Editor, protocol.PolicyExplain,
+				protocol.PolicyExplainParams{ProjectDir: s.Project, Kind: protocol.Tool, Access: "read",
+					Target: s.outside("other")}); x.Allowed {
 				t.Errorf("another file is open too: %+v", x)
 			}
 			if scope == protocol.DecisionProject {
@@ -341,7 +353,8 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	harness.Write(t, file, string(asks))
 	e := s.ask(nil, always(protocol.DecisionProject))
 	_, status, _ := e.tool("cat", s.outside("wanted"))
-	if q := e.all(); status != 1 || len(q) != 1 || slices.Contains(q[0].Choices, protocol.DecisionProject) || harness.Read(t, file) != string(asks) {
+	if q := e.all(); status != 1 || len(q) != 1 || slices.Contains(q[0].Choices, protocol.DecisionProject) ||
+		harness.Read(t, file) != string(asks) {
 		t.Errorf("status %d, asked %+v", status, q)
 	}
 	if p := harness.Call(e.Editor, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project}); p.Trusted {

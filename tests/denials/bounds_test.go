@@ -121,7 +121,8 @@ func againAndAgain(t *testing.T, access, deed string) {
 	session, status, told := e.tool(s.victim, deed, s.outside("file"), strconv.Itoa(times))
 	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
 	_, events := find(told, access, s.outside("file"))
-	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) || events != len(told) {
+	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) ||
+		events != len(told) {
 		t.Errorf("status %d, told of %d: %+v\n%s", status, count(told), told, session.Output())
 	}
 	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one
@@ -151,7 +152,8 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	before := peak(t, e.Process())
 	times := often()
 	begun := time.Now()
-	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
+	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim,
+		Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
 	// The control of all this: somebody else is heard, and is not mistaken for
 	// the other.
 	_, _, others := e.tool(s.victim, "open-often", s.outside("file"), "1")

@@ -43,7 +43,8 @@ func sit(t *testing.T, wrap func(*exec.Cmd), line string) *person {
 	s := newScene(t)
 	observed(t, s.start(harness.Settings(nil), nil))
 	harness.Write(t, s.outside("file"), "the content\n")
-	p := &person{scene: s, t: t, screen: &harness.Buffer{}, read: make(chan struct{}), ended: make(chan struct{}), token: uuid.NewString()}
+	p := &person{scene: s, t: t, screen: &harness.Buffer{}, read: make(chan struct{}), ended: make(chan struct{}),
+		token: uuid.NewString()}
 	line = strings.ReplaceAll(line, "FILE", s.outside("file"))
 	p.command = s.execute(harness.Settings(harness.Sandbox{"on_denied": "ask"}), "exec", "--", "sh", "-c", line, p.token)
 	p.command.Env = append(p.command.Env, "TERM=xterm")
@@ -119,7 +120,8 @@ func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	const waits = "stty -echo; echo rea''dy; while ! test -e go; do sleep 0.02; done; cat FILE"
 	for name, ahead := range map[string]string{
-		"a whole line": "user\n", "several": "user\nuser\nuser\nuser\nuser\n", "a part": "us", "a line and a part": "user\nuse",
+		"a whole line": "user\n", "several": "user\nuser\nuser\nuser\nuser\n", "a part": "us",
+		"a line and a part": "user\nuse",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +220,8 @@ func TestAnAnswerForGoodSaysWhatWasWritten(t *testing.T) {
 				t.Errorf("status %d, opened %t, written %t", status, p.opened(), p.written())
 			}
 			// A long path loses its middle.
-			for _, want := range []string{`outside/file" to "additional_read_only_paths" in "`, filepath.Join(filepath.Base(filepath.Dir(file(p))), "settings.json") + `"`} {
+			for _, want := range []string{`outside/file" to "additional_read_only_paths" in "`,
+				filepath.Join(filepath.Base(filepath.Dir(file(p))), "settings.json") + `"`} {
 				if !strings.Contains(p.screen.String(), want) {
 					t.Errorf("the screen does not say %s:\n%s", want, p.screen)
 				}

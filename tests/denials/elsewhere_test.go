@@ -9,5 +9,6 @@ import (
 )
 
 func TestDenials_NeedLinux(t *testing.T) {
-	harness.Skip(t, "seccomp", "what is refused is told by Linux here; on macOS the system's log does, and platform/darwin reads it")
+	harness.Skip(t, "seccomp", "what is refused is told by Linux here; on macOS the system's log does, and "+
+		"platform/darwin reads it")
 }

@@ -32,7 +32,8 @@ func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	harness.Write(t, s.outside("file"), "")
 	key := filepath.Join(s.Home, ".ssh", "id")
 	harness.Write(t, key, "")
-	line := fmt.Sprintf("for i in 1 2 3; do echo >%s; done; mkdir %s; echo >%s; true", s.outside("file"), s.outside("dir"), key)
+	line := fmt.Sprintf("for i in 1 2 3; do echo >%s; done; mkdir %s; echo >%s; true", s.outside("file"),
+		s.outside("dir"), key)
 	out, err := s.execute(harness.Settings(nil), "exec", "--", "sh", "-c", line).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -50,7 +51,8 @@ sandbox-sidecar:     note: think twice: that is SSH keys
 	}
 	for name, command := range map[string]*exec.Cmd{
 		"nothing refused": s.execute(harness.Settings(nil), "exec", "--", "true"),
-		"ignored":         s.execute(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), "exec", "--", "sh", "-c", line),
+		"ignored": s.execute(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), "exec", "--", "sh", "-c",
+			line),
 	} {
 		if out, _ := command.CombinedOutput(); strings.Contains(string(out), "sandbox-sidecar:") {
 			t.Errorf("%s: %s", name, out)
@@ -108,7 +110,8 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 	harness.Write(t, s.outside("file"), "the content\n")
 	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.outside("file"))
 	command.SysProcAttr = detached()
-	if out, err := command.CombinedOutput(); err == nil || strings.Contains(string(out), "the content") || !strings.Contains(string(out), "to allow it: add") {
+	if out, err := command.CombinedOutput(); err == nil || strings.Contains(string(out), "the content") ||
+		!strings.Contains(string(out), "to allow it: add") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

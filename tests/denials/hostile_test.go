@@ -58,7 +58,8 @@ func unfit(line string, most int) string {
 // sentences are the fields of messages that a client shows as they are. The
 // rest is raw data.
 var sentences = map[string]int{
-	"message": 2000, "reason": 2000, "hint": 2000, "problem": 2000, "warnings": 2000, "detail": 2000, "fix": 2000, "mechanism": 2000, "opens": 2000, "why": 2000,
+	"message": 2000, "reason": 2000, "hint": 2000, "problem": 2000, "warnings": 2000, "detail": 2000, "fix": 2000,
+	"mechanism": 2000, "opens": 2000, "why": 2000,
 }
 
 // record keeps what was said, by field, of everything that reaches an editor.
@@ -122,7 +123,8 @@ func (r *record) about(field string) int {
 	defer r.mu.Unlock()
 	count := 0
 	for _, said := range r.said[field] {
-		if strings.Contains(said, `\x`) || strings.Contains(said, `\u`) || strings.Contains(said, `\n`) || strings.Contains(said, "…") {
+		if strings.Contains(said, `\x`) || strings.Contains(said, `\u`) || strings.Contains(said, `\n`) ||
+			strings.Contains(said, "…") {
 			count++
 		}
 	}
@@ -143,9 +145,11 @@ func dirFor(t testing.TB, below, name string) string {
 func requestsOf(name string) harness.Sandbox {
 	name = strings.ToValidUTF8(name, "?")
 	return harness.Sandbox{
-		"additional_read_write_paths": []string{"/nowhere/" + name, "http://evil.example/" + name}, "toolchains": []string{name},
-		"allowed_env_vars": []string{strings.ReplaceAll(name, "*", "") + "*", "X" + name}, "allowed_unix_sockets": []string{"/nowhere/" + name},
-		"protected_paths": []string{"sub/" + name},
+		"additional_read_write_paths": []string{"/nowhere/" + name, "http://evil.example/" + name},
+		"toolchains":                  []string{name},
+		"allowed_env_vars":            []string{strings.ReplaceAll(name, "*", "") + "*", "X" + name},
+		"allowed_unix_sockets":        []string{"/nowhere/" + name},
+		"protected_paths":             []string{"sub/" + name},
 	}
 }
 
@@ -169,10 +173,12 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyOf := harness.Read(t, cat)
-	asked := s.ask(harness.Sandbox{"protected_paths": protectedNames(), "additional_read_only_paths": []string{"/nowhere/" + hostile[0], hostile[2]}}, func(p protocol.RequestAccessParams) protocol.Decision {
-		r.take("question", p)
-		return protocol.DecisionDeny
-	})
+	asked := s.ask(harness.Sandbox{"protected_paths": protectedNames(),
+		"additional_read_only_paths": []string{"/nowhere/" + hostile[0], hostile[2]}},
+		func(p protocol.RequestAccessParams) protocol.Decision {
+			r.take("question", p)
+			return protocol.DecisionDeny
+		})
 	client.On(asked.Client, protocol.LogMessage, func(p protocol.LogMessageParams) { r.take("log", p) })
 	client.On(asked.Client, protocol.SettingsDiagnostics, func(p protocol.DiagnosticsParams) { r.take("diagnostics", p) })
 	client.On(asked.Client, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { r.take("changed", p) })
@@ -202,13 +208,15 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		if utf8.ValidString(dir) {
 			status := protocol.ProjectParams{ProjectDir: dir}
 			r.take("mistakes", harness.Call(asked.Editor, protocol.ProjectStatus, status))
-			_, err := harness.Try(asked.Editor, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Cwd: dir, Command: "true"})
+			_, err := harness.Try(asked.Editor, protocol.Spawn,
+				protocol.SpawnParams{Kind: protocol.Tool, Cwd: dir, Command: "true"})
 			r.failed("error: settings with mistakes", err)
 			harness.Write(t, file, harness.Settings(requestsOf(name)))
 			_, err = harness.Try(asked.Editor, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: dir, Digest: "0"})
 			r.failed("trust", err)
 			r.take("project", harness.Call(asked.Editor, protocol.ProjectStatus, status))
-			r.take("policy", harness.Call(asked.Editor, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: dir, Kind: protocol.Tool}))
+			r.take("policy", harness.Call(asked.Editor, protocol.PolicyGet,
+				protocol.PolicyGetParams{ProjectDir: dir, Kind: protocol.Tool}))
 			for _, access := range []protocol.Access{protocol.AccessRead, protocol.AccessWrite, protocol.AccessConnectUnix} {
 				r.take("explain", harness.Call(asked.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 					ProjectDir: dir, Kind: protocol.Tool, Access: access, Target: filepath.Join("/nowhere", name),
@@ -226,7 +234,8 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 				_, err := harness.Try(asked.Editor, protocol.Spawn, params)
 				r.failed("error: "+what, err)
 			}
-			_, err = harness.Try(asked.Editor, protocol.Request[protocol.Empty, protocol.Empty]{Method: "x/" + name}, protocol.Empty{})
+			_, err = harness.Try(asked.Editor, protocol.Request[protocol.Empty, protocol.Empty]{Method: "x/" + name},
+				protocol.Empty{})
 			r.failed("error: no method", err)
 			harness.Notify(asked.Editor, protocol.Notification[protocol.Empty]{Method: "x/" + name}, protocol.Empty{})
 		}
@@ -239,8 +248,11 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 	}
 	// What was tried has really been about them.
 	for _, field := range []string{
-		"question.message", "denied.message", "alarm.message", "close.message", "mistakes.message", "mistakes.problem", "error: settings with mistakes.message", "project.message", "explain.message", "explain.reason", "trust.message", "diagnostics.message",
-		"policy.message", "error: no program.message", "error: no directory.message", "error: no project.message", "error: no path.message", "error: no session.message",
+		"question.message", "denied.message", "alarm.message", "close.message", "mistakes.message", "mistakes.problem",
+		"error: settings with mistakes.message", "project.message", "explain.message", "explain.reason", "trust.message",
+		"diagnostics.message",
+		"policy.message", "error: no program.message", "error: no directory.message", "error: no project.message",
+		"error: no path.message", "error: no session.message",
 		"error: no kind.message", "error: no variable.message", "error: no method.message", "log.message",
 	} {
 		if got := r.about(field); got < 3 {
@@ -293,11 +305,13 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			"serve":         {"serve", "--settings", name},
 			"doctor":        {"doctor"},
 		} {
-			command := s.execute(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/nowhere/" + name}}), args...)
+			command := s.execute(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/nowhere/" + name}}),
+				args...)
 			command.Dir = project
 			command.Env = append(command.Env, "PWD="+project)
 			if what == "doctor" {
-				command.Env = append(command.Env, "HOME="+project, "XDG_STATE_HOME="+project, "XDG_RUNTIME_DIR="+project, "TMPDIR="+project)
+				command.Env = append(command.Env, "HOME="+project, "XDG_STATE_HOME="+project, "XDG_RUNTIME_DIR="+project,
+					"TMPDIR="+project)
 			}
 			var out bytes.Buffer
 			command.Stdout, command.Stderr = &out, &out
@@ -342,7 +356,8 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 		typed   string
 		trusted bool
 	}{
-		"yes": {"yes\n", true}, "nothing": {"\n", false}, "a letter": {"y\n", false}, "no": {"no\n", false}, "the end": {"\x04", false},
+		"yes": {"yes\n", true}, "nothing": {"\n", false}, "a letter": {"y\n", false}, "no": {"no\n", false},
+		"the end": {"\x04", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

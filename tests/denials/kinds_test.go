@@ -66,15 +66,20 @@ func kinds(s *scene) map[string]kind {
 		},
 		"write": {
 			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", s.outside("file"), "1"},
-			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")}, "execute": {s.outside("file")}},
+			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")},
+				"execute": {s.outside("file")}},
 		},
 		"write through a symlink": {
-			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", filepath.Join(s.Project, "link"), "1"},
-			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")}, "execute": {s.outside("file")}},
+			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", filepath.Join(s.Project, "link"),
+				"1"},
+			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")},
+				"execute": {s.outside("file")}},
 		},
 		"cut off": {
-			access: "write", target: s.outside("cut"), argv: []string{"truncate", "-s", "1", s.outside("cut")}, process: "truncate",
-			setting: rw, value: s.outside("cut"), opens: map[string][]string{"read": {s.outside("cut")}, "execute": {s.outside("cut")}},
+			access: "write", target: s.outside("cut"), argv: []string{"truncate", "-s", "1",
+				s.outside("cut")}, process: "truncate",
+			setting: rw, value: s.outside("cut"), opens: map[string][]string{"read": {s.outside("cut")},
+				"execute": {s.outside("cut")}},
 		},
 		"create": {
 			access: "create", target: s.outside("empty/new"), argv: []string{"touch", s.outside("empty/new")}, process: "touch",
@@ -83,7 +88,8 @@ func kinds(s *scene) map[string]kind {
 		},
 		"make a directory": {
 			access: "create", target: s.outside("empty/dir"), argv: []string{"mkdir", s.outside("empty/dir")}, process: "mkdir",
-			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/dir"), s.outside("empty/new")),
+			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/dir"),
+				s.outside("empty/new")),
 			again: func() { os.Remove(s.outside("empty/dir")) },
 		},
 		"remove": {
@@ -92,17 +98,22 @@ func kinds(s *scene) map[string]kind {
 			again: func() { harness.Write(t, s.outside("full/old"), "content\n") },
 		},
 		"rename away": {
-			access: "remove", target: s.outside("from/old"), argv: []string{"mv", s.outside("from/old"), s.outside("from/new")}, process: "mv",
-			setting: rw, value: s.outside("from"), opens: writes(s.outside("from"), s.outside("from/old"), s.outside("from/new")),
+			access: "remove", target: s.outside("from/old"), argv: []string{"mv", s.outside("from/old"),
+				s.outside("from/new")}, process: "mv",
+			setting: rw, value: s.outside("from"), opens: writes(s.outside("from"), s.outside("from/old"),
+				s.outside("from/new")),
 			again: func() { os.Rename(s.outside("from/new"), s.outside("from/old")) },
 		},
 		"execute": {
-			access: "execute", target: s.outside("program"), argv: []string{"sh", "-c", s.outside("program") + " privileges"}, process: "sh",
-			setting: "additional_executable_paths", value: s.outside("program"), opens: map[string][]string{"read": {s.outside("program")}},
+			access: "execute", target: s.outside("program"), argv: []string{"sh", "-c", s.outside("program") +
+				" privileges"}, process: "sh",
+			setting: "additional_executable_paths", value: s.outside(
+				"program"), opens: map[string][]string{"read": {s.outside("program")}},
 			needs: "execute",
 		},
 		"connect to a socket": {
-			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.victim, "connect", filepath.Join(short, "s")},
+			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.victim, "connect",
+				filepath.Join(short, "s")},
 			setting: "allowed_unix_sockets", value: filepath.Join(short, "s"), needs: "unix_sockets",
 		},
 		"connect": {
@@ -203,7 +214,8 @@ func (k kind) allowed() map[string][]string {
 // probes are the things that are asked about before and after.
 func probes(s *scene, k kind) map[string][]string {
 	files := []string{
-		s.Outside, s.outside("file"), s.outside("cut"), s.outside("program"), s.outside("full"), s.outside("full/old"), s.outside("empty"),
+		s.Outside, s.outside("file"), s.outside(
+			"cut"), s.outside("program"), s.outside("full"), s.outside("full/old"), s.outside("empty"),
 		s.outside("from"), s.outside("from/old"), s.Home, filepath.Join(s.Home, ".bashrc"), "/etc/passwd", "/var/tmp", "/run",
 	}
 	list := map[string][]string{"read": files, "write": files, "execute": files, "connect_unix": {"/run/docker.sock"}}
@@ -236,7 +248,8 @@ func TestARefusedSocketIsTold(t *testing.T) {
 	observed(t, e)
 	session, status, told := e.tool(s.victim, "socket", "2", "1", "0")
 	denial, times := find(told, "connect", "inet")
-	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "allow_network" {
+	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil ||
+		denial.Suggestion.Setting != "allow_network" {
 		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
 	}
 }
@@ -281,7 +294,8 @@ func TestAToolchainIsSuggestedByItsName(t *testing.T) {
 	observed(t, e)
 	_, status, told := e.tool("sh", "-c", program+" privileges")
 	denial, times := find(told, "execute", program)
-	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "toolchains" || plain(denial.Suggestion.Value) != "rust" {
+	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "toolchains" ||
+		plain(denial.Suggestion.Value) != "rust" {
 		t.Fatalf("status %d, told %+v", status, told)
 	}
 	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)

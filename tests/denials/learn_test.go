@@ -73,7 +73,8 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	line := fmt.Sprintf("cat %s/data/* %s %s || exit; %s privileges >/dev/null || exit; cat %s/.ssh/id; echo x >%s",
 		s.Outside, s.outside("single/one"), s.outside("before/x"), program, s.Home, s.outside("made/new"))
 	first := s.learn(harness.Settings(settings), "sh", "-c", line)
-	if first.status == 0 || strings.Contains(first.said, "secret key") || !strings.Contains(first.said, "data 5\none\nbefore\n") {
+	if first.status == 0 || strings.Contains(first.said, "secret key") ||
+		!strings.Contains(first.said, "data 5\none\nbefore\n") {
 		t.Errorf("status %d:\n%s", first.status, first.said)
 	}
 	if _, err := os.Stat(s.outside("made/new")); err == nil {
@@ -108,7 +109,8 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	}
 	session, _, told := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
 	_, keys := find(told, "read", filepath.Join(s.Home, ".ssh", "id"))
-	if out := session.Output(); harness.Read(t, s.outside("made/new")) != "x\n" || !strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(told) > 1 || strings.Contains(out, "secret") {
+	if out := session.Output(); harness.Read(t, s.outside("made/new")) != "x\n" ||
+		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(told) > 1 || strings.Contains(out, "secret") {
 		t.Errorf("told %+v:\n%s", told, out)
 	}
 	// And to learn again adds nothing.
@@ -161,7 +163,8 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		effect     func() bool
 	}{
 		{"write", "echo changed >OUT/write", content("write", "changed\n")},
-		{"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3", content("append", "old\nchanged\n")},
+		{"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3",
+			content("append", "old\nchanged\n")},
 		{"truncate", "truncate -s 0 OUT/truncate", content("truncate", "")},
 		{"create", ": >OUT/create", there("create")},
 		{"create from a directory that was listed", "cd OUT && ls && : >listed", there("listed")},
@@ -171,7 +174,10 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		{"link in", "ln OUT/in . && echo changed >in", content("in", "changed\n")},
 		{"remove", "rm -f OUT/remove", not(there("remove"))},
 		{"rename", "mv -f OUT/rename OUT/renamed", there("renamed")},
-		{"bind a socket", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"DIR/bound\")'", func() bool { _, err := os.Lstat(filepath.Join(dir, "bound")); return err == nil }},
+		{"bind a socket", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"DIR/bound\")'", func() bool {
+			_, err := os.Lstat(filepath.Join(dir, "bound"))
+			return err == nil
+		}},
 		{"signal", fmt.Sprintf("kill -KILL %d", sleeper.Process.Pid), ended}, // last: it works once
 	}
 	for _, attack := range attacks {

@@ -66,7 +66,8 @@ func (l lesson) run(t *testing.T) {
 		t.Logf("learnt %s\n%s", learnt.text, learnt.said)
 	}
 	if output, status := try(learnt.text); status != 0 || !strings.Contains(output, l.prints) {
-		t.Fatalf("with what was learnt: status %d, want %q:\n%s\nlearnt\n%s\n%s", status, l.prints, output, learnt.text, learnt.said)
+		t.Fatalf("with what was learnt: status %d, want %q:\n%s\nlearnt\n%s\n%s", status, l.prints, output, learnt.text,
+			learnt.said)
 	}
 	s.judge(l, learnt)
 }
@@ -96,9 +97,10 @@ func (s *scene) forget(l lesson) {
 	}
 	for _, entry := range entries {
 		// What the sidecar keeps is in use.
-		if name := entry.Name(); name != ".ssh" && name != ".local" && !slices.ContainsFunc(slices.Collect(maps.Keys(l.prepare)), func(path string) bool {
-			return strings.HasPrefix(path+"/", "home/"+name+"/")
-		}) {
+		if name := entry.Name(); name != ".ssh" && name != ".local" &&
+			!slices.ContainsFunc(slices.Collect(maps.Keys(l.prepare)), func(path string) bool {
+				return strings.HasPrefix(path+"/", "home/"+name+"/")
+			}) {
 			if err := os.RemoveAll(filepath.Join(s.Home, name)); err != nil {
 				s.t.Fatal(err)
 			}
@@ -130,7 +132,8 @@ func (s *scene) judge(l lesson, learnt learnt) {
 	if !slices.Equal(named, l.outside) {
 		s.t.Errorf("for reading it names %q, want %q", named, l.outside)
 	}
-	if !strings.Contains(learnt.said, l.noted) || strings.Count(learnt.said, "not allowed by these settings: ") != min(1, len(l.noted)) {
+	if !strings.Contains(learnt.said, l.noted) ||
+		strings.Count(learnt.said, "not allowed by these settings: ") != min(1, len(l.noted)) {
 		s.t.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
 	}
 	// What nobody asked for stays closed.
@@ -164,7 +167,8 @@ func TestLearnOnNpm(t *testing.T) {
 		},
 		before: "cd dep; npm pack --pack-destination .. >/dev/null; rm -rf ~/.npm",
 		line:   "rm -f made; npm install && npm test", prints: "installed by npm, linked and made", refused: "EACCES",
-		toolchain: "node", outside: []string{"outside/lib/lib.js", "outside/lib/package.json"}, noted: "tokens of package registries",
+		toolchain: "node", outside: []string{"outside/lib/lib.js",
+			"outside/lib/package.json"}, noted: "tokens of package registries",
 	}.run(t)
 }
 
@@ -175,7 +179,8 @@ func TestLearnOnGo(t *testing.T) {
 	lesson{
 		needs: []string{"go"},
 		prepare: map[string]string{
-			"project/go.mod":     "module example.com/app\n\ngo 1.21\n\nrequire example.com/lib v0.0.0\n\nreplace example.com/lib => ../outside/lib\n",
+			"project/go.mod": "module example.com/app\n\ngo 1.21\n\nrequire example.com/lib v0.0.0\n\nreplace " +
+				"example.com/lib => ../outside/lib\n",
 			"project/app.go":     "package app\n\nimport \"example.com/lib\"\n\nfunc Word() string { return lib.Word() }\n",
 			"outside/lib/go.mod": "module example.com/lib\n\ngo 1.21\n",
 			"outside/lib/lib.go": "package lib\n\nfunc Word() string { return \"built by go\" }\n",
@@ -192,10 +197,11 @@ func TestLearnOnPytest(t *testing.T) {
 	lesson{
 		needs: []string{"pytest-3", "python3"},
 		prepare: map[string]string{
-			"project/test_app.py": "import installed, lib\n\ndef test_words(tmp_path):\n    (tmp_path / 'x').write_text('x')\n    assert installed.word + lib.word == 'ab'\n",
-			"project/pytest.ini":  "[pytest]\npythonpath = ../outside/lib\n",
-			"outside/lib/lib.py":  "word = 'b'\n",
-			"outside/private":     "private\n",
+			"project/test_app.py": "import installed, lib\n\ndef test_words(tmp_path):\n    (tmp_path / " +
+				"'x').write_text('x')\n    assert installed.word + lib.word == 'ab'\n",
+			"project/pytest.ini": "[pytest]\npythonpath = ../outside/lib\n",
+			"outside/lib/lib.py": "word = 'b'\n",
+			"outside/private":    "private\n",
 		},
 		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" >"$dir/installed.py"`,
 		line:   "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed", refused: "ModuleNotFoundError",

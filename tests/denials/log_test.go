@@ -46,9 +46,11 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 		"a list":             {access: "read", target: s.Outside, argv: []string{"ls", s.Outside}},
 		"what all would see": {access: "read", target: file, argv: []string{"cat", file}},
 		"a change":           {access: "write", target: file, argv: []string{s.victim, "open-often", file, "1"}},
-		"a socket":           {access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.victim, "connect", filepath.Join(short, "s")}},
-		"an abstract socket": {access: "connect_unix", target: "abstract:" + abstract, argv: []string{s.victim, "connect", "@" + abstract}},
-		"a signal":           {access: "signal", target: pid, argv: []string{s.victim, "terminate", pid}},
+		"a socket": {access: "connect_unix", target: filepath.Join(short, "s"),
+			argv: []string{s.victim, "connect", filepath.Join(short, "s")}},
+		"an abstract socket": {access: "connect_unix", target: "abstract:" + abstract,
+			argv: []string{s.victim, "connect", "@" + abstract}},
+		"a signal": {access: "signal", target: pid, argv: []string{s.victim, "terminate", pid}},
 	}
 	report := s.start(harness.Settings(nil), nil)
 	if !logged(report) {
@@ -60,10 +62,12 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 		}
 		session, status, told := report.tool(test.argv...)
 		denial, times := find(told, test.access, test.target)
-		if status == 0 || times != 1 || denial.Count != 1 || denial.Process == nil || denial.Process.Name != filepath.Base(test.argv[0]) {
+		if status == 0 || times != 1 || denial.Count != 1 || denial.Process == nil ||
+			denial.Process.Name != filepath.Base(test.argv[0]) {
 			t.Errorf("%s: status %d, told %+v\n%s", name, status, told, session.Output())
 		}
-		if p := session.Sandbox.Protections["denials"]; p.Status != protocol.Enforced || !strings.Contains(p.Detail, "drops records") {
+		if p := session.Sandbox.Protections["denials"]; p.Status != protocol.Enforced ||
+			!strings.Contains(p.Detail, "drops records") {
 			t.Errorf("%s: the reply says %+v", name, p)
 		}
 	}

@@ -53,7 +53,8 @@ func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 	harness.Write(t, file, "own\n")
 	harness.Write(t, s.outside(file), "content\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, told := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh", file, s.victim, s.Outside)
+	session, status, told := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh",
+		file, s.victim, s.Outside)
 	if _, times := find(told, "write", s.outside(file)); status != 1 || times != 1 || len(told) != 1 {
 		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
 	}
@@ -74,7 +75,8 @@ func TestAnotherRootTeachesNothing(t *testing.T) {
 	harness.Write(t, s.Project+"/jail"+file, "own\n")
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, told := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file, s.victim)
+	session, status, told := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file,
+		s.victim)
 	if _, times := find(told, "write", file); status == 0 || times != 1 || len(told) != 1 {
 		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
 	}

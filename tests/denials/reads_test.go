@@ -54,7 +54,9 @@ func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 	}
 	report := s.start(harness.Settings(nil), nil)
 	observed(t, report)
-	if logged(report) { // then the kernel's log has the rest, which another test is about, and what runtimes read by themselves
+	// then the kernel's log has the rest, which another test is about, and what
+	// runtimes read by themselves
+	if logged(report) {
 		for name, test := range tries {
 			session, _, told := report.tool(test.argv...)
 			if _, times := find(told, "read", test.target); times != 1 {

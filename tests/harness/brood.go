@@ -112,7 +112,9 @@ func (b *Brood) await(t *testing.T) {
 			return len(find(func(line string) bool { return strings.HasPrefix(line, "lie-"+b.token+"-"+name+"\x00") })) == 1
 		})
 	}
-	Eventually(t, "one is stopped", func() bool { return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0]) })
+	Eventually(t, "one is stopped", func() bool {
+		return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0])
+	})
 	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+b.token)) > 0 })
 }
 
@@ -166,7 +168,8 @@ func (b *Brood) Dying(t *testing.T) time.Time {
 // and returns when the last of that was gone.
 func (b *Brood) InSessionDead(t *testing.T) time.Time {
 	t.Helper()
-	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf", "stopped-" + b.token} {
+	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf",
+		"stopped-" + b.token} {
 		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
 	}
 	return time.Now()

@@ -41,7 +41,8 @@ func CaseFiles(t testing.TB, dir string, keys, sections []string) []CaseFile {
 		archive := txtar.Parse(data)
 		title, header, _ := strings.Cut(string(archive.Comment), "\n")
 		c := CaseFile{
-			Name: strings.TrimSuffix(filepath.Base(name), ".txtar"), Number: i, Title: title, keys: map[string]string{}, sections: map[string]string{},
+			Name: strings.TrimSuffix(filepath.Base(name),
+				".txtar"), Number: i, Title: title, keys: map[string]string{}, sections: map[string]string{},
 		}
 		for line := range strings.Lines(header) {
 			key, value, found := strings.Cut(strings.TrimSpace(line), ": ")

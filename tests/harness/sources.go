@@ -34,7 +34,8 @@ func noteSources() error {
 		if entry.IsDir() && (entry.Name() == "node_modules" || path != root && strings.HasPrefix(entry.Name(), ".")) {
 			return fs.SkipDir
 		}
-		if name := entry.Name(); strings.HasSuffix(name, ".go") || name == "go.mod" || name == "go.sum" || name == "schema.json" {
+		if name := entry.Name(); strings.HasSuffix(name, ".go") || name == "go.mod" || name == "go.sum" ||
+			name == "schema.json" {
 			file, err := os.Open(path)
 			if err != nil {
 				return err

@@ -26,8 +26,10 @@ func TestNobodyElseWaits(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, at, false, nil)
 			s.works()
-			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy, Command: "echo on; sleep 1000"})
-			beside := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project, Command: "echo on; sleep 1000"})
+			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
+				Command: "echo on; sleep 1000"})
+			beside := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project,
+				Command: "echo on; sleep 1000"})
 			kept.Await("on")
 			beside.Await("on")
 
@@ -52,7 +54,8 @@ func TestNobodyElseWaits(t *testing.T) {
 				switch {
 				case !at.refused && err != nil:
 					t.Errorf("a session that can do without it: %v", err)
-				case at.refused && (code != protocol.CodeSpawnFailed || !strings.Contains(text, at.named(s.World)) || !strings.Contains(text, "does not answer")):
+				case at.refused && (code != protocol.CodeSpawnFailed || !strings.Contains(text, at.named(s.World)) ||
+					!strings.Contains(text, "does not answer")):
 					t.Errorf("a session that needs it is refused with %d, %q", code, text)
 				}
 			})
@@ -86,7 +89,8 @@ func TestTheEndComesAtOnce(t *testing.T) {
 		t.Run(at.name+", "+how, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, at, false, nil)
-			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy, Command: "echo on; sleep 1000"})
+			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
+				Command: "echo on; sleep 1000"})
 			kept.Await("on")
 			s.fuse.Hang()
 			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // nobody answers it
@@ -202,7 +206,9 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 				s.timed("a terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
 				s.end(how)
 				s.fuse.Answer()
-				harness.Eventually(t, "both are dead", func() bool { return !harness.Alive(closed.PID) && !harness.Alive(left.PID) })
+				harness.Eventually(t, "both are dead", func() bool {
+					return !harness.Alive(closed.PID) && !harness.Alive(left.PID)
+				})
 				if _, err := os.Stat(written); err == nil {
 					t.Error("a session that was killed went on")
 				}
@@ -239,7 +245,8 @@ func TestCommandLine(t *testing.T) {
 		f.Wrap(command)
 		return command
 	}
-	if out, err := start("exec", "--project", w.Project, "--", "/bin/cat", w.Project+"/hello").CombinedOutput(); err != nil || !strings.Contains(string(out), "from inside") {
+	if out, err := start("exec", "--project", w.Project, "--", "/bin/cat",
+		w.Project+"/hello").CombinedOutput(); err != nil || !strings.Contains(string(out), "from inside") {
 		t.Fatalf("while it answers: %v, %s", err, out)
 	}
 	f.Hang()

@@ -58,7 +58,8 @@ func project(w *harness.World) string { return w.Project }
 func hungDir(w *harness.World) string { return filepath.Join(w.Outside, "hung") }
 
 // repository is what a project's .git holds.
-var repository = map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "", "refs/x": "", "hooks/x": ""}
+var repository = map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "",
+	"refs/x": "", "hooks/x": ""}
 
 var places = []where{
 	{
@@ -101,7 +102,9 @@ var places = []where{
 		cwd: hungDir, probe: "cat data", printed: "some data", refused: true, named: hungDir,
 	},
 	{
-		name: "the list of trusted projects", mount: func(w *harness.World) string { return filepath.Join(w.Home, ".local/state/sandbox-sidecar") },
+		name: "the list of trusted projects", mount: func(w *harness.World) string {
+			return filepath.Join(w.Home, ".local/state/sandbox-sidecar")
+		},
 		files: map[string]string{"trust.json": `{"version": 1, "projects": []}`},
 		env: func(w *harness.World) []string {
 			return []string{"XDG_RUNTIME_DIR=" + filepath.Join(w.Outside, "runtime")}
@@ -187,7 +190,8 @@ func (s *scene) timed(what string, limit time.Duration, do func()) {
 
 // needs are the parameters of a session that needs the place.
 func (s *scene) needs() protocol.SpawnParams {
-	p := protocol.SpawnParams{Kind: protocol.Terminal, ProjectDir: s.World.Project, Cwd: s.World.Project, Command: s.at.probe}
+	p := protocol.SpawnParams{Kind: protocol.Terminal, ProjectDir: s.World.Project, Cwd: s.World.Project,
+		Command: s.at.probe}
 	if s.at.cwd != nil {
 		p.Cwd = s.at.cwd(s.World)
 	}
@@ -198,7 +202,8 @@ func (s *scene) needs() protocol.SpawnParams {
 func (s *scene) works() {
 	s.t.Helper()
 	session := s.Spawn(s.needs())
-	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 || !strings.Contains(session.Output(), s.at.printed) {
+	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 ||
+		!strings.Contains(session.Output(), s.at.printed) {
 		s.t.Fatalf("while it answers: %+v, printed %q", exit, session.Output())
 	}
 	session.Close(0)

@@ -89,10 +89,12 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 		// What would only make it slower: nobody attacks this kernel's own
 		// memory.
 		"mitigations=off", "init_on_alloc=0", m.kernel.cmdline,
-		"sidecar.missing=" + m.missing, "sidecar.without=" + strings.Join(m.kernel.without, ","), "sidecar.suites=" + strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
+		"sidecar.missing=" + m.missing, "sidecar.without=" + strings.Join(m.kernel.without, ","), "sidecar.suites=" +
+			strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
 	}
 	args := slices.Concat(arch.flags, []string{
-		"-accel", "tcg,thread=multi", "-m", memory, "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+		"-accel", "tcg,thread=multi", "-m", memory, "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+		"none",
 		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "),
 	})
 	if arch.console != arch.port {

@@ -41,7 +41,8 @@ func document(to io.Writer, outcomes []outcome) error {
 			continue
 		}
 		fmt.Fprintf(w, "Linux %s, Landlock %s: %s.\n", o.version, o.abi(), o.kernel.why)
-		fmt.Fprintf(w, "\n| protection | %s |\n|---%s|\n", strings.Join(o.guest.contexts, " | "), strings.Repeat("|---", len(o.guest.contexts)))
+		fmt.Fprintf(w, "\n| protection | %s |\n|---%s|\n", strings.Join(o.guest.contexts, " | "),
+			strings.Repeat("|---", len(o.guest.contexts)))
 		for _, name := range o.protections() {
 			fmt.Fprintf(w, "| `%s` ", name)
 			for _, context := range o.guest.contexts {

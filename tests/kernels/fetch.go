@@ -22,7 +22,8 @@ type fetcher struct {
 }
 
 func newFetcher(ctx context.Context, cache string) (*fetcher, error) {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").Output()
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)",
+		"Created-By: Packages").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask apt for its mirror: %w", err)
 	}
@@ -77,7 +78,8 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 	for _, name := range found[:min(len(found), candidates)] {
 		// From 6.19 on the image itself is in linux-binary-*, and linux-image-*
 		// only depends on it, and on linux-modules-*.
-		packages := []string{strings.Replace(name, "linux-image-", "linux-modules-", 1), strings.Replace(name, "linux-image-", "linux-binary-", 1)}
+		packages := []string{strings.Replace(name, "linux-image-", "linux-modules-", 1),
+			strings.Replace(name, "linux-image-", "linux-binary-", 1)}
 		if _, err := apt(ctx, "apt-cache", "show", packages[1]); err != nil {
 			packages = []string{name}
 		}
@@ -129,7 +131,8 @@ APT::Architecture %[2]q;
 APT::Architectures:: %[2]q;
 `, dir, k.architecture().name)
 	for name, content := range map[string]string{
-		"status": "", "sources.list": fmt.Sprintf("deb %s/%s %s main\n", f.mirror, k.archive, k.suite), "apt.conf": configuration,
+		"status": "", "sources.list": fmt.Sprintf("deb %s/%s %s main\n", f.mirror, k.archive, k.suite),
+		"apt.conf": configuration,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return nil, err

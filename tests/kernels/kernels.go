@@ -48,7 +48,8 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: []suite{groups(asRoot, asDelegated), escaping}, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
+		suites: []suite{groups(asRoot, asDelegated),
+			escaping}, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
@@ -60,19 +61,23 @@ var kernels = []kernel{
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: []suite{attacks, confining, enclosing, reading, logging}, cmdline: "audit=1", why: "Unix sockets are Landlock's, and its log is on",
+		suites: []suite{attacks, confining, enclosing, reading, logging}, cmdline: "audit=1",
+		why: "Unix sockets are Landlock's, and its log is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"enclosures"}, why: "Landlock built in and switched off",
+		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"enclosures"},
+		why: "Landlock built in and switched off",
 	},
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: []suite{groups(asRoot), escaping}, why: "cgroups without any controller that limits",
+		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: []suite{groups(asRoot), escaping},
+		why: "cgroups without any controller that limits",
 	},
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "sidecar.cgroup=hybrid", suites: []suite{groups(asDelegated), escaping}, why: "cgroup v2 beside v1, in another place",
+		cmdline: "sidecar.cgroup=hybrid", suites: []suite{groups(asDelegated), escaping},
+		why: "cgroup v2 beside v1, in another place",
 	},
 	{
 		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,

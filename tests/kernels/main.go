@@ -29,12 +29,14 @@ func main() {
 	var o options
 	flag.StringVar(&o.cache, "cache", "bin/kernels", "directory for what is downloaded, and for logs")
 	flag.StringVar(&o.only, "run", "", "boot only the kernels whose name matches this regular expression")
-	flag.StringVar(&o.suites, "suites", "", "run only the suites whose package matches this regular expression, beside doctor")
+	flag.StringVar(&o.suites, "suites", "", "run only the suites whose package matches this regular expression, "+
+		"beside doctor")
 	flag.StringVar(&o.document, "write", "", "write the table of protections to this file, where every kernel ran")
 	flag.StringVar(&o.expected, "expected", "tests/kernels/expected.txt", "file with the statuses that are expected")
 	flag.IntVar(&o.jobs, "jobs", max(2, runtime.NumCPU()), "machines at a time; each has one processor")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that a machine may take")
-	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out in so many shares, one to a context, because emulation is slow; 12: each is carried out once; "+
+	flag.IntVar(&o.shares, "shares", 20, "deal the attacks out in so many shares, one to a context, because emulation "+
+		"is slow; 12: each is carried out once; "+
 		"1: all of them in each context, and all tests of each suite")
 	flag.BoolVar(&o.update, "update", false, "take what is found for what is expected")
 	flag.Parse()
@@ -154,7 +156,8 @@ func makeInitrd(ctx context.Context, path string, arch architecture, chosen []ke
 
 // bootAll fetches one kernel after another, because those of a suite share an
 // index, and boots so many at a time.
-func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome, error) {
+func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome,
+	error) {
 	outcomes, failures := make([]outcome, len(chosen)), make([]error, len(chosen))
 	slots := make(chan struct{}, jobs)
 	var all sync.WaitGroup

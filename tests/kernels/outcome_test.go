@@ -69,7 +69,8 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"6.1: the machine did not come to its end in 1 boots", "6.1: mount /x: no such device", "6.1: root: tests/attack: TestX",
+		"6.1: the machine did not come to its end in 1 boots", "6.1: mount /x: no such device",
+		"6.1: root: tests/attack: TestX",
 		"6.1: root: spawn: exit status 2", "6.1: root: platform: no test has run",
 	}
 	if got := o.failures(); !slices.Equal(got, want) {
@@ -108,9 +109,11 @@ func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 	}{
 		{"passed", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestXY/close"}}, nil},
 		{"skipped", result.Run{Passed: []string{"TestA"}, Skipped: []string{"TestX"}}, []string{unproved}},
-		{"a part is skipped", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestX/kill"}}, []string{unproved}},
+		{"a part is skipped", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestX/kill"}},
+			[]string{unproved}},
 		{"gone", result.Run{Passed: []string{"TestA"}}, []string{unproved}},
-		{"in another context", result.Run{Passed: []string{"TestX"}, Context: asRoot}, []string{"7: user-plain: tests/lifetime has not run"}},
+		{"in another context", result.Run{Passed: []string{"TestX"}, Context: asRoot},
+			[]string{"7: user-plain: tests/lifetime has not run"}},
 	} {
 		test.run.Suite = s.pkg
 		if test.run.Context == "" {
@@ -126,14 +129,16 @@ func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	known := expected{
-		{"6.1", "root"}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"}, {"7", "root"}: {"signals=absent"},
+		{"6.1", "root"}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"},
+		{"7", "root"}: {"signals=absent"},
 	}
 	o := outcome{kernel: kernel{name: "6.1"}}
 	o.guest.doctor = map[string]result.Doctor{
 		"root": {Protections: []result.Protection{{Name: "signals", Status: "absent"}}},
 		"user": {Protections: []result.Protection{{Name: "execute", Status: "absent"}, {Name: "syscalls", Status: enforced}}},
 	}
-	want := []string{"6.1: user: execute=absent, expected execute=enforced", "6.1: user: syscalls=enforced is not among what is expected"}
+	want := []string{"6.1: user: execute=absent, expected execute=enforced",
+		"6.1: user: syscalls=enforced is not among what is expected"}
 	if got := known.differ(o); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -144,9 +149,11 @@ func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 
 func TestNewestFirst_ComparesNumbers(t *testing.T) {
 	t.Parallel()
-	names := []string{"linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64", "linux-image-6.10.2-cloud-amd64"}
+	names := []string{"linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
+		"linux-image-6.10.2-cloud-amd64"}
 	newestFirst(names)
-	if want := []string{"linux-image-6.10.2-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64", "linux-image-6.1.0-9-cloud-amd64"}; !slices.Equal(names, want) {
+	if want := []string{"linux-image-6.10.2-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
+		"linux-image-6.1.0-9-cloud-amd64"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }

@@ -62,10 +62,12 @@ func summary(w io.Writer, outcomes []outcome) {
 		}
 		for _, context := range o.guest.contexts {
 			r := o.row(context)
-			fmt.Fprintf(w, "%-20s %-19s %8d %8d %6d   %7s %4d   %6d %7d %6d %8.1f\n", o.kernel.name, context, r.enforced, r.degraded, r.absent,
+			fmt.Fprintf(w, "%-20s %-19s %8d %8d %6d   %7s %4d   %6d %7d %6d %8.1f\n", o.kernel.name, context, r.enforced,
+				r.degraded, r.absent,
 				fmt.Sprintf("%d/%d", r.stopped, r.expected), r.open, r.passed, r.skipped, r.failed, r.seconds)
 		}
-		fmt.Fprintf(w, "%-20s %s, Landlock %s, started in %.1f s, %d boot(s), %.1f s\n", "", o.version, o.abi(), o.started(), o.boots, o.wall.Seconds())
+		fmt.Fprintf(w, "%-20s %s, Landlock %s, started in %.1f s, %d boot(s), %.1f s\n", "", o.version, o.abi(), o.started(),
+			o.boots, o.wall.Seconds())
 	}
 }
 

@@ -78,9 +78,13 @@ var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}
 // programs are this machine's that the tests start, with the libraries that
 // they need.
 var programs = []string{
-	"awk", "basename", "bash", "cat", "chmod", "chroot", "cp", "cut", "date", "dd", "dirname", "echo", "env", "false", "find", "grep", "head",
-	"hostname", "id", "ipcmk", "ipcrm", "ipcs", "kill", "link", "ln", "ls", "mkdir", "mkfifo", "mknod", "mktemp", "mount", "mv", "nsenter",
-	"printf", "ps", "pwd", "readlink", "rm", "rmdir", "sed", "seq", "setpriv", "setsid", "sh", "sleep", "sort", "stat", "stty", "sync", "tail",
-	"tee", "test", "timeout", "touch", "tr", "true", "truncate", "tty", "umount", "uname", "unlink", "unshare", "wc", "xargs", "yes",
+	"awk", "basename", "bash", "cat", "chmod", "chroot", "cp", "cut", "date", "dd", "dirname", "echo", "env", "false",
+	"find", "grep", "head",
+	"hostname", "id", "ipcmk", "ipcrm", "ipcs", "kill", "link", "ln", "ls", "mkdir", "mkfifo", "mknod", "mktemp", "mount",
+	"mv", "nsenter",
+	"printf", "ps", "pwd", "readlink", "rm", "rmdir", "sed", "seq", "setpriv", "setsid", "sh", "sleep", "sort", "stat",
+	"stty", "sync", "tail",
+	"tee", "test", "timeout", "touch", "tr", "true", "truncate", "tty", "umount", "uname", "unlink", "unshare", "wc",
+	"xargs", "yes",
 	"curl", "git", "python3", "ssh-add", "ssh-agent", "ssh-keygen", "tmux",
 }

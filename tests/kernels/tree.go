@@ -32,7 +32,8 @@ var etc = map[string]string{
 func (t tree) build(ctx context.Context, suites []suite) error {
 	dir := t.dir
 	for _, sub := range []string{
-		"proc", "sys", "dev", "tmp", "etc", "root", "home/user", "mnt", "run", "srv", "boot", "suite", "programs", "modules", "var/lib", "var/tmp", "usr/bin",
+		"proc", "sys", "dev", "tmp", "etc", "root", "home/user", "mnt", "run", "srv", "boot", "suite", "programs", "modules",
+		"var/lib", "var/tmp", "usr/bin",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
@@ -95,7 +96,8 @@ func (t tree) linkTopLevel() error {
 			continue
 		}
 		to = strings.TrimPrefix(to, "/")
-		if err := errors.Join(os.MkdirAll(filepath.Join(t.dir, to), 0o755), os.Symlink(to, filepath.Join(t.dir, name))); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(t.dir, to), 0o755),
+			os.Symlink(to, filepath.Join(t.dir, name))); err != nil {
 			return err
 		}
 	}
@@ -109,7 +111,8 @@ func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w", "-o", target, "./"+pkg)...)
+	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w", "-o", target,
+		"./"+pkg)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+t.arch.name)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)

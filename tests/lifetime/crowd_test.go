@@ -43,7 +43,8 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 		t.Fatal(err)
 	}
 	s := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait", crowd, sleeper),
+		Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait",
+			crowd, sleeper),
 	})
 	s.Await("all")
 	// The last of them may not have executed the sleeper yet; but it is there,
@@ -55,7 +56,8 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 	if result.Killed <= crowd || result.Remaining != 0 {
 		t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
 	}
-	t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed, result.ElapsedMs)
+	t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed,
+		result.ElapsedMs)
 	mustLeaveNobody(t, e.Client)
 }
 
@@ -105,7 +107,8 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	c := newChains(t, filepath.Join(w.Project, "page"))
 	victim := filepath.Join(w.Project, "victim")
 	harness.Victim(t, "tests/victim", victim)
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim, Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim,
+		Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
 	c.mustRun(t)
 	begun := time.Now()
 	killed := ending.end(t, s, sidecar)
@@ -114,7 +117,8 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	}
 	elapsed := time.Since(begun)
 	c.mustStandStill(t)
-	t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(), elapsed.Milliseconds(), killed)
+	t.Logf("%s: %d chains after %d hops dead in %d ms, %d killed", s.Tracking.Mechanism, chains, c.hops(),
+		elapsed.Milliseconds(), killed)
 	mustLeaveNobody(t, e.Client)
 }
 

@@ -186,7 +186,8 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 	var longest, longestProcess time.Duration
 	var slowest string
 	t.Cleanup(func() {
-		t.Logf("%d cases; the longest life of a session after its editor's end: %v (%s); of a sidecar: %v", len(loads)*len(ends), longest, slowest, longestProcess)
+		t.Logf("%d cases; the longest life of a session after its editor's end: %v (%s); of a sidecar: %v",
+			len(loads)*len(ends), longest, slowest, longestProcess)
 	})
 	for _, load := range loads {
 		for _, end := range ends {

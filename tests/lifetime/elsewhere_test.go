@@ -9,5 +9,6 @@ import (
 )
 
 func TestLifetime_NeedsLinux(t *testing.T) {
-	harness.Skip(t, "cgroups", "cgroups, subreapers and what is seen of them in /proc are something of Linux; on macOS platform/darwin and lifecycle end sessions")
+	harness.Skip(t, "cgroups", "cgroups, subreapers and what is seen of them in /proc are something of Linux; on "+
+		"macOS platform/darwin and lifecycle end sessions")
 }

@@ -76,7 +76,9 @@ var endings = []ending{
 		kill(t, s.sidecar, unix.SIGKILL)
 	}, isKilled},
 	{"editor's SIGKILL", ownEditor, func(t *testing.T, s *scene) { kill(t, s.Process(), unix.SIGKILL) }, isKilled},
-	{"editor's SIGKILL, with its pipe held by another", watchedEditor, func(t *testing.T, s *scene) { kill(t, s.editor.Process.Pid, unix.SIGKILL) }, 1},
+	{"editor's SIGKILL, with its pipe held by another", watchedEditor, func(t *testing.T, s *scene) {
+		kill(t, s.editor.Process.Pid, unix.SIGKILL)
+	}, 1},
 }
 
 func signalled(number unix.Signal) func(*testing.T, *scene) {
@@ -172,7 +174,8 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap 
 	count, begun := len(s.brood.Alive()), time.Now()
 	g.end(t, s)
 	gone := s.brood.Dying(t)
-	t.Logf("%s, guarantee %t: %d processes dead after %d ms", s.brood.Session.Tracking.Mechanism, s.brood.Session.Tracking.Guarantee,
+	t.Logf("%s, guarantee %t: %d processes dead after %d ms", s.brood.Session.Tracking.Mechanism,
+		s.brood.Session.Tracking.Guarantee,
 		count, gone.Sub(begun).Milliseconds())
 	if g.status == goesOn {
 		if _, status := s.Tool("true"); status != 0 {

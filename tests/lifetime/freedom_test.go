@@ -36,7 +36,8 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 		t.Run(freedom.name, func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorld(t)
-			harness.Write(t, filepath.Join(w.Project, "inner", ".config", "sandbox-sidecar", "settings.json"), harness.Settings(nil))
+			harness.Write(t, filepath.Join(w.Project, "inner", ".config", "sandbox-sidecar", "settings.json"),
+				harness.Settings(nil))
 			harness.Write(t, filepath.Join(w.Project, "mine"), "")
 			harness.Write(t, filepath.Join(w.Outside, "secret"), "")
 			line := strings.ReplaceAll(freedom.line, "SIDECAR", harness.Binary(t))
@@ -61,7 +62,8 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 func TestWhatGainedRightsOrANamespaceEndsToo(t *testing.T) {
 	t.Parallel()
 	for name, starter := range map[string]string{
-		"sudo": "sudo -n", "unshare": "unshare --user --map-root-user --pid --fork", "bwrap": "bwrap --ro-bind / / --unshare-all", "strace": "strace -f -o /dev/null",
+		"sudo": "sudo -n", "unshare": "unshare --user --map-root-user --pid --fork",
+		"bwrap": "bwrap --ro-bind / / --unshare-all", "strace": "strace -f -o /dev/null",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,9 @@ func TestTheGuaranteeHoldsWhereProcHidesProcesses(t *testing.T) {
 			}
 			away := ownSessionPID(t, w)
 			kill(t, e.Process(), unix.SIGKILL)
-			harness.Eventually(t, "all of the session is dead", func() bool { return !harness.Alive(away) && !harness.Alive(s.PID) })
+			harness.Eventually(t, "all of the session is dead", func() bool {
+				return !harness.Alive(away) && !harness.Alive(s.PID)
+			})
 		})
 	}
 }

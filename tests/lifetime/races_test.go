@@ -96,7 +96,8 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 					w := harness.NewWorld(t)
 					e, sidecar := reaped(t, w, sandbox.settings)
 					slow := newSlowFile(t, filepath.Join(w.Project, "slow"))
-					params := protocol.SpawnParams{SessionID: uuid.NewString(), Cwd: w.Project, Shell: &protocol.Shell{Program: slow.path}}
+					params := protocol.SpawnParams{SessionID: uuid.NewString(), Cwd: w.Project,
+						Shell: &protocol.Shell{Program: slow.path}}
 					if where == "look-up" { // only there the stage opens the file before it has reported
 						params.Shell.Program, params.Env = "slow", map[string]string{"PATH": w.Project}
 					}
@@ -183,7 +184,8 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 		var crossing sync.WaitGroup
 		var spawn error
 		crossing.Go(func() {
-			_, spawn = harness.Try(e, protocol.Spawn, protocol.SpawnParams{SessionID: id, Kind: kind, Cwd: w.Project, Command: line})
+			_, spawn = harness.Try(e, protocol.Spawn,
+				protocol.SpawnParams{SessionID: id, Kind: kind, Cwd: w.Project, Command: line})
 		})
 		for range 3 {
 			crossing.Go(func() {
@@ -238,7 +240,8 @@ func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
 	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
-	params := protocol.SpawnParams{Cwd: w.Project, Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token)}
+	params := protocol.SpawnParams{Cwd: w.Project,
+		Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token)}
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
 	const running, coming = 100, 20
 	var spawns sync.WaitGroup

@@ -119,7 +119,8 @@ func take(t *testing.T, sidecar int, w *harness.World) inventory {
 // leaves reports whether there is no more than before. Threads do not count: Go
 // keeps those that it once needed.
 func (i inventory) leaves(before inventory) bool {
-	return i.cgroups <= before.cgroups && i.state <= before.state && i.descriptors <= before.descriptors && i.children <= before.children && i.zombies == 0
+	return i.cgroups <= before.cgroups && i.state <= before.state && i.descriptors <= before.descriptors &&
+		i.children <= before.children && i.zombies == 0
 }
 
 func (i inventory) String() string {

@@ -296,5 +296,6 @@ func nest(t *testing.T, dir string, levels int) {
 
 // cloneParent starts a program as a child of the parent.
 func cloneParent(path string) (int, error) {
-	return syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT}})
+	return syscall.ForkExec(path, []string{path},
+		&syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT}})
 }

@@ -76,7 +76,9 @@ func dieAtSteps(t *testing.T, settings string, wrap func(*exec.Cmd), target targ
 func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, step int) (steps int) {
 	t.Helper()
 	w := harness.NewWorld(t)
-	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) { underTracer(t, command, wrap, target, step) }})
+	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
+		underTracer(t, command, wrap, target, step)
+	}})
 	endFamily(t, e.Client)
 	sidecar := announcedSidecar(t, e.Log)
 	kill(t, e.Process(), unix.SIGUSR1)

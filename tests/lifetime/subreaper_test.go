@@ -114,7 +114,9 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
 	}
-	harness.Eventually(t, "all of the session is dead", func() bool { return !harness.Alive(away) && !harness.Alive(s.PID) })
+	harness.Eventually(t, "all of the session is dead", func() bool {
+		return !harness.Alive(away) && !harness.Alive(s.PID)
+	})
 }
 
 // subreaperOf is a session's subreaper: not the only one, if a stage is kept
@@ -135,7 +137,8 @@ func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`})
+	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
+		Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`})
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
 		t.Errorf("close says %+v", result)
@@ -147,7 +150,8 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
+	e := harness.Start(t, harness.NewWorld(t),
+		harness.Options{Settings: harness.Defaults(nil), Wrap: harness.WithoutCgroups(t)})
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal})
 	if !s.Tracking.Guarantee {
 		harness.Skip(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
@@ -157,7 +161,8 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 	if len(killers) != 1 {
 		t.Fatalf("killers %v, expected one", killers)
 	}
-	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; done; echo tri''ed\n", subreaper, killers[0]))
+	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; "+
+		"done; echo tri''ed\n", subreaper, killers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
@@ -176,14 +181,16 @@ func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	kept := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: `setsid sh -c 'echo $$ >kept.new; mv kept.new kept; exec sleep 1000' & exec sleep 1000`})
+	kept := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
+		Command: `setsid sh -c 'echo $$ >kept.new; mv kept.new kept; exec sleep 1000' & exec sleep 1000`})
 	rounds := 8
 	if testing.Short() {
 		rounds = 2
 	}
 	var longest time.Duration
 	for range rounds {
-		s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "rm -f pid; " + ownSession + "kill -KILL $PPID; sleep 1000"})
+		s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "rm -f pid; " + ownSession +
+			"kill -KILL $PPID; sleep 1000"})
 		if s.Tracking.Guarantee || s.Tracking.Mechanism != "subreaper" {
 			t.Fatalf("tracking is %+v", s.Tracking)
 		}
@@ -193,7 +200,9 @@ func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 		longest = max(longest, time.Since(told))
 	}
 	t.Logf("%d rounds, none left, %d ms at most after the end was told", rounds, longest.Milliseconds())
-	harness.Eventually(t, "the other session's process is there", func() bool { return harness.Read(t, filepath.Join(w.Project, "kept")) != "" })
+	harness.Eventually(t, "the other session's process is there", func() bool {
+		return harness.Read(t, filepath.Join(w.Project, "kept")) != ""
+	})
 	if other := processIn(t, w, "kept"); !harness.Alive(other) || !harness.Alive(kept.PID) {
 		t.Error("a session beside it is dead too")
 	}

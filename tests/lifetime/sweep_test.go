@@ -67,7 +67,9 @@ func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 	}
 	next := harness.Start(t, w, off)
 	left.Dying(t)
-	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool { return len(w.Cgroups(t, dead.Process())) == 0 })
+	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool {
+		return len(w.Cgroups(t, dead.Process())) == 0
+	})
 	_ = next.HangUp() // its end is none of the other's either
 	if got := len(kept.Alive()); got < 7 {
 		t.Errorf("the sweep touched a living sidecar's session: %d processes are left", got)

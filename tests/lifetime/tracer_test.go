@@ -40,10 +40,12 @@ type tracer struct {
 type target string
 
 const (
-	targetStart    target = "start"    // the sidecar, at anybody's step from its own start on
-	targetSidecar  target = "sidecar"  // the sidecar, at anybody's step
-	targetBoth     target = "both"     // the sidecar and its watchdog, at anybody's step
-	targetHelper   target = "helper"   // the process that takes the step, where it is not the sidecar: stage, watchdog, what is yet to be either
+	targetStart   target = "start"   // the sidecar, at anybody's step from its own start on
+	targetSidecar target = "sidecar" // the sidecar, at anybody's step
+	targetBoth    target = "both"    // the sidecar and its watchdog, at anybody's step
+	// the process that takes the step, where it is not the sidecar: stage,
+	// watchdog, what is yet to be either
+	targetHelper   target = "helper"
 	targetWatchdog target = "watchdog" // the process that takes a step when the sidecar is dead
 )
 
@@ -185,7 +187,8 @@ func (t *tracer) step(tid int) {
 		_    [16]byte
 	}
 	const getSyscallInfo, entry = 0x420e, 1 // PTRACE_GET_SYSCALL_INFO, Linux 5.3
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(tid), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(tid), unsafe.Sizeof(info),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
 	newThread := info.nr == unix.SYS_CLONE && info.args[0]&unix.CLONE_THREAD != 0
 	if errno != 0 || info.op != entry || slices.Contains(idle, info.nr) || newThread {
 		return

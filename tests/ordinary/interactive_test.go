@@ -25,7 +25,8 @@ var shells = map[string]struct {
 // complaints are what shells and programs say where a terminal is not quite
 // one.
 var complaints = []string{
-	"no job control", "cannot set terminal process group", "can't access tty", "Inappropriate ioctl", "not a tty", "can't set tty pgrp",
+	"no job control", "cannot set terminal process group", "can't access tty", "Inappropriate ioctl", "not a tty",
+	"can't set tty pgrp",
 	"no access to tty", "Permission denied", "Operation not permitted", "permission denied", "operation not permitted",
 }
 
@@ -89,14 +90,16 @@ func live(t *testing.T, name, settings string) {
 
 	// A new size is seen by the shell's children, and a program in the
 	// foreground is told of it.
-	step("sh -c 'trap \"stty size | sed s/^/now=/; exit\" WINCH; echo wait''ing; while :; do sleep 0.05; done'\n", `waiting\r\n`)
+	step("sh -c 'trap \"stty size | sed s/^/now=/; exit\" WINCH; echo wait''ing; while :; do sleep 0.05; done'\n",
+		`waiting\r\n`)
 	harness.Notify(e, protocol.Resize, protocol.ResizeParams{SessionID: s.SessionID, Cols: 111, Rows: 33})
 	s.Await(`now=33 111\r\n`)
 	step("stty size | sed s/^/and=/\n", `and=33 111\r\n`)
 
 	// Colours, and the shell's own line editor: Ctrl-A goes to the beginning of
 	// the line, the arrow brings back the last one.
-	step("ls --color=auto; echo lis''ted; tput colors | sed s/^/colours=/\n", `(?s)\x1b\[[0-9;]*mdirectory.*listed\r\n.*colours=256\r\n`)
+	step("ls --color=auto; echo lis''ted; tput colors | sed s/^/colours=/\n",
+		`(?s)\x1b\[[0-9;]*mdirectory.*listed\r\n.*colours=256\r\n`)
 	step("o fron''t\x01ech\n", `front\r\n`)
 	s.Type("\x1b[A")
 	s.Await(`(?s)front\r\n.*echo fron''t`)

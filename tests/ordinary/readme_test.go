@@ -21,7 +21,8 @@ const (
 func TestTheReadmeListsWhatWorks(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	table.WriteString("| works inside | beyond the default settings | with the network off | without namespaces |\n|---|---|---|---|\n")
+	table.WriteString("| works inside | beyond the default settings | with the network off | without namespaces " +
+		"|\n|---|---|---|---|\n")
 	for _, row := range rows(t) {
 		grant, offline, without := "", "works", "works"
 		if path := row.Key("grant"); path != "" {

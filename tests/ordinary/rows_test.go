@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // run inside, by bash -e in the project.
 func rows(t testing.TB) []harness.CaseFile {
 	t.Helper()
-	return harness.CaseFiles(t, "rows", []string{"program", "grant", "without", "network", "kind", "type"}, []string{"prepare", "script"})
+	return harness.CaseFiles(t, "rows", []string{"program", "grant", "without", "network", "kind", "type"},
+		[]string{"prepare", "script"})
 }
 
 func TestOrdinaryThingsWork(t *testing.T) {

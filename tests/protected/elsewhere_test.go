@@ -9,5 +9,6 @@ import (
 )
 
 func TestProtectedPaths_NeedLinux(t *testing.T) {
-	harness.Skip(t, "mount_namespaces", "read-only mounts of a session are something of Linux; on macOS the profile refuses, and platform/darwin tries it")
+	harness.Skip(t, "mount_namespaces", "read-only mounts of a session are something of Linux; on macOS the profile "+
+		"refuses, and platform/darwin tries it")
 }

@@ -102,7 +102,8 @@ git submodule --quiet update missing; test -f missing/file; git submodule --quie
 git add there missing; git commit -qm updated; git submodule status; echo fine`
 	for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
 		s := prepare()
-		grants := strings.Replace(settings, `"enabled": true`, `"enabled": true, "additional_read_only_paths": ["`+s.Outside+`"]`, 1)
+		grants := strings.Replace(settings, `"enabled": true`,
+			`"enabled": true, "additional_read_only_paths": ["`+s.Outside+`"]`, 1)
 		_, output, status, _ := s.start(grants, harness.Machine{}).run(line)
 		if status != 0 || strings.Count(output, "newer") != 2 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
 			t.Errorf("%s: status %d:\n%s", settings, status, output)
@@ -112,10 +113,13 @@ git add there missing; git commit -qm updated; git submodule status; echo fine`
 		}
 		e := s.start(grants, harness.Machine{})
 		_, output, status, _ = e.run(`echo evil >.git/modules/there/hooks/post-checkout; echo evil >>.git/modules/there/config; echo evil >there/.git; git -C there config a.b c`)
-		if status == 0 || strings.Count(output, "Read-only file system") != 3 || !strings.Contains(output, "Device or resource busy") {
+		if status == 0 || strings.Count(output, "Read-only file system") != 3 ||
+			!strings.Contains(output, "Device or resource busy") {
 			t.Errorf("the submodule's hooks can be written: status %d: %s", status, output)
 		}
-		harness.Eventually(t, "the refusal is told", func() bool { return slices.Contains(s.told(e), "protected_write .git/modules/there/config") })
+		harness.Eventually(t, "the refusal is told", func() bool {
+			return slices.Contains(s.told(e), "protected_write .git/modules/there/config")
+		})
 	}
 }
 
@@ -131,7 +135,8 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	s.git(s.Project, "config", "include.path", "../.gitmore")
 	_, output, _, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(
 		`echo evil >tools/hooks/pre-commit; mv tools t; echo evil >.gitmore; mv .gitmore m; echo fine >tools/other; cat tools/other`)
-	if strings.Count(output, "Read-only file system") != 2 || strings.Count(output, "Device or resource busy") != 2 || !strings.Contains(output, "fine") {
+	if strings.Count(output, "Read-only file system") != 2 || strings.Count(output, "Device or resource busy") != 2 ||
+		!strings.Contains(output, "fine") {
 		t.Error(output)
 	}
 }

@@ -27,8 +27,11 @@ type scene struct {
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	home := harness.OutsideDefaults(t)
-	s := &scene{&harness.World{Home: home, Project: filepath.Join(home, "project"), Outside: filepath.Join(home, "outside")}, t}
-	harness.Write(t, filepath.Join(home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n[protocol \"file\"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n")
+	s := &scene{&harness.World{Home: home, Project: filepath.Join(home, "project"),
+		Outside: filepath.Join(home, "outside")}, t}
+	harness.Write(t, filepath.Join(home, ".gitconfig"),
+		"[user]\n\tname = Tester\n\temail = tester@example.com\n[protocol \"file\"]\n\tallow = "+
+			"always\n[init]\n\tdefaultBranch = main\n")
 	for _, dir := range []string{s.Project, s.Outside} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)

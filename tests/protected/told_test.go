@@ -50,14 +50,16 @@ func TestWhatComesToBeIsTold(t *testing.T) {
 			s.repository(s.Project)
 			e := s.start(harness.Defaults(nil), machine)
 			session := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Shell: &protocol.Shell{Program: "/bin/sh"}})
-			session.Type("echo evil >.envrc; mkdir .vscode; echo evil >.git/commondir; mkdir -p .github/workflows; echo x >.github/workflows/ci.yml; " +
+			session.Type("echo evil >.envrc; mkdir .vscode; echo evil >.git/commondir; mkdir -p .github/workflows; echo x " +
+				">.github/workflows/ci.yml; " +
 				`printf '{"scripts":{"postinstall":"evil"}}' >package.json; git init -q sub; echo do''ne` + "\n")
 			session.Await("done")
 			want := []string{"protected_created .envrc", "protected_created .vscode", "protected_created .git/commondir"}
 			harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
 			has(t, "alarms", s.told(e), want...)
 			end := session.Close(0)
-			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml", "created package.json", "created sub/.git")
+			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml",
+				"created package.json", "created sub/.git")
 			p := session.Sandbox.Protections["protected_paths"]
 			if p.Status != protocol.Degraded || machine.Namespaces && !strings.Contains(p.Detail, `.envrc"`) {
 				t.Errorf("the reply promises more: %+v", p)
@@ -80,7 +82,9 @@ func TestAReplacementFromOutsideIsTold(t *testing.T) {
 	session.Type("echo in >>.git/config; echo tri''ed\n")
 	session.Await(`Read-only file system(?s:.*)tried`)
 	s.git(s.Project, "config", "user.nick", "me")
-	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .git/config") })
+	harness.Eventually(t, "it is told", func() bool {
+		return slices.Contains(s.told(e), "protected_replaced .git/config")
+	})
 	if end := session.Close(0); !slices.Contains(s.review(end), "changed .git/config") {
 		t.Errorf("review: %q", s.review(end))
 	}
@@ -118,12 +122,14 @@ func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
 	s.repository(s.Project)
 	harness.Write(t, s.inside(".vscode/settings.json"), "{}")
 	e := s.start(harness.Defaults(nil), without)
-	reply, output, status, end := e.run(`echo evil >.git/hooks/pre-commit; echo >>.git/config; echo evil >.vscode/tasks.json; mv .git .g; mv .g .git`)
+	reply, output, status, end := e.run(
+		`echo evil >.git/hooks/pre-commit; echo >>.git/config; echo evil >.vscode/tasks.json; mv .git .g; mv .g .git`)
 	p := reply.Sandbox.Protections["protected_paths"]
 	if status != 0 || p.Status != protocol.Degraded || p.Mechanism != "tripwire" || p.Fix == "" {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}
-	want := []string{"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode", "protected_replaced .git/config"}
+	want := []string{"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode",
+		"protected_replaced .git/config"}
 	harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
 	has(t, "alarms", s.told(e), want...)
 	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config", "created .vscode/tasks.json")
@@ -132,9 +138,11 @@ func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
 		protocol.Tool: {"on_unavailable": "refuse"}, protocol.Terminal: {"on_unavailable": "refuse"},
 	} {
 		e := s.start(harness.Defaults(settings), without)
-		_, err := harness.Try(e.Editor, protocol.Spawn, protocol.SpawnParams{Kind: kind, Cwd: s.Project, Command: "echo ran >ran"})
+		_, err := harness.Try(e.Editor, protocol.Spawn,
+			protocol.SpawnParams{Kind: kind, Cwd: s.Project, Command: "echo ran >ran"})
 		var refused *client.Error
-		if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable || !strings.Contains(refused.Data.Hint, "on_unavailable") {
+		if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable ||
+			!strings.Contains(refused.Data.Hint, "on_unavailable") {
 			t.Errorf("%s: %v", kind, err)
 		}
 		if _, err := os.Stat(s.inside("ran")); err == nil {
@@ -161,7 +169,8 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 	e := s.start(harness.Defaults(nil), harness.Machine{})
 	reply, output, status, _ := e.run("rm .vscode; mkdir .vscode")
 	p := reply.Sandbox.Protections["protected_paths"]
-	if status != 0 || p.Status != protocol.Degraded || !strings.Contains(p.Detail, "symlinks") || !strings.Contains(p.Detail, `.vscode"`) {
+	if status != 0 || p.Status != protocol.Degraded || !strings.Contains(p.Detail, "symlinks") ||
+		!strings.Contains(p.Detail, `.vscode"`) {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}
 	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .vscode") })
@@ -227,10 +236,12 @@ func TestTheWorkingDirectoryIsMountedToo(t *testing.T) {
 	s.repository(s.Project)
 	e := s.start(harness.Defaults(nil), harness.Machine{})
 	session := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Cwd: s.inside(".git/hooks"), ProjectDir: s.Project, Command: "pwd -P; echo evil >pre-commit; echo evil >../../fine",
+		Kind: protocol.Tool, Cwd: s.inside(
+			".git/hooks"), ProjectDir: s.Project, Command: "pwd -P; echo evil >pre-commit; echo evil >../../fine",
 	})
 	session.Exit()
-	if output := session.Output(); !strings.HasPrefix(output, s.inside(".git/hooks")) || strings.Count(output, "Read-only") != 1 {
+	if output := session.Output(); !strings.HasPrefix(output, s.inside(".git/hooks")) ||
+		strings.Count(output, "Read-only") != 1 {
 		t.Error(output)
 	}
 	if _, err := os.Stat(filepath.Join(s.Project, "fine")); err != nil {

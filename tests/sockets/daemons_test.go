@@ -48,7 +48,8 @@ var daemons = map[string]daemon{
 			if err := os.Chmod(program, 0o700); err != nil {
 				s.t.Fatal(err)
 			}
-			harness.Write(s.t, filepath.Join(dir, "services/a.service"), "[D-BUS Service]\nName=com.example.Service\nExec="+program+"\n")
+			harness.Write(s.t, filepath.Join(dir, "services/a.service"),
+				"[D-BUS Service]\nName=com.example.Service\nExec="+program+"\n")
 			config := filepath.Join(dir, "bus.conf")
 			harness.Write(s.t, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen><servicedir>`+dir+`/services</servicedir>
 <policy context="default"><allow send_destination="*"/><allow own="*"/><allow receive_sender="*"/></policy></busconfig>`)
@@ -92,7 +93,9 @@ var daemons = map[string]daemon{
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("containers: none")) })}
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte("containers: none"))
+			})}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)

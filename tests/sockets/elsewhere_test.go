@@ -9,5 +9,6 @@ import (
 )
 
 func TestSockets_NeedLinux(t *testing.T) {
-	harness.Skip(t, "seccomp", "that the sidecar connects for a session is something of Linux; on macOS the profile decides, and platform/darwin tries it")
+	harness.Skip(t, "seccomp", "that the sidecar connects for a session is something of Linux; on macOS the profile "+
+		"decides, and platform/darwin tries it")
 }

@@ -51,7 +51,8 @@ func TestVariablesOfRefusedSocketsDoNotArrive(t *testing.T) {
 	s := newScene(t, harness.Machine{})
 	listen(t, s.at("agent"))
 	env := []string{
-		"SSH_AUTH_SOCK=" + s.at("agent"), "DBUS_SESSION_BUS_ADDRESS=unix:path=" + s.at("bus"), "TMUX=" + s.at("tmux") + ",1,0",
+		"SSH_AUTH_SOCK=" + s.at("agent"), "DBUS_SESSION_BUS_ADDRESS=unix:path=" + s.at("bus"), "TMUX=" + s.at("tmux") +
+			",1,0",
 		"DISPLAY=:99", "NVIM=" + s.at("nvim"), "DOCKER_HOST=tcp://127.0.0.1:9",
 	}
 	allowed := []string{"PATH", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "TMUX", "DISPLAY", "NVIM", "DOCKER_HOST"}

@@ -127,11 +127,13 @@ func TestWhatRunsInsideTalksToItself(t *testing.T) {
 				need(t, thing.program)
 				for _, settings := range []harness.Sandbox{nil, defaults(), offline()} {
 					s := newScene(t, machine)
-					harness.Write(t, s.Project+"/script", "set -e\nexport HOME=$PWD\n"+fill(thing.script, "TEMP", s.temp, "VICTIM", quote(s.victim)))
+					harness.Write(t, s.Project+"/script", "set -e\nexport HOME=$PWD\n"+fill(thing.script, "TEMP", s.temp, "VICTIM",
+						quote(s.victim)))
 					e := s.start(settings)
 					output, status := e.Tool("bash script")
 					fine := status == 0 && strings.HasSuffix(strings.TrimSpace(output), "fine")
-					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism, "seccomp") && settings != nil
+					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism, "seccomp") &&
+						settings != nil
 					hidden := mediated && private[name] && !machine.Namespaces && os.Geteuid() != 0
 					if fine == hidden {
 						t.Errorf("sandbox %v: status %d, expected to work: %t\n%s", settings, status, !hidden, output)

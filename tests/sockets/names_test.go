@@ -51,7 +51,8 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
-					output, _ := s.start(settings).Tool(fill(line, "HEAR", quote(s.victim)+" hear", "VICTIM", s.victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
+					output, _ := s.start(settings).Tool(fill(line, "HEAR", quote(s.victim)+" hear", "VICTIM", s.victim, "OUT",
+						s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
 					visits := int32(0)
 					for _, server := range servers {
 						visits += server.visits.Load()
@@ -93,7 +94,9 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 					return server, output
 				}
 				server, output := try(nil)
-				harness.Eventually(t, "control: without a sandbox the datagram arrives: "+output, func() bool { return server.visits.Load() == 1 })
+				harness.Eventually(t, "control: without a sandbox the datagram arrives: "+output, func() bool {
+					return server.visits.Load() == 1
+				})
 				if server, output := try(defaults()); server.visits.Load() != 0 || !contains(output, "refused: E") {
 					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, act, abstract, server.visits.Load(), output)
 				}

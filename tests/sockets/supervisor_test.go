@@ -96,7 +96,8 @@ func TestASessionCannotSuperviseItself(t *testing.T) {
 	output, _ := s.tool(defaults(), "listener")
 	reply := s.start(defaults()).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"})
 	reply.Exit()
-	if byLandlock := contains(reply.Sandbox.Protections["unix_sockets"].Mechanism, "landlock"); !byLandlock && !contains(output, "refused: EBUSY") {
+	if byLandlock := contains(reply.Sandbox.Protections["unix_sockets"].Mechanism, "landlock"); !byLandlock &&
+		!contains(output, "refused: EBUSY") {
 		t.Errorf("want EBUSY: %s", output)
 	}
 }

@@ -36,10 +36,12 @@ func TestNoProcessIsStartedInAnotherCgroup(t *testing.T) {
 		return session.Output()
 	}
 	dir := makeCgroup()
-	if output := try(sandboxed(), dir); !strings.Contains(output, "answer ENOSYS") || strings.Contains(output, "sidecar-test-") {
+	if output := try(sandboxed(), dir); !strings.Contains(output, "answer ENOSYS") ||
+		strings.Contains(output, "sidecar-test-") {
 		t.Errorf("want ENOSYS: %s", output)
 	}
-	if output := try(harness.Off(), dir); !strings.Contains(output, strings.TrimPrefix(dir, root)) || !strings.Contains(output, "answer ok") {
+	if output := try(harness.Off(), dir); !strings.Contains(output, strings.TrimPrefix(dir, root)) ||
+		!strings.Contains(output, "answer ok") {
 		t.Errorf("control: without a sandbox the attack must work: %s", output)
 	}
 }

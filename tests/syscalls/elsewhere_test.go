@@ -9,5 +9,6 @@ import (
 )
 
 func TestSystemCalls_NeedLinux(t *testing.T) {
-	harness.Skip(t, "seccomp", "a filter of system calls is something of Linux; on macOS the sandbox names operations, and platform/darwin tries them")
+	harness.Skip(t, "seccomp", "a filter of system calls is something of Linux; on macOS the sandbox names "+
+		"operations, and platform/darwin tries them")
 }

@@ -32,7 +32,8 @@ var sockets = []struct {
 	{"route", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, "ok", "EACCES"},
 	{"route-high", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_ROUTE}, "ok", "EACCES"},
 	{"uevent", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
-	{"uevent-high", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
+	{"uevent-high", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT},
+		"EPROTONOSUPPORT", "EACCES"},
 	// What follows a kernel may lack, or keep for root.
 	{"tcp6", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, "ok", "EACCES"},
 	{"mptcp", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, "ok", "EACCES"},
@@ -106,12 +107,14 @@ func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 			if machine.Namespaces {
 				mechanism, word, fix = "network namespace, seccomp", "loopback interface of the session's own", false
 			}
-			if !reply.Sandbox.Applied || got.Status != protocol.Enforced || got.Mechanism != mechanism || !strings.Contains(got.Detail, word) || (got.Fix != "") != fix {
+			if !reply.Sandbox.Applied || got.Status != protocol.Enforced || got.Mechanism != mechanism ||
+				!strings.Contains(got.Detail, word) || (got.Fix != "") != fix {
 				t.Errorf("%s, %s: %+v", machine.Name, kind, reply.Sandbox)
 			}
 		}
 	}
-	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}).Sandbox.Protections["network"]
+	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{Kind: protocol.Tool,
+		Command: "true"}).Sandbox.Protections["network"]
 	if got.Status != protocol.Absent {
 		t.Errorf("with network: %+v", got)
 	}

@@ -132,7 +132,8 @@ func TestForbiddenCallsAreRefused(t *testing.T) {
 		case control[r.name] != r.answer:
 			counted++
 		case capable(t, r.needs):
-			t.Errorf("control: without a sandbox %s is answered with %s too, so that its refusal proves nothing", r.name, control[r.name])
+			t.Errorf("control: without a sandbox %s is answered with %s too, so that its refusal proves nothing", r.name,
+				control[r.name])
 		}
 	}
 	t.Logf("%d of %d refusals have a control that differs", counted, len(refusals))
@@ -168,7 +169,8 @@ func TestNoUserNamespaceCanBeMade(t *testing.T) {
 	if output, status := newScene(t, harness.Off()).Tool(line); status != 0 {
 		harness.Skip(t, "user_namespaces", strings.TrimSpace(output))
 	}
-	if output, status := newScene(t, sandboxed()).Tool(line); status == 0 || !strings.Contains(output, "Operation not permitted") {
+	if output, status := newScene(t, sandboxed()).Tool(line); status == 0 ||
+		!strings.Contains(output, "Operation not permitted") {
 		t.Errorf("status %d: %s", status, output)
 	}
 }

@@ -142,7 +142,8 @@ func newLogin(t *testing.T) *login {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wanted, err := os.Stat(filepath.Join(cmp.Or(other, managers), "systemd")); err != nil || !os.SameFile(running, wanted) {
+	if wanted, err := os.Stat(filepath.Join(cmp.Or(other, managers), "systemd")); err != nil ||
+		!os.SameFile(running, wanted) {
 		t.Fatalf("another systemd answers than that in %q: %v", other, err)
 	}
 	return l
@@ -162,7 +163,8 @@ func (l *login) editThrough(t *testing.T, through []string, settings string, env
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	w := &harness.World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
+	w := &harness.World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
+		Outside: filepath.Join(root, "outside")}
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

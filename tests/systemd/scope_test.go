@@ -50,7 +50,8 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 	}{
 		{"systemd's own socket", []string{"XDG_RUNTIME_DIR=" + l.runtime}},
 		{"no environment", nil},
-		{"bus by address", []string{"XDG_RUNTIME_DIR=/nonexistent", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + l.runtime + "/bus"}},
+		{"bus by address", []string{"XDG_RUNTIME_DIR=/nonexistent", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + l.runtime +
+			"/bus"}},
 	}
 	for i, road := range roads {
 		for _, sandbox := range []struct{ name, settings string }{
@@ -65,7 +66,8 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 					e := l.edit(t, sandbox.settings, road.env...)
 					sidecar := e.Process()
 					where := cgroupOf(t, sidecar)
-					if name := filepath.Base(where); !strings.HasPrefix(name, fmt.Sprintf("sandbox-sidecar-%d-", sidecar)) || !strings.HasSuffix(name, ".scope") {
+					if name := filepath.Base(where); !strings.HasPrefix(name, fmt.Sprintf("sandbox-sidecar-%d-", sidecar)) ||
+						!strings.HasSuffix(name, ".scope") {
 						t.Errorf("the sidecar is in %s, expected a scope of its own", where)
 					}
 					b := harness.Release(t, e, protocol.Tool)
@@ -73,11 +75,13 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 					if got.Mechanism != "cgroup" || !got.Guarantee {
 						t.Errorf("tracking %+v, expected a cgroup and a guarantee", got)
 					}
-					if shown := e.Hello.Capabilities.Enforcement["process_tracking"]; !strings.Contains(shown.Detail, "in a transient scope of the user's systemd") {
+					if shown := e.Hello.Capabilities.Enforcement["process_tracking"]; !strings.Contains(shown.Detail,
+						"in a transient scope of the user's systemd") {
 						t.Errorf("the detail does not tell of the scope: %q", shown.Detail)
 					}
 					for _, pid := range b.Alive() {
-						if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && !strings.Contains(string(line), where+"/sandbox-sidecar-") {
+						if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil &&
+							!strings.Contains(string(line), where+"/sandbox-sidecar-") {
 							t.Errorf("process %d is outside the scope's subtree:\n%s", pid, line)
 						}
 					}

@@ -17,9 +17,11 @@ var units = []struct {
 	name, kind string
 	through    []string
 }{
-	{"service", ".service", []string{"--pipe", "--wait", "--collect", "--quiet", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E", "USER"}},
+	{"service", ".service", []string{"--pipe", "--wait", "--collect", "--quiet", "-E", "HOME", "-E", "PATH", "-E",
+		"SHELL", "-E", "USER"}},
 	{"delegated service", ".service", []string{
-		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E", "USER",
+		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E",
+		"USER",
 	}},
 	{"scope", ".scope", []string{"--scope", "--quiet", "-p", "Delegate=yes"}},
 }
@@ -33,7 +35,8 @@ func TestASidecarInAUnitOfTheUsersDividesItsCgroup(t *testing.T) {
 		t.Run(unit.name, func(t *testing.T) {
 			t.Parallel()
 			through := append([]string{"/usr/bin/systemd-run", "--user"}, unit.through...)
-			e := l.editThrough(t, through, harness.Off(), "XDG_RUNTIME_DIR="+l.runtime, "DBUS_SESSION_BUS_ADDRESS=unix:path="+l.runtime+"/bus")
+			e := l.editThrough(t, through, harness.Off(), "XDG_RUNTIME_DIR="+l.runtime,
+				"DBUS_SESSION_BUS_ADDRESS=unix:path="+l.runtime+"/bus")
 			b := harness.Release(t, e, protocol.Tool)
 			if got := b.Session.Tracking; got.Mechanism != "cgroup" || !got.Guarantee {
 				t.Errorf("tracking %+v, expected a cgroup and a guarantee", got)

@@ -70,7 +70,8 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 			t.Fatalf("outside: %v\n%s", err, output)
 		}
 	}
-	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(keys), Env: []string{"PATH=" + harness.SearchPath}})
+	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(keys),
+		Env: []string{"PATH=" + harness.SearchPath}})
 	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: p.line})
 	exit := session.Exit()
 	if exit.ExitCode == nil {
@@ -105,7 +106,8 @@ func TestRust(t *testing.T) {
 			"home/.cargo/config":     "[net]\nretry = 0\n",
 		},
 		before: "git init -q dep; cd dep; git add .; git -c user.name=a -c user.email=a@b commit -qm a; cd ..; " +
-			"printf '[package]\\nname = \"app\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\ndep = { git = \"file://%s/dep\" }\\n' \"$PWD\" >Cargo.toml",
+			"printf '[package]\\nname = \"app\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\ndep = { git = " +
+			"\"file://%s/dep\" }\\n' \"$PWD\" >Cargo.toml",
 		line: "cargo run --quiet", prints: "built by cargo", refused: "ermission denied",
 	}.run(t)
 }
@@ -122,7 +124,8 @@ func TestNode(t *testing.T) {
 			"home/.npmrc":              "//registry.npmjs.org/:_authToken=secret\n",
 		},
 		before: "tar czf dep.tgz dep",
-		line:   "npm install --offline --no-audit --no-fund --no-update-notifier ./dep.tgz && node -e 'console.log(require(\"dep\"))'",
+		line: "npm install --offline --no-audit --no-fund --no-update-notifier ./dep.tgz && node -e " +
+			"'console.log(require(\"dep\"))'",
 		prints: "installed by npm", refused: "EACCES",
 	}.run(t)
 }
@@ -147,8 +150,10 @@ func TestJava(t *testing.T) {
 	proof{
 		toolchain: "java", needs: []string{"javac", "java", "jar"},
 		prepare: map[string]string{
-			"home/.m2/repository/lib/Dep.java": "public class Dep { public static String word() { return \"built by javac\"; } }\n",
-			"project/App.java":                 "public class App { public static void main(String[] a) { System.out.println(Dep.word()); } }\n",
+			"home/.m2/repository/lib/Dep.java": "public class Dep { public static String word() { return \"built by " +
+				"javac\"; } }\n",
+			"project/App.java": "public class App { public static void main(String[] a) { " +
+				"System.out.println(Dep.word()); } }\n",
 		},
 		before: `javac -d "$HOME/.m2/repository/lib" "$HOME/.m2/repository/lib/Dep.java"`,
 		line: `R=$HOME/.m2/repository; javac -cp "$R/lib" -d . App.java && java -cp "$R/lib:." App && ` +
@@ -162,8 +167,9 @@ func TestRuby(t *testing.T) {
 	proof{
 		toolchain: "ruby", needs: []string{"ruby", "gem"},
 		prepare: map[string]string{
-			"project/dep/dep.gemspec": "Gem::Specification.new { |s| s.name = 'dep'; s.version = '1.0.0'; s.summary = 'x'; s.authors = ['a']; s.files = ['lib/dep.rb'] }\n",
-			"project/dep/lib/dep.rb":  "module Dep; WORD = 'required by ruby'; end\n",
+			"project/dep/dep.gemspec": "Gem::Specification.new { |s| s.name = 'dep'; s.version = '1.0.0'; s.summary = 'x'; " +
+				"s.authors = ['a']; s.files = ['lib/dep.rb'] }\n",
+			"project/dep/lib/dep.rb": "module Dep; WORD = 'required by ruby'; end\n",
 		},
 		before: "cd dep; gem build -q dep.gemspec; gem install -q --local --user-install --no-document dep-1.0.0.gem",
 		line:   "ruby -e 'gem \"dep\"; require \"dep\"; puts Dep::WORD'",
@@ -177,7 +183,8 @@ func TestPHP(t *testing.T) {
 	proof{
 		toolchain: "php", needs: []string{"php"},
 		prepare: map[string]string{
-			"home/.composer/vendor/bin/hello":    "#!/usr/bin/env php\n<?php require __DIR__ . '/../dep.php'; file_put_contents(getenv('HOME') . '/.cache/composer/x', 'x') or exit(1); echo word();\n",
+			"home/.composer/vendor/bin/hello": "#!/usr/bin/env php\n<?php require __DIR__ . '/../dep.php'; " +
+				"file_put_contents(getenv('HOME') . '/.cache/composer/x', 'x') or exit(1); echo word();\n",
 			"home/.composer/vendor/dep.php":      "<?php function word() { return \"run by php\\n\"; }\n",
 			"home/.composer/auth.json":           `{"http-basic": {}}`,
 			"home/.composer/vendor/autoload.php": "<?php\n",
@@ -190,7 +197,8 @@ func TestPHP(t *testing.T) {
 func TestC(t *testing.T) {
 	proof{
 		toolchain: "c", needs: []string{"gcc", "ccache"},
-		prepare: map[string]string{"project/main.c": "#include <stdio.h>\nint main(void) { puts(\"built by gcc\"); return 0; }\n"},
+		prepare: map[string]string{"project/main.c": "#include <stdio.h>\nint main(void) { puts(\"built by gcc\"); " +
+			"return 0; }\n"},
 		line: "ccache gcc -c main.c -o a.o && ccache gcc -c main.c -o b.o && gcc a.o -o app && ./app && " +
 			"ccache --print-stats | grep -E '^(direct|preprocessed)_cache_hit.[1-9]'",
 		prints: "built by gcc", refused: "ermission denied",

@@ -60,7 +60,8 @@ func openWrite(path string) error {
 // where the kernel has put it, with a NUL behind.
 func openNamed(argument string) error {
 	here := unix.AT_FDCWD
-	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(unsafe.StringData(argument))), unix.O_RDONLY, 0, 0, 0)
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(unsafe.StringData(argument))),
+		unix.O_RDONLY, 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}

@@ -112,7 +112,8 @@ func openat2(path, how string) error {
 	if err != nil {
 		return err
 	}
-	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&larger)), size, 0, 0)
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir), uintptr(unsafe.Pointer(name)),
+		uintptr(unsafe.Pointer(&larger)), size, 0, 0)
 	if errno != 0 {
 		return errno
 	}

@@ -12,9 +12,10 @@ import (
 // What leads deep into the kernel. Each act fails, or changes nothing and is
 // given back at once.
 var kernelActs = map[string]act{
-	"io-uring":    ring,
-	"keyring":     addKey,
-	"userfaultfd": func([]string) error { return give(call(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|1)) }, // 1: faults of user mode only
+	"io-uring": ring,
+	"keyring":  addKey,
+	// 1: faults of user mode only
+	"userfaultfd": func([]string) error { return give(call(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|1)) },
 	"bpf":         loadBPF,
 	"perf":        one(onPID(observe)),
 	"clock":       turnClock,

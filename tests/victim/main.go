@@ -51,7 +51,8 @@ func main() {
 		var errno unix.Errno
 		switch {
 		case err == nil:
-		case errors.As(err, &errno) && (errors.Is(err, errAnswer) || errno != unix.ENOSYS && errno != unix.EINVAL) && !errors.Is(err, errMisuse):
+		case errors.As(err, &errno) && (errors.Is(err, errAnswer) || errno != unix.ENOSYS && errno != unix.EINVAL) &&
+			!errors.Is(err, errMisuse):
 			fmt.Printf("refused: %s: %s\n", step[0], unix.ErrnoName(errno))
 			os.Exit(1)
 		default:

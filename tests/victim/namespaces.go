@@ -20,7 +20,9 @@ func withoutNamespaces(args []string) error {
 	}
 	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 		unix.CLONE_NEWPID | unix.CLONE_NEWNET
-	const number, firstArgument = 0, 16 // offsets in struct seccomp_data; the argument's lower half on a little-endian machine
+	// offsets in struct seccomp_data; the argument's lower half on a
+	// little-endian machine
+	const number, firstArgument = 0, 16
 	refuse := func(errno unix.Errno) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -45,7 +47,8 @@ func filtered(filter []unix.SockFilter, args []string) error {
 		return err
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0,
+		0); err != nil {
 		return err
 	}
 	return unix.Exec(args[0], args, os.Environ())

@@ -15,9 +15,11 @@ import (
 )
 
 var privilegeActs = map[string]act{
-	"exec":               execute,
-	"mount-tmpfs":        one(func(dir string) error { return unix.Mount("victim", dir, "tmpfs", 0, "") }),
-	"bind":               two(func(from, to string) error { return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "") }),
+	"exec":        execute,
+	"mount-tmpfs": one(func(dir string) error { return unix.Mount("victim", dir, "tmpfs", 0, "") }),
+	"bind": two(func(from, to string) error {
+		return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+	}),
 	"own-mounts":         ownMounts,
 	"chroot":             one(unix.Chroot),
 	"privileges":         privileges,

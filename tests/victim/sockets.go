@@ -14,11 +14,13 @@ var socketActs = map[string]act{
 	"connect-abstract": one(func(name string) error { return connect(&unix.SockaddrUnix{Name: "@" + name}) }),
 	"send-abstract":    two(send),
 	"connect-tcp":      one(connectTCP),
-	"connect-mptcp":    two(func(port, text string) error { return tell(port, text, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) }),
-	"send-udp":         two(func(port, text string) error { return tell(port, text, unix.SOCK_DGRAM, 0) }),
-	"fast-open":        two(fastOpen),
-	"send-path":        two(func(path, text string) error { return sendTo(path, text) }),
-	"socket":           makeSocket,
+	"connect-mptcp": two(func(port, text string) error {
+		return tell(port, text, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+	}),
+	"send-udp":  two(func(port, text string) error { return tell(port, text, unix.SOCK_DGRAM, 0) }),
+	"fast-open": two(fastOpen),
+	"send-path": two(func(path, text string) error { return sendTo(path, text) }),
+	"socket":    makeSocket,
 }
 
 func connect(to unix.Sockaddr) error {

@@ -10,7 +10,8 @@ import (
 // callRecord is what Linux 7.3 writes of a call, with what differs left to the
 // caller.
 func callRecord(serial, call string) string {
-	return "audit(1795277761.128:" + serial + "): arch=c000003e " + call + " items=0 ppid=1 pid=94 auid=4294967295 uid=0 gid=0 euid=0 suid=0 " +
+	return "audit(1795277761.128:" + serial + "): arch=c000003e " + call +
+		" items=0 ppid=1 pid=94 auid=4294967295 uid=0 gid=0 euid=0 suid=0 " +
 		`fsuid=0 egid=0 sgid=0 fsgid=0 tty=(none) ses=4294967295 comm="init" exe="/init" subj=unconfined key=(null)`
 }
 
@@ -30,20 +31,23 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 			want: []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/secret", Call: openat}},
 		},
 		"a name with a blank": {
-			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`}, call: openatText,
-			want: []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se cret", Call: openat}},
+			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`},
+			call:   openatText,
+			want:   []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se cret", Call: openat}},
 		},
 		"a name that is no text": {
-			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F7365226372FF6574 dev="rootfs" ino=10`}, call: openatText,
-			want: []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se\"cr\xffet", Call: openat}},
+			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F7365226372FF6574 dev="rootfs" ino=10`},
+			call:   openatText,
+			want:   []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se\"cr\xffet", Call: openat}},
 		},
 		"a directory": {
 			access: []string{`domain=1fe89312d blockers=fs.read_dir path="/d" dev="rootfs" ino=11`}, call: openatText,
 			want: []Refusal{{Blockers: []string{"fs.read_dir"}, Path: "/d", Call: openat}},
 		},
 		"two rights": {
-			access: []string{`domain=1fe89312d blockers=fs.write_file,fs.read_file path="/secret" dev="rootfs" ino=7`}, call: openatText,
-			want: []Refusal{{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/secret", Call: openat}},
+			access: []string{`domain=1fe89312d blockers=fs.write_file,fs.read_file path="/secret" dev="rootfs" ino=7`},
+			call:   openatText,
+			want:   []Refusal{{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/secret", Call: openat}},
 		},
 		"two paths": {
 			access: []string{
@@ -57,18 +61,21 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 			},
 		},
 		"a signal": {
-			access: []string{`domain=1fe89312d blockers=scope.signal opid=1 ocomm="init"`}, call: "syscall=62 success=no exit=-1 a0=1 a1=f a2=0 a3=0",
-			want: []Refusal{{Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}}}},
+			access: []string{`domain=1fe89312d blockers=scope.signal opid=1 ocomm="init"`},
+			call:   "syscall=62 success=no exit=-1 a0=1 a1=f a2=0 a3=0",
+			want:   []Refusal{{Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}}}},
 		},
 		"an abstract socket": {
 			access: []string{"domain=1fe89312d blockers=scope.abstract_unix_socket path=00616273"},
 			call:   "syscall=42 success=no exit=-1 a0=3 a1=397296f2e110 a2=6 a3=0",
-			want:   []Refusal{{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs", Call: Call{0xc000003e, 42, [4]uint64{3, 0x397296f2e110, 6}}}},
+			want: []Refusal{{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs",
+				Call: Call{0xc000003e, 42, [4]uint64{3, 0x397296f2e110, 6}}}},
 		},
 		"a socket": {
 			access: []string{`domain=1fe89312d blockers=fs.resolve_unix path="/sock" dev="rootfs" ino=12`},
 			call:   "syscall=42 success=no exit=-13 a0=3 a1=1 a2=8 a3=0",
-			want:   []Refusal{{Blockers: []string{"fs.resolve_unix"}, Path: "/sock", Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}}}},
+			want: []Refusal{{Blockers: []string{"fs.resolve_unix"}, Path: "/sock",
+				Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}}}},
 		},
 		"without a domain":     {access: []string{`blockers=fs.read_file path="/secret"`}, call: openatText},
 		"without a reason":     {access: []string{`domain=1fe89312d path="/secret"`}, call: openatText},
@@ -173,7 +180,8 @@ func FuzzRecord(f *testing.F) {
 		g.call(r)
 		confined(r)
 		for _, refusal := range g.end(r.serial) {
-			if refusal.domain == 0 || len(refusal.Blockers) == 0 || strings.Contains(refusal.Blockers[0], " ") || refusal.PID < 0 {
+			if refusal.domain == 0 || len(refusal.Blockers) == 0 || strings.Contains(refusal.Blockers[0], " ") ||
+				refusal.PID < 0 {
 				t.Errorf("%q: %+v", line, refusal)
 			}
 		}

@@ -76,7 +76,8 @@ func subscribe() (int, error) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferSize) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as anybody may have
 	}
-	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (readLog - 1)})
 	}
@@ -95,9 +96,11 @@ var wanted = func() []unix.SockFilter {
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
 	for i, kind := range kinds {
 		swapped := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, kind))
-		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(swapped), Jt: uint8(len(kinds) - i)})
+		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(swapped),
+			Jt: uint8(len(kinds) - i)})
 	}
-	return append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})
+	return append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})
 }()
 
 // read takes in the log until it fails.

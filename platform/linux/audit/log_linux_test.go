@@ -100,7 +100,8 @@ func TestLog_TellsWhoWasRefused(t *testing.T) {
 				t.Errorf("refused %d times, %d losses, and told %+v", times, lost, refusals)
 			}
 			for _, r := range refusals {
-				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid || r.Process == "" || r.Call.Arch == 0 {
+				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid || r.Process == "" ||
+					r.Call.Arch == 0 {
 					t.Errorf("process %d, told: %+v", pid, r)
 				}
 			}

@@ -175,7 +175,8 @@ func (o *Observer) carryOut(call *notify.Call, root int, f *finding) (fd int, er
 		}
 		mode := f.mode & 0o7777 &^ mask
 		open = func() (int, error) {
-			made, err := unix.Openat(f.there.parent, path.Base(f.there.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+			made, err := unix.Openat(f.there.parent, path.Base(f.there.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
+				mode)
 			if err != nil {
 				return -1, err
 			}

@@ -23,7 +23,8 @@ func TestDecide(t *testing.T) {
 		Protected: []policy.Protected{{Path: "/rw/.git/hooks"}, {Path: "/rw/.envrc"}},
 	}})
 	const file, dir, link, nothing = unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, 0
-	const r, w, c, d, x = platform.RefusedRead, platform.RefusedWrite, platform.RefusedCreate, platform.RefusedRemove, platform.RefusedExecute
+	const r, w, c, d, x = platform.RefusedRead, platform.RefusedWrite, platform.RefusedCreate, platform.RefusedRemove,
+		platform.RefusedExecute
 	for _, test := range []struct {
 		deed  deed
 		flags openFlags
@@ -83,7 +84,8 @@ func TestDecide(t *testing.T) {
 			access = ""
 		}
 		if access != test.want {
-			t.Errorf("%s: got %q, want %q", fmt.Sprintf("deed %d with %#x on %s (%#o)", test.deed, test.flags, test.path, test.kind), access, test.want)
+			t.Errorf("%s: got %q, want %q", fmt.Sprintf("deed %d with %#x on %s (%#o)", test.deed, test.flags, test.path,
+				test.kind), access, test.want)
 		}
 	}
 }

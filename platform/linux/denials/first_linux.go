@@ -247,7 +247,8 @@ func (o *Observer) whatIsOnDisk(name string) seen {
 	if local, known := o.isKnown(parent); !known || !local {
 		return unknown
 	}
-	fd, err := unix.Openat2(parent, base, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: onThisOne})
+	fd, err := unix.Openat2(parent, base, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: onThisOne})
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return absent
@@ -273,7 +274,8 @@ type mounted struct {
 // mountOf asks for what is in memory.
 func mountOf(fd int) (m mounted, ok bool) {
 	var stat unix.Statx_t
-	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MNT_ID_UNIQUE, &stat) != nil {
+	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MNT_ID_UNIQUE,
+		&stat) != nil {
 		return mounted{}, false
 	}
 	if stat.Mask&unix.STATX_MNT_ID_UNIQUE != 0 {
@@ -347,7 +349,8 @@ func (o *Observer) remember(root int, w wish, there *place, begun time.Time) {
 		}
 	}
 	name := path.Clean(there.name)
-	if !w.follow || !there.exists() || there.path == name || strings.Contains(there.name+"/", "/../") || strings.HasSuffix(there.path, " (deleted)") {
+	if !w.follow || !there.exists() || there.path == name || strings.Contains(there.name+"/", "/../") ||
+		strings.HasSuffix(there.path, " (deleted)") {
 		return
 	}
 	o.views.mu.Lock()

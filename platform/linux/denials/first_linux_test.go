@@ -46,7 +46,8 @@ func plant(t *testing.T) *wood {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(root) })
-	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: top + "/rw", Access: policy.ReadWrite | policy.Execute}}}})
+	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: top + "/rw",
+		Access: policy.ReadWrite | policy.Execute}}}})
 	t.Cleanup(o.Close)
 	o.hold(root)
 	w := &wood{Observer: o, t: t, top: top, root: root}

@@ -24,8 +24,9 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{
-		"root/link": "dir", "root/to-file": "dir/file", "root/absolute": "/dir/file", "root/dangling": "other/new", "root/dir/up": "../other/../none",
-		"root/loop": "loop", "root/out": "../../beside", "root/chain": "dangling", "root/magic": "/proc/self/fd/0",
+		"root/link": "dir", "root/to-file": "dir/file", "root/absolute": "/dir/file", "root/dangling": "other/new",
+		"root/dir/up": "../other/../none",
+		"root/loop":   "loop", "root/out": "../../beside", "root/chain": "dangling", "root/magic": "/proc/self/fd/0",
 	} {
 		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
@@ -83,7 +84,8 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if want := filepath.Join(top, "root", test.want); got.path != want || got.exists() == test.missing || got.parentPath != filepath.Dir(want) {
+		if want := filepath.Join(top, "root", test.want); got.path != want || got.exists() == test.missing ||
+			got.parentPath != filepath.Dir(want) {
 			t.Errorf("%s: %+v, want %s", test.name, got, want)
 		}
 		if err := got.holdParent(root); test.missing && (err != nil || got.parent < 0) {

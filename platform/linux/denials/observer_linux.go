@@ -157,7 +157,8 @@ func (o *Observer) look(call *notify.Call, root int, own bool, name string, u us
 		there.close()
 		return nil, !there.exists()
 	}
-	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode}, false
+	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode},
+		false
 }
 
 // flagsOf are the flags of an opening, and the permissions of a file that it
@@ -231,7 +232,8 @@ func (o *Observer) decide(w wish, there *place) (access platform.Refused, refuse
 	return o.decideOpening(w.flags, there, at)
 }
 
-func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access) (access platform.Refused, refused bool) {
+func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access) (access platform.Refused,
+	refused bool) {
 	switch {
 	case !there.exists():
 		return platform.RefusedCreate, flags.has(unix.O_CREAT) && !o.options.Policy.At(there.parentPath).Has(policy.Write)

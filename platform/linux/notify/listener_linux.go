@@ -58,7 +58,8 @@ func kernelSizes() (sizes, error) {
 // interrupted, with calls that never are otherwise, from the moment on when its
 // notification is received.
 func wakeAtOnce(fd int) {
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+		unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
 // arrival is what a look at a listener has found.

@@ -114,7 +114,8 @@ func TestSession_FailsClosed(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, unix.SYS_PRCTL)
 	arrived := make(chan struct{})
-	session := supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(*notify.Call) { close(arrived) }}})
+	session := supervise(t, c, map[notify.Key]notify.Handler{key(
+		unix.SYS_PRCTL): {Handle: func(*notify.Call) { close(arrived) }}})
 	done := c.Go(func() {
 		if got := prctl(unknownOption); got != unix.ENOSYS {
 			t.Errorf("a call that was waiting is answered with %v", got)
@@ -325,7 +326,8 @@ func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
 	})
 	for _, closeOnExec := range []uintptr{0, 1} {
 		c.Do(func() {
-			fd, _, errno := unix.Syscall6(unix.SYS_PRCTL, unknownOption, 2, uintptr(unsafe.Pointer(&text[0])), uintptr(unsafe.Pointer(&long[0])), closeOnExec, 0)
+			fd, _, errno := unix.Syscall6(unix.SYS_PRCTL, unknownOption, 2, uintptr(unsafe.Pointer(&text[0])),
+				uintptr(unsafe.Pointer(&long[0])), closeOnExec, 0)
 			if errno != 0 {
 				t.Fatal(errno)
 			}

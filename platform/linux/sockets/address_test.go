@@ -51,7 +51,8 @@ func FuzzParse(f *testing.F) {
 		switch {
 		case !ok && got != address{}:
 			t.Errorf("%q is invalid and %+v", raw, got)
-		case ok && got.isAbstract && got.path != "", ok && strings.ContainsRune(got.path, 0), ok && len(got.path)+pathOffset > unixLength:
+		case ok && got.isAbstract && got.path != "", ok && strings.ContainsRune(got.path, 0), ok &&
+			len(got.path)+pathOffset > unixLength:
 			t.Errorf("%q is %+v", raw, got)
 		}
 	})

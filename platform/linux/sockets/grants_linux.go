@@ -23,7 +23,8 @@ type Grants struct {
 }
 
 // ErrNotBoundThere means that what lies at a path was not bound there.
-var ErrNotBoundThere = errors.New("it lies in a directory that sessions may write, and nobody listens who has bound it under this very name")
+var ErrNotBoundThere = errors.New(
+	"it lies in a directory that sessions may write, and nobody listens who has bound it under this very name")
 
 // CheckPinned says why a path of Grants.Pinned has no effect, or nil. A session
 // could have moved another daemon's socket there, for a later session to be

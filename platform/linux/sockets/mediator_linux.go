@@ -103,7 +103,8 @@ func (m *Mediator) unbound(call *notify.Call) (cookie uint64, ok bool) {
 func addressLength(fd int) (uint32, error) {
 	var raw [storageLength]byte
 	length := uint32(len(raw))
-	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(&length)))
+	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&raw[0])),
+		uintptr(unsafe.Pointer(&length)))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -134,7 +135,9 @@ func (m *Mediator) mayReach(p *place, tid int) unix.Errno {
 	if err != nil {
 		return refusedPath
 	}
-	return m.judge(refusedPath, func(s listed) bool { return s.inode == inode && p.onDevice(tid, s.device) }, m.session, m.host)
+	return m.judge(refusedPath, func(s listed) bool {
+		return s.inode == inode && p.onDevice(tid, s.device)
+	}, m.session, m.host)
 }
 
 // judge looks at all who listen at an address. Numbers of inodes are not as

@@ -82,7 +82,8 @@ func fromRoot(tid, root int, path string) (string, error) {
 // of the caller's it would lead from us, not from it.
 func openat2(dir int, path string, resolve uint64) (int, error) {
 	for range mostTries {
-		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
+		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+			Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
 		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
 		// ".." stayed inside.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {

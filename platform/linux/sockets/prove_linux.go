@@ -17,5 +17,6 @@ func Prove() error {
 		return err
 	}
 	defer unix.Close(fd)
-	return notify.Expect("connect through the mediator", unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + canaryName}), refusedAbstract)
+	return notify.Expect("connect through the mediator", unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + canaryName}),
+		refusedAbstract)
 }

@@ -29,7 +29,8 @@ func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
 		if !valid {
 			return 0, false
 		}
-		again := errno == unix.EAGAIN && a.domain == unix.AF_UNIX || a.domain != unix.AF_UNIX && (errno == unix.EINPROGRESS || errno == unix.EALREADY)
+		again := errno == unix.EAGAIN && a.domain == unix.AF_UNIX || a.domain != unix.AF_UNIX &&
+			(errno == unix.EINPROGRESS || errno == unix.EALREADY)
 		if !again {
 			return errno, true
 		}

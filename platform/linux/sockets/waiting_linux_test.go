@@ -37,7 +37,8 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 			t.Errorf("a caller with a limit is answered with %v", err)
 		}
 	})
-	if kept, err := unix.GetsockoptTimeval(limited, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err != nil || kept.Sec != 0 || kept.Usec < limit.Usec {
+	if kept, err := unix.GetsockoptTimeval(limited, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err != nil || kept.Sec != 0 ||
+		kept.Usec < limit.Usec {
 		t.Errorf("the caller's limit is %+v now, %v", kept, err)
 	}
 	waits := socket(t, unix.SOCK_STREAM)
@@ -69,7 +70,8 @@ func TestConnect_WaitsForTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(server)
-	if err := errors.Join(unix.Bind(server, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(server, 0)); err != nil {
+	if err := errors.Join(unix.Bind(server, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		unix.Listen(server, 0)); err != nil {
 		t.Fatal(err)
 	}
 	to, err := unix.Getsockname(server)

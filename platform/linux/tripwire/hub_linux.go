@@ -62,7 +62,9 @@ func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	defer h.mu.Unlock()
 	fd := h.fd // which stays open as long as there is this tripwire
 	if slow {
-		h.mu.Unlock() // no other tripwire is to wait for this file system; what happens there until the watch is noted is found in the end
+		// no other tripwire is to wait for this file system; what happens there
+		// until the watch is noted is found in the end
+		h.mu.Unlock()
 	}
 	// Another tripwire may want other events of the same directory.
 	wd, err := fsguard.AddWatch(fd, dir, mask|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW|unix.IN_EXCL_UNLINK|unix.IN_MASK_ADD)

@@ -55,7 +55,8 @@ type told struct {
 
 // New starts to watch. On an error nothing is watched.
 func New(options Options) (*Tripwire, error) {
-	t := &Tripwire{options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{}, told: map[told]bool{}}
+	t := &Tripwire{options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
+		told: map[told]bool{}}
 	if err := shared.enter(); err != nil {
 		return nil, err
 	}

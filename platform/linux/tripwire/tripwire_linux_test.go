@@ -32,7 +32,8 @@ func watch(t *testing.T, kept bool, prepare func(w *watched), names ...string) *
 	wire, err := New(Options{Paths: paths, Kept: kept, Report: func(kind Kind, path string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told = append(w.told, fmt.Sprint([]string{"created", "replaced", "written", "refused"}[kind], " ", strings.TrimPrefix(path, w.dir+"/")))
+		w.told = append(w.told, fmt.Sprint([]string{"created", "replaced", "written", "refused"}[kind], " ",
+			strings.TrimPrefix(path, w.dir+"/")))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,11 @@ func TestTripwire_TellsOfWhatComesToBeByRenaming(t *testing.T) {
 func TestTripwire_TellsOfWhatIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
-		w := watch(t, kept, func(w *watched) { w.write(".git/config", ""); w.write(".git/hooks/h", ""); w.make("moved") }, ".git/config", ".git/hooks", "moved/x")
+		w := watch(t, kept, func(w *watched) {
+			w.write(".git/config", "")
+			w.write(".git/hooks/h", "")
+			w.make("moved")
+		}, ".git/config", ".git/hooks", "moved/x")
 		w.write(".git/new", "")
 		w.rename(".git/new", ".git/config")
 		w.hears("replaced .git/config")
@@ -177,7 +182,9 @@ func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
 	t.Parallel()
 	first := watch(t, true, func(w *watched) { w.write("file", "") }, "file", "new")
 	var told []string
-	second, err := New(Options{Paths: []string{first.path("new")}, Kept: true, Report: func(_ Kind, path string) { told = append(told, path) }})
+	second, err := New(Options{Paths: []string{first.path("new")}, Kept: true, Report: func(_ Kind, path string) {
+		told = append(told, path)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +198,10 @@ func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
 
 func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
 	t.Parallel()
-	w := watch(t, false, func(w *watched) { w.write(".git", "gitdir: x"); w.must(os.Symlink(".git", w.path("link"))) }, ".git/hooks", "link/x", ".git")
+	w := watch(t, false, func(w *watched) {
+		w.write(".git", "gitdir: x")
+		w.must(os.Symlink(".git", w.path("link")))
+	}, ".git/hooks", "link/x", ".git")
 	w.write(".git", "gitdir: y")
 	w.hears("written .git")
 }

@@ -49,10 +49,12 @@ func contexts() []context {
 	const many = 1000
 	return []context{
 		{name: "root", cgroup: "root", namespaces: many, never: never},
-		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, never: never + "root audit_log"},
+		{name: "user-delegated", uid: user, cgroup: "delegated/leaf", delegated: true, namespaces: many, never: never +
+			"root audit_log"},
 		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, never: never + "root audit_log"},
 		{name: "user-no-namespaces", uid: user, cgroup: "plain", never: never + "root audit_log user_namespaces"},
-		{name: "container", cgroup: "container", container: true, namespaces: many, never: never + "root audit_log user_namespaces"},
+		{name: "container", cgroup: "container", container: true, namespaces: many, never: never +
+			"root audit_log user_namespaces"},
 	}
 }
 
@@ -115,8 +117,10 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	command.Dir = dir
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + c.home(), "TERM=linux", "LANG=C.UTF-8", "SHELL=/bin/bash",
-		"CI=true", "SIDECAR_MISSING=" + strings.Join([]string{c.never, c.without, c.missing[c.name]}, " "), "SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
+		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + c.home(), "TERM=linux", "LANG=C.UTF-8",
+		"SHELL=/bin/bash",
+		"CI=true", "SIDECAR_MISSING=" + strings.Join([]string{c.never, c.without, c.missing[c.name]}, " "),
+		"SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
 	}
 	return command
 }

@@ -61,7 +61,8 @@ func first() {
 		tell(result.Line{Note: note})
 	}
 	tell(result.Line{Begin: begin(o)})
-	worker, err := os.StartProcess("/init", []string{"/init", "work"}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	worker, err := os.StartProcess("/init", []string{"/init", "work"},
+		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		complain("start the work", err)
 		powerOff()

@@ -57,7 +57,8 @@ func (c context) test(s suite) *result.Run {
 	if suite == attacks {
 		// Everybody attacks as himself, once: the other users have contexts of
 		// their own, and so have machines without namespaces.
-		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share), "-shares", strconv.Itoa(c.shares))
+		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share),
+			"-shares", strconv.Itoa(c.shares))
 	}
 	if c.shares > 1 {
 		tests := short[suite].tests
@@ -68,7 +69,8 @@ func (c context) test(s suite) *result.Run {
 	}
 	command := c.command(dir, filepath.Join(dir, "suite.test"), args...)
 	var printed bytes.Buffer
-	command.Stdout = io.MultiWriter(&printed, os.Stdout) // the console, where it is seen when the machine never comes to its end
+	// the console, where it is seen when the machine never comes to its end
+	command.Stdout = io.MultiWriter(&printed, os.Stdout)
 	command.Stderr = command.Stdout
 	fmt.Fprintf(os.Stdout, "\n== %s %s\n", c.name, suite)
 	_ = command.Run() // the status says all

@@ -70,7 +70,8 @@ func listen(calls []int) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, err
 	}
-	const load, jumpEqual, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, jumpEqual, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_RET | unix.BPF_K
 	code := []unix.SockFilter{{Code: load, K: 0}} // the number
 	for i, call := range calls {
 		code = append(code, unix.SockFilter{Code: jumpEqual, Jt: uint8(len(calls) - i), K: uint32(call)})
