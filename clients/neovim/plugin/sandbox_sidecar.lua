@@ -3,7 +3,8 @@ if vim.g.loaded_sandbox_sidecar then
 end
 vim.g.loaded_sandbox_sidecar = true
 
--- Everything below this line may only use what 0.7 has; everything that it requires, what 0.10 has.
+-- Everything below this line may only use what 0.7 has; everything that it
+-- requires, what 0.10 has.
 if vim.fn.has('nvim-0.10') == 0 then
   local told = false
   local function tell()

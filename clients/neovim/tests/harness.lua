@@ -1,4 +1,5 @@
--- What the tests share: a world of directories, child editors in it, and waiting for conditions.
+-- What the tests share: a world of directories, child editors in it, and
+-- waiting for conditions.
 local MiniTest = require('mini.test')
 
 local M = {}
@@ -9,7 +10,8 @@ M.plugin = vim.fs.dirname(M.tests)
 M.binary = vim.env.SIDECAR_BINARY
 M.tools = vim.env.SIDECAR_TOOLS
 
--- How long any wait may take, in milliseconds. It only matters where a test fails, and then on a machine that is busy.
+-- How long any wait may take, in milliseconds. It only matters where a test
+-- fails, and then on a machine that is busy.
 M.timeout = 30000
 
 ---@param text string
@@ -154,7 +156,8 @@ function M.child(world, opts)
   end
   child.world = world
   M.finally(child.stop)
-  -- What it says, for tests to look at. A message that does not fit would block it.
+  -- What it says, for tests to look at. A message that does not fit would block
+  -- it.
   child.lua([[
     _G.said = {}
     vim.notify = function(text, level)

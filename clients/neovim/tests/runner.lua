@@ -1,4 +1,5 @@
--- Runs the test files that are named, or all, and ends the editor: with status 1 where anything failed or nothing was run.
+-- Runs the test files that are named, or all, and ends the editor: with status
+-- 1 where anything failed or nothing was run.
 local tests = vim.env.TESTS
 package.path = tests .. '/?.lua;' .. package.path
 vim.opt.runtimepath:prepend(vim.fs.dirname(tests))

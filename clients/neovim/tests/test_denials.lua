@@ -69,7 +69,8 @@ end
 T['of much that is refused a message names some and counts the others'] = function()
   observed()
   local child = H.child()
-  -- More than a first message can name and a second one too, wherever a slow machine cuts them.
+  -- More than a first message can name and a second one too, wherever a slow
+  -- machine cuts them.
   run(child, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir ../outside/d$i; done')
   local text =
     H.until_said(child, 'refused to let "mkdir" create', 'and ', ' more', ':Sidecar denials')
@@ -84,7 +85,8 @@ T['a setting that asks for silence gets it'] = function()
   observed()
   local child = H.child(H.world(H.settings({ on_denied = 'ignore' })))
   H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
-  -- A later session's end, after which nothing of the first one can be on its way.
+  -- A later session's end, after which nothing of the first one can be on its
+  -- way.
   H.eq(run(child, 'true'), 0)
   child.cmd('sleep 600m')
   H.eq({ lines(child), said(child) }, { { 'Nothing was refused.' }, {} })

@@ -68,7 +68,8 @@ T['a long message in small chunks takes no more than its share of time'] = funct
   for i = 1, #stream, 4096 do
     chunks[#chunks + 1] = stream:sub(i, i + 4095)
   end
-  -- Quadratic work would be 8 GiB of copying here, and this test would run into the limit of its run.
+  -- Quadratic work would be 8 GiB of copying here, and this test would run into
+  -- the limit of its run.
   H.eq(#bodies(chunks)[1], #body)
 end
 

@@ -111,7 +111,8 @@ T['every example runs'] = function()
     end
   end
   H.eq(count >= 15, true)
-  -- The example of the settings is a settings file, and does what the text says.
+  -- The example of the settings is a settings file, and does what the text
+  -- says.
   H.write(world.settings, H.read(PATH):match(' >json\n\n(.-)\n<'))
   local result = child.lua_get([[(function()
     local result = require('sandbox_sidecar').run('true'):wait()

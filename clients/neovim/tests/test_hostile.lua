@@ -1,10 +1,12 @@
--- Names and settings that a session or a repository chose, on a real screen: nothing forged, nothing to click on, no answer by accident.
+-- Names and settings that a session or a repository chose, on a real screen:
+-- nothing forged, nothing to click on, no answer by accident.
 local H = require('harness')
 local tui = require('tui')
 
 local T = H.set()
 
--- A link that would run a command, a line of its own, colours and a cleared screen, and the other direction.
+-- A link that would run a command, a line of its own, colours and a cleared
+-- screen, and the other direction.
 local EVIL = 'x](command:evil)\nFORGED \27[31m\27[2J\226\128\174gnp.\194\155'
 -- Its end as it is shown; what stands before may be shortened.
 local SHOWN = [[\nFORGED \x1b[31m\x1b[2J\u202egnp.\u009b]]

@@ -1,5 +1,6 @@
--- The adapters, called as their plugins call them. toggleterm is the real one; of the others no package exists, and what stands in for them
--- here has the call shapes of the release that the comment names.
+-- The adapters, called as their plugins call them. toggleterm is the real one;
+-- of the others no package exists, and what stands in for them here has the
+-- call shapes of the release that the comment names.
 local H = require('harness')
 
 local T = H.set()
@@ -45,8 +46,8 @@ T['toggleterm opens sandboxed terminals'] = function()
   H.until_text(child, 'Permission denied')
 end
 
--- What CodeCompanion hands to a tool and expects of it. `shape` is how the function in cmds is called: "table" since August 2026,
--- "parameters" before.
+-- What CodeCompanion hands to a tool and expects of it. `shape` is how the
+-- function in cmds is called: "table" since August 2026, "parameters" before.
 local CODECOMPANION = [[
   local path, cmd, flag, shape = ...
   package.loaded['codecompanion.interactions.chat.tools.builtin.run_command'] = {
@@ -116,7 +117,8 @@ T['CodeCompanion can cancel a command'] = function()
   H.eq(H.alive('sleep\0' .. mark), 0)
 end
 
--- avante's custom tools: func(input, on_log, on_complete), and since 2025 func(input, { on_log, on_complete, session_ctx }).
+-- avante's custom tools: func(input, on_log, on_complete), and since 2025
+-- func(input, { on_log, on_complete, session_ctx }).
 T['avante gets output and errors of a sandboxed command, and asks before'] = function()
   local child = sandboxed()
   child.lua([[
@@ -314,7 +316,8 @@ T["an ACP agent's project is the user's, whatever cwd it names"] = function()
     return vim.trim(output)
   end
 
-  -- The control: what is in the project works, however it is written, and the project can be written from there.
+  -- The control: what is in the project works, however it is written, and the
+  -- project can be written from there.
   for cwd, want in pairs({
     [world.project] = '',
     [world.project .. '/'] = '',
@@ -375,7 +378,8 @@ T["an ACP agent's project is the user's, whatever cwd it names"] = function()
   )
   H.eq(vim.fn.readdir(ssh), {})
 
-  -- The user goes elsewhere; the agent does not come along. One that is started there does.
+  -- The user goes elsewhere; the agent does not come along. One that is started
+  -- there does.
   child.cmd('cd ' .. world.outside)
   H.eq(pwd(nil), world.project)
   H.eq(type(ask({ command = 'true', cwd = world.outside })), 'string')
@@ -444,7 +448,8 @@ T['a directory that an agent names for avante is in the project'] = function()
   end
 end
 
--- overseer's strategies of May 2026: new, start(task), stop, reset, dispose, get_bufnr.
+-- overseer's strategies of May 2026: new, start(task), stop, reset, dispose,
+-- get_bufnr.
 T['overseer runs tasks in a sandbox'] = function()
   local mark = H.mark()
   local child = sandboxed()

@@ -23,7 +23,8 @@ local attacks = {
   ['after one that was cancelled'] = '\27]52;\24\27]52' .. PAYLOAD .. '\7',
 }
 
--- What is harmless until a filter takes the harmful middle out and leaves nothing in its place.
+-- What is harmless until a filter takes the harmful middle out and leaves
+-- nothing in its place.
 local woven = {
   ['within the number'] = '\27]5\27]52;x\0072' .. PAYLOAD .. '\7',
   ['within the introducer'] = '\27\27]52;x\7]52' .. PAYLOAD .. '\7',
@@ -98,7 +99,8 @@ T['an emulator in earnest: every attack works, and none does behind the filter']
   local child = emulator()
   local works = vim.version.ge(vim.version(), { 0, 11 })
   for name, attack in pairs(attacks) do
-    -- Before 0.11 the emulator knows no clipboard, and there is nothing to keep from it.
+    -- Before 0.11 the emulator knows no clipboard, and there is nothing to keep
+    -- from it.
     H.eq({ name, child.lua_get('_G.feed(...)', { attack }) > 0 }, { name, works })
     for _, cut in ipairs({ 0, 1, 2, 3, 4, math.floor(#attack / 2), #attack }) do
       H.eq({ name, cut, child.lua_get('_G.feed(...)', { attack, cut }) }, { name, cut, 0 })
@@ -149,7 +151,8 @@ T['noise made of what the sequence is made of never reaches the clipboard'] = fu
       for i = 1, 60 do
         bytes[i] = alphabet[math.random(#alphabet)]
       end
-      -- Half of the noise ends in an attack, so that the unfiltered half of this test shows something.
+      -- Half of the noise ends in an attack, so that the unfiltered half of
+      -- this test shows something.
       local text = table.concat(bytes) .. (math.random(2) == 1 and '\27\\\27]52;c;QQ==\7' or '')
       plain = plain + feed(text)
       behind = behind + feed(text, math.random(0, #text))

@@ -1,5 +1,7 @@
--- overseer.nvim's tasks, by everything that starts one. The plugin is in no package, so a stand-in takes its place that makes the same
--- calls (tests/standin/overseer). With a checkout of the plugin in OVERSEER_DIR, of 1.x or 2.x, all of this runs against that one.
+-- overseer.nvim's tasks, by everything that starts one. The plugin is in no
+-- package, so a stand-in takes its place that makes the same calls
+-- (tests/standin/overseer). With a checkout of the plugin in OVERSEER_DIR, of
+-- 1.x or 2.x, all of this runs against that one.
 local H = require('harness')
 
 local T = H.set()
@@ -48,7 +50,8 @@ local function child_of(order, opts)
   return child
 end
 
--- What each task runs: it writes where only an unconfined program can, then in its project.
+-- What each task runs: it writes where only an unconfined program can, then in
+-- its project.
 local LINE = 'echo x >../outside/escaped; echo done >>finished'
 
 ---Waits for the end of the task, and returns whether it was confined.
@@ -66,7 +69,8 @@ end
 local SHELL = (OLD and 'OverseerRunCmd ' or 'OverseerShell ') .. LINE
 local RUN = OLD and 'run_template' or 'run_task'
 
--- The ways to start a task. `needs` names what the stand-in, or a release, does not have.
+-- The ways to start a task. `needs` names what the stand-in, or a release, does
+-- not have.
 local WAYS = {
   { 'a task of Lua', 'overseer.new_task({ cmd = LINE }):start()' },
   { 'a list', 'overseer.new_task({ cmd = { "sh", "-c", LINE } }):start()' },
@@ -280,7 +284,8 @@ T["the sidecar's own programs are not confined by overseer's hooks"] = function(
   child.lua('overseer.wrap_builtins(true)')
   child.cmd('Sidecar explain read /etc/passwd')
   H.until_text(child, 'allowed: ')
-  -- What is wrapped already is not wrapped again: inside of a sandbox the sidecar may not be executed.
+  -- What is wrapped already is not wrapped again: inside of a sandbox the
+  -- sidecar may not be executed.
   local out = child.lua_get([[(function()
     local argv = require('sandbox_sidecar').wrap({ 'sh', '-c', 'cat ../outside/secret 2>&1; pwd' })
     return vim.system(argv, { text = true }):wait().stdout
@@ -314,7 +319,8 @@ T['a directory that a task names does not become its project'] = function()
     H.eq(ends(ssh, 'echo key >>authorized_keys', true) ~= 0, true)
   end
   H.eq(vim.fn.readdir(ssh), {})
-  -- The controls: the project, from below as well, and another one that the user has a file of in a window.
+  -- The controls: the project, from below as well, and another one that the
+  -- user has a file of in a window.
   vim.fn.mkdir(child.world.project .. '/sub')
   H.eq(ends(child.world.project .. '/sub', 'echo x >../written'), 0)
   local other = child.world.root .. '/other'

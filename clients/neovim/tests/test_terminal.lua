@@ -18,7 +18,8 @@ T['open, type, read, end'] = function()
   H.until_true(child, '_G.t.status ~= nil')
   H.eq(child.lua_get('vim.b[...].sandbox_sidecar.exit_code', { buf }), 7)
   H.eq(child.lua_get('vim.b[...].sandbox_sidecar.running', { buf }), false)
-  -- As in a terminal of the editor's own, a key in Terminal-mode then closes the buffer.
+  -- As in a terminal of the editor's own, a key in Terminal-mode then closes
+  -- the buffer.
   child.type_keys('x')
   H.until_true(child, ('not vim.api.nvim_buf_is_valid(%d)'):format(buf))
 end
@@ -108,7 +109,8 @@ T['the program sees every change of the size'] = function()
   H.until_text(child, '22 80')
   local function shows(command, want)
     child.cmd(command)
-    -- In every layout the lines of all sizes so far can be seen, so only the last one counts.
+    -- In every layout the lines of all sizes so far can be seen, so only the
+    -- last one counts.
     H.wait(command .. ' to give ' .. want, function()
       return H.text(child, buf):match('([^\n]*)$') == want
     end)
@@ -155,7 +157,8 @@ end
 
 T['two thousand lines that are pasted arrive whole, and go in few messages'] = function()
   local child = H.child()
-  -- Without canonical mode, or the terminal itself would cut what is longer than 4096 bytes before the program reads.
+  -- Without canonical mode, or the terminal itself would cut what is longer
+  -- than 4096 bytes before the program reads.
   H.terminal(
     child,
     { cmd = [[stty raw -echo; echo ready; head -c 100000 | cksum; stty sane; echo over]] }
@@ -236,7 +239,8 @@ for _, ending in ipairs({ 'qall!', 'quit!', 'kill -9', 'kill -15', 'kill -1' }) 
   T['everything is gone after ' .. ending .. ' of the editor'] = function()
     local mark = H.mark()
     local child = H.child()
-    -- A program, one in the background, and where the machine can hold it, one that has left the session.
+    -- A program, one in the background, and where the machine can hold it, one
+    -- that has left the session.
     local detached = vim
       .system({ H.binary, 'doctor' }, { text = true })
       :wait().stdout
@@ -427,7 +431,8 @@ T['the project is the directory with a marker, but never the home directory'] = 
   H.eq(root(world.home), world.home)
   vim.fn.mkdir(world.root .. '/.git', 'p')
   H.eq(root(world.home .. '/work'), world.home .. '/work')
-  -- Above the home directory a marker counts as little, wherever one comes from.
+  -- Above the home directory a marker counts as little, wherever one comes
+  -- from.
   H.eq(root(world.outside), world.outside)
 end
 

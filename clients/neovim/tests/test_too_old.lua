@@ -7,7 +7,8 @@ local OLD = H.tools .. '/neovim-too-old/usr/bin/nvim'
 
 ---@return string # What it prints.
 local function run(...)
-  -- These variables are set by the editor that runs this test, and lead to its own runtime files.
+  -- These variables are set by the editor that runs this test, and lead to its
+  -- own runtime files.
   local args = {
     'env',
     '-u',

@@ -58,7 +58,8 @@ T['standard input is empty, and no pager waits for a key'] = function()
   local child = H.child(world)
   H.eq(run(child, 'cat; echo end').output, 'end\n')
   H.eq(run(child, { 'cat' }).output, '')
-  -- git starts a pager of itself where its output is a terminal, and the output is longer than that.
+  -- git starts a pager of itself where its output is a terminal, and the output
+  -- is longer than that.
   local script =
     'git init -q . && for i in $(seq 80); do git -c user.name=a -c user.email=a@b commit -q --allow-empty -m "commit $i"; done'
   H.eq(run(child, script).exit_code, 0)

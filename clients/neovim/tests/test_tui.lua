@@ -5,7 +5,8 @@ local tui = require('tui')
 
 local T = H.set()
 
--- The prompt on the screen, unlike the line that sets it. What is typed early is echoed before the shell's first one.
+-- The prompt on the screen, unlike the line that sets it. What is typed early
+-- is echoed before the shell's first one.
 local PROMPT = "\n[^\n']*inside>"
 
 T['open, type, resize, and the end of the terminal that the editor is in'] = function()
@@ -29,14 +30,16 @@ T['open, type, resize, and the end of the terminal that the editor is in'] = fun
   H.wait('the program', function()
     return H.alive('sleep\0' .. mark) == 1
   end)
-  -- The terminal's hang-up reaches the editor; the sidecar notices by the end of the editor.
+  -- The terminal's hang-up reaches the editor; the sidecar notices by the end
+  -- of the editor.
   editor.tmux('kill-server')
   H.wait('the end of the program', function()
     return H.alive('sleep\0' .. mark) == 0
   end)
 end
 
--- What the editor does while a terminal floods: the longest that a timer of 5 ms was late, and how long Ctrl-C takes to be answered.
+-- What the editor does while a terminal floods: the longest that a timer of 5
+-- ms was late, and how long Ctrl-C takes to be answered.
 local LAG = [[
   _G.lag, _G.last = 0, vim.uv.hrtime()
   _G.ticker = vim.uv.new_timer()
@@ -87,8 +90,9 @@ T['a flood leaves the editor awake, and Ctrl-C is answered'] = function()
       own_answer
     )
   )
-  -- No figure of a machine that others use as well means much. But without slices and held back output both are seconds where the
-  -- editor's own terminal needs none.
+  -- No figure of a machine that others use as well means much. But without
+  -- slices and held back output both are seconds where the editor's own
+  -- terminal needs none.
   H.eq({ lag < 10 * own_lag + 1500, answer < 10 * own_answer + 1500 }, { true, true })
 end
 

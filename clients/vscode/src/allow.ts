@@ -38,7 +38,8 @@ export class Allow {
 
   private async writeUser(suggestion: Suggestion): Promise<void> {
     const { settings, origins } = await this.manager.request(SettingsGetRequest, { kind: "terminal" });
-    // A list replaces the one of a lower layer, so it is the file that has it which gets the entry.
+    // A list replaces the one of a lower layer, so it is the file that has it
+    // which gets the entry.
     const origin = origins[suggestion.setting];
     const file = origin?.startsWith("/") === true ? origin : userSettings();
     await this.write(file, suggestion, settings);

@@ -1,9 +1,12 @@
 /**
- * Takes the escape sequence for the clipboard (OSC 52) out of a stream of text. VS Code's emulator lets whatever runs in a terminal write
- * the clipboard, for the user to paste into a shell that is not sandboxed, and read it, with the passwords that are there.
+ * Takes the escape sequence for the clipboard (OSC 52) out of a stream of text.
+ * VS Code's emulator lets whatever runs in a terminal write the clipboard, for
+ * the user to paste into a shell that is not sandboxed, and read it, with the
+ * passwords that are there.
  *
- * The emulator is lenient, and so is this: a sequence may be introduced by one character (U+009D) or by two, control characters may stand
- * within the introduction, and the number may have leading zeros.
+ * The emulator is lenient, and so is this: a sequence may be introduced by one
+ * character (U+009D) or by two, control characters may stand within the
+ * introduction, and the number may have leading zeros.
  */
 export class ClipboardFilter {
   private state: "ground" | "escape" | "number" | "dropping" = "ground";

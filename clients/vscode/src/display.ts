@@ -1,6 +1,8 @@
 /**
- * Makes text that others chose fit for a person's eyes, by the rules of the sidecar's package display. What comes from the sidecar as a
- * message is fit already; this is for what only the window knows, such as names of folders, and for data that is shown as such.
+ * Makes text that others chose fit for a person's eyes, by the rules of the
+ * sidecar's package display. What comes from the sidecar as a message is fit
+ * already; this is for what only the window knows, such as names of folders,
+ * and for data that is shown as such.
  */
 
 const maxText = 120;

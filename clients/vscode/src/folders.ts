@@ -20,7 +20,8 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
     return vscode.window.showWorkspaceFolderPick({ placeHolder: vscode.l10n.t("Which folder is it about?") });
   }
   const open = vscode.l10n.t("Open Folder");
-  // A session may write its project. Without a folder that would be the home directory.
+  // A session may write its project. Without a folder that would be the home
+  // directory.
   const message = vscode.l10n.t("Open a folder first: a sandboxed session may write its project, and there is none.");
   if ((await vscode.window.showWarningMessage(message, open)) === open) {
     await vscode.commands.executeCommand("vscode.openFolder");
@@ -29,8 +30,10 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
 }
 
 /**
- * Answers where a tool's command runs: cwd with its symlinks followed, and the folder that holds it. Raises an error where it lies outside of
- * every folder, because the directory that a session works in becomes its project, which it may write.
+ * Answers where a tool's command runs: cwd with its symlinks followed, and the
+ * folder that holds it. Raises an error where it lies outside of every folder,
+ * because the directory that a session works in becomes its project, which it
+ * may write.
  */
 export async function placeOf(cwd: string | undefined, folders: readonly string[]): Promise<{ cwd: string; folder: string }> {
   const first = folders[0];

@@ -38,8 +38,9 @@ function wireFolder(folder: vscode.WorkspaceFolder): WorkspaceFolder {
 }
 
 /**
- * The window's sidecar: none until somebody needs it, then one process, then another where that has ended. It lives as long as the
- * extension; Sidecar is one process of it.
+ * The window's sidecar: none until somebody needs it, then one process, then
+ * another where that has ended. It lives as long as the extension; Sidecar is
+ * one process of it.
  */
 export class Manager {
   private readonly changed = new vscode.EventEmitter<State>();
@@ -93,7 +94,8 @@ export class Manager {
       known.event(handle as (params: unknown) => void);
       return;
     }
-    // A connection knows one handler for a method; here are several who want to hear.
+    // A connection knows one handler for a method; here are several who want to
+    // hear.
     const emitter = new vscode.EventEmitter<unknown>();
     this.notifications.set(type.method, emitter);
     this.context.subscriptions.push(emitter);

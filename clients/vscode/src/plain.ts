@@ -1,6 +1,6 @@
 /**
- * Makes text of what a terminal was sent: escape sequences are taken out, and where a program overwrote a line (progress bars) its last state
- * stays.
+ * Makes text of what a terminal was sent: escape sequences are taken out, and
+ * where a program overwrote a line (progress bars) its last state stays.
  */
 export function plain(text: string): string {
   return (

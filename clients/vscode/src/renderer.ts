@@ -1,7 +1,9 @@
 /**
- * Tells when the window has taken over what an extension's terminal wrote. VS Code has no flow control for such terminals: it takes what
- * it is given, and a program that prints without end would fill its queues until keys are answered late. Messages to the window keep
- * their order, so the answer to a question that was asked after the writing says that the window has come so far.
+ * Tells when the window has taken over what an extension's terminal wrote. VS
+ * Code has no flow control for such terminals: it takes what it is given, and a
+ * program that prints without end would fill its queues until keys are answered
+ * late. Messages to the window keep their order, so the answer to a question
+ * that was asked after the writing says that the window has come so far.
  */
 export class Renderer {
   private running: Promise<void> = Promise.resolve();

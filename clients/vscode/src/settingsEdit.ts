@@ -8,8 +8,10 @@ export function withSuggestion(current: unknown, value: unknown): unknown {
 }
 
 /**
- * Answers a settings file with a key of "terminal.sandbox" set, and everything else, comments too, as it was. A platform's own block counts more
- * than the rest of the file, so where the key stands there, it is set there. Raises an error where the file cannot be understood.
+ * Answers a settings file with a key of "terminal.sandbox" set, and everything
+ * else, comments too, as it was. A platform's own block counts more than the
+ * rest of the file, so where the key stands there, it is set there. Raises an
+ * error where the file cannot be understood.
  */
 export function withSetting(text: string, platform: "linux" | "macos", key: string, value: unknown): string {
   const source = text.trim() === "" ? "{}\n" : text;

@@ -10,8 +10,9 @@ export interface Choice {
 }
 
 /**
- * Answers the shell of a terminal: the user's own choice, else the editor's, which is not known yet while a window is being set up, else that of
- * the environment. Terminals of macOS run login shells.
+ * Answers the shell of a terminal: the user's own choice, else the editor's,
+ * which is not known yet while a window is being set up, else that of the
+ * environment. Terminals of macOS run login shells.
  */
 export function chooseShell(configured: string[], editors: string, environment: string, platform: NodeJS.Platform): Choice {
   const [program, ...args] = configured;
@@ -21,10 +22,13 @@ export function chooseShell(configured: string[], editors: string, environment: 
 }
 
 /**
- * Answers how to start a shell so that it tells the editor of its prompts, commands and directories, as VS Code's own terminals do: with VS
- * Code's scripts. undefined where that is not known of this shell, or where the scripts cannot be read from inside.
+ * Answers how to start a shell so that it tells the editor of its prompts,
+ * commands and directories, as VS Code's own terminals do: with VS Code's
+ * scripts. undefined where that is not known of this shell, or where the
+ * scripts cannot be read from inside.
  *
- * A shell in between sets the variables that the scripts want, because the filter of variables lets none of them in.
+ * A shell in between sets the variables that the scripts want, because the
+ * filter of variables lets none of them in.
  */
 export async function integrate(
   shell: Choice,

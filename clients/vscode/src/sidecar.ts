@@ -38,8 +38,10 @@ export interface Launch {
 export type Ending = string;
 
 /**
- * One process of the sidecar, from its start to its end. What outlives a process (who listens, whether to start another) is the manager's.
- * Should this process's owner be killed, the end of standard input ends the sidecar, and that every session.
+ * One process of the sidecar, from its start to its end. What outlives a
+ * process (who listens, whether to start another) is the manager's. Should this
+ * process's owner be killed, the end of standard input ends the sidecar, and
+ * that every session.
  */
 export class Sidecar {
   private constructor(
@@ -63,7 +65,8 @@ export class Sidecar {
     const ended = new Promise<Ending>((resolve) => {
       child.once("exit", (code, signal) => {
         const how = signal === null ? `exit status ${code ?? "unknown"}` : `killed by ${signal}`;
-        // What it wrote before comes first; something that holds the pipe open is not waited for.
+        // What it wrote before comes first; something that holds the pipe open
+        // is not waited for.
         const late = setTimeout(() => resolve(how), 1000);
         child.once("close", () => {
           clearTimeout(late);

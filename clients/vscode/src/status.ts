@@ -103,7 +103,8 @@ export class Status {
     const report = pty?.spawned?.sandbox;
     if (pty === undefined || report === undefined) return "";
     const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
-    // Whether refusals are told protects nothing by itself, and what no mechanism was asked for is not missing.
+    // Whether refusals are told protects nothing by itself, and what no
+    // mechanism was asked for is not missing.
     const less = Object.entries(report.protections)
       .filter(([name, { status, mechanism }]) => status !== "enforced" && mechanism !== "" && name !== "denials")
       .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${withinFolders(detail)}`)}`);
@@ -123,7 +124,8 @@ export class Status {
   }
 
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
-    // Names and paths of others are in it, escaped. It is not trusted all the same, so no link in it could run a command.
+    // Names and paths of others are in it, escaped. It is not trusted all the
+    // same, so no link in it could run a command.
     const more = vscode.l10n.t("Click for the policy, the settings, the doctor and the log.");
     const markdown = new vscode.MarkdownString(`${hover}\n\n${more}`, true);
     this.item.text = `$(${icon}) ${text}`;

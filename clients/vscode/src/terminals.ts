@@ -21,7 +21,8 @@ export class Terminals implements vscode.TerminalProfileProvider {
   private readonly all = new Map<string, SandboxTerminal>();
   private readonly warned = new Set<string>();
   private readonly changed = new vscode.EventEmitter<void>();
-  // "noop" is a command of the window's: it does nothing there, and its answer comes back.
+  // "noop" is a command of the window's: it does nothing there, and its answer
+  // comes back.
   private readonly renderer = new Renderer(() => vscode.commands.executeCommand("noop"));
 
   /** A terminal has started or ended. */
@@ -100,7 +101,8 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
   private async shell(shell: { program: string; args: string[] }, projectDir: string, integration: boolean): Promise<Shell> {
     const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
-    // Before anything runs; whether the sandbox was applied is looked at again in the answer.
+    // Before anything runs; whether the sandbox was applied is looked at again
+    // in the answer.
     if (!vscode.workspace.isTrusted && !policy.restricted) throw untrusted();
     if (!integration) return shell;
     const canRead = async (target: string) => {
@@ -138,8 +140,9 @@ function untrusted(): Error {
 }
 
 /**
- * Answers what a terminal is called: what runs, and what confines it, so that it is heard as well as seen. A mark stands in front, where a narrow
- * list still shows it.
+ * Answers what a terminal is called: what runs, and what confines it, so that
+ * it is heard as well as seen. A mark stands in front, where a narrow list
+ * still shows it.
  */
 function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
   switch (spawned?.sandbox.status) {

@@ -1,6 +1,8 @@
 /**
- * Answers what to underline for a place in a file: from it to the end of the word, string or line there, as [line, column, line, column], all
- * counted from 0. line and column are counted from 1, the column in bytes of UTF-8; the editor counts in units of UTF-16.
+ * Answers what to underline for a place in a file: from it to the end of the
+ * word, string or line there, as [line, column, line, column], all counted from
+ * 0. line and column are counted from 1, the column in bytes of UTF-8; the
+ * editor counts in units of UTF-16.
  */
 export function rangeOf(lines: readonly string[], line: number, column: number): [number, number, number, number] {
   const row = Math.max(0, Math.min(line, lines.length) - 1);

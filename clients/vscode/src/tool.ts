@@ -25,8 +25,9 @@ const longestTimeout = 3600;
 const size = { cols: 160, rows: 50 };
 
 /**
- * Output goes to a terminal, so programs would start a pager and wait for a key that nobody presses. A shell sets these because the filter of
- * variables lets them not in.
+ * Output goes to a terminal, so programs would start a pager and wait for a key
+ * that nobody presses. A shell sets these because the filter of variables lets
+ * them not in.
  */
 const script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec /bin/sh -c "$1"';
 

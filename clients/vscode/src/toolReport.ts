@@ -13,8 +13,9 @@ export interface Outcome {
 }
 
 /**
- * Writes what a model is told: how the command ended, what confined it, and what was refused; and last the output. What a command prints could
- * forge any line that came behind it.
+ * Writes what a model is told: how the command ended, what confined it, and
+ * what was refused; and last the output. What a command prints could forge any
+ * line that came behind it.
  */
 export function report(outcome: Outcome): string {
   const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);

@@ -19,8 +19,9 @@ function room(asks: string[]): number {
 }
 
 /**
- * Trust in a project's settings. Untrusted, they can only tighten the user's own; what they ask for beyond that is shown before the user is
- * asked, and trusted is exactly the content that was shown.
+ * Trust in a project's settings. Untrusted, they can only tighten the user's
+ * own; what they ask for beyond that is shown before the user is asked, and
+ * trusted is exactly the content that was shown.
  */
 export class Trust {
   private readonly told = new Set<string>();

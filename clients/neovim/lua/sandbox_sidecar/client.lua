@@ -71,8 +71,9 @@ function M.start(options)
   local handle, pid = uv.spawn(options.command[1], {
     args = vim.list_slice(options.command, 2),
     stdio = { self.stdin, self.stdout, self.stderr },
-    -- A session of its own: :suspend and the terminal's hang-up are not for the sidecar. It ends with its standard input, which also ends
-    -- when the editor is killed.
+    -- A session of its own: :suspend and the terminal's hang-up are not for the
+    -- sidecar. It ends with its standard input, which also ends when the editor
+    -- is killed.
     detached = true,
   }, function(code, signal)
     self.exit = signal ~= 0 and ('killed by signal %d'):format(signal)
@@ -179,7 +180,8 @@ end
 ---@private
 ---@param body string
 function Client:handle_message(body)
-  -- null in an object becomes nil; in 0.11 and newer it would be vim.NIL, which counts as true.
+  -- null in an object becomes nil; in 0.11 and newer it would be vim.NIL, which
+  -- counts as true.
   local message = vim.json.decode(body, { luanil = { object = true, array = true } })
   if message.method and message.id == nil then
     self.options.on_notification(message.method, message.params)

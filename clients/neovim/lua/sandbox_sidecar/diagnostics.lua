@@ -68,7 +68,8 @@ sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
     end
   end
   for _, d in ipairs(params.diagnostics) do
-    -- Whoever has the file open sees it there. Anybody else must hear that a setting does not count.
+    -- Whoever has the file open sees it there. Anybody else must hear that a
+    -- setting does not count.
     if d.severity == 'error' and not shown then
       notify.say(
         ('%s:%d:%d: %s'):format(display.path(params.file), d.line, d.column, d.message),

@@ -59,7 +59,8 @@ function Filter:judge(text, from)
     self.held = ESC
     return '', #text + 1
   elseif second:find('[%z\1-\23\25\28-\31\127]') then
-    -- The emulator would carry the control character out and still wait for the rest of the sequence; no program means that.
+    -- The emulator would carry the control character out and still wait for the
+    -- rest of the sequence; no program means that.
     return ST, from + 1
   elseif second ~= ']' then
     return ESC, from + 1

@@ -23,7 +23,8 @@ local function marked(dir)
   local home = vim.uv.os_homedir()
   home = home and M.absolute(home)
   local function open(candidate)
-    -- Dotfiles are often kept in a repository that is the home directory itself: that would make all of it writable.
+    -- Dotfiles are often kept in a repository that is the home directory
+    -- itself: that would make all of it writable.
     return not home or candidate == home or vim.startswith(home .. '/', candidate .. '/')
   end
   local at = dir

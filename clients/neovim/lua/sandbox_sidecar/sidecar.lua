@@ -74,7 +74,8 @@ local function on_notification(method, params)
     if listener then
       listener.on_output(bytes)
     end
-    -- Consumed is what the listener has taken, so this is also true for what nobody wants any more.
+    -- Consumed is what the listener has taken, so this is also true for what
+    -- nobody wants any more.
     M.acknowledge(params.sessionId, #bytes)
   elseif method == methods.exited then
     local listener = state.listeners[params.sessionId]
@@ -148,7 +149,8 @@ function M.acknowledge(id, bytes)
     return
   end
   consumed[id] = bytes
-  -- One message for a slice is enough: the sidecar sends on long before it has used its credit up.
+  -- One message for a slice is enough: the sidecar sends on long before it has
+  -- used its credit up.
   vim.schedule(function()
     local sum = consumed[id]
     consumed[id] = nil
@@ -244,7 +246,8 @@ function M.ensure(callback)
   if not state.client then
     local err = start()
     if err then
-      -- Later, as every other answer: the caller has its result in hand by then.
+      -- Later, as every other answer: the caller has its result in hand by
+      -- then.
       vim.schedule(function()
         settle(err)
       end)

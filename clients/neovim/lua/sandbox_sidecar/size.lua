@@ -52,7 +52,8 @@ function M.watch(buf, callback)
     end
   end
   local function soon()
-    -- One drag of a separator fires many events; and the layout is settled only after the event.
+    -- One drag of a separator fires many events; and the layout is settled only
+    -- after the event.
     if not queued then
       queued = true
       vim.schedule(check)

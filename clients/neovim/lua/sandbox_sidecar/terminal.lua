@@ -100,7 +100,8 @@ end
 ---@param bytes string
 function Terminal:write(bytes)
   if self.channel then
-    -- The buffer may have been wiped out since the bytes were sent; then nobody wants them.
+    -- The buffer may have been wiped out since the bytes were sent; then nobody
+    -- wants them.
     pcall(vim.api.nvim_chan_send, self.channel, bytes)
   end
 end
@@ -118,7 +119,8 @@ end
 ---@private
 ---@param line string
 function Terminal:finish(line)
-  -- CAN ends whatever escape sequence the program left open, or the line would be part of it.
+  -- CAN ends whatever escape sequence the program left open, or the line would
+  -- be part of it.
   self:write('\24\27[0m\r\n[' .. display.line(line) .. ']')
   self:publish()
   local channel = self.channel

@@ -95,7 +95,8 @@ function Job:finish(status, err)
     signal = status and status.signal,
     output = output,
     truncated = truncated,
-    -- A shell may see its program killed, and exit with 137 before it is killed itself.
+    -- A shell may see its program killed, and exit with 137 before it is killed
+    -- itself.
     killed = self.killed,
     timed_out = self.timed_out,
     sandbox = self.spawned and self.spawned.sandbox,
@@ -141,8 +142,9 @@ end
 ---@return string[] args
 local function command_line(cmd)
   local argv = type(cmd) == 'string' and { '/bin/sh', '-c', cmd } or cmd --[[@as string[] ]]
-  -- Output goes to a terminal, so programs would start a pager, and wait for a key that nobody presses. A shell sets these because the
-  -- filter of variables does not let them in.
+  -- Output goes to a terminal, so programs would start a pager, and wait for a
+  -- key that nobody presses. A shell sets these because the filter of variables
+  -- does not let them in.
   local script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec "$@"'
   return '/bin/sh', vim.list_extend({ '-c', script, 'sh' }, argv)
 end

@@ -29,7 +29,8 @@ export class Browser {
       viewport: { width: 1280, height: 800 },
       colorScheme: scheme,
       permissions: ["clipboard-read", "clipboard-write"],
-      // It does not start as root; there it is done without, for the browser visits nothing but the server of the tests.
+      // It does not start as root; there it is done without, for the browser
+      // visits nothing but the server of the tests.
       chromiumSandbox: process.getuid?.() !== 0,
       args: [
         ...["--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"],

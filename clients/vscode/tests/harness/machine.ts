@@ -18,8 +18,10 @@ export function diagnose(program = given("SIDECAR_BINARY")): Diagnosis[] {
 }
 
 /**
- * Answers how the status bar sums this machine up, in a project with the standard settings: an ordinary user may lack a protection that root
- * has. In CI each one that is lacking must stand in SIDECAR_MISSING, as for the tests of the sidecar.
+ * Answers how the status bar sums this machine up, in a project with the
+ * standard settings: an ordinary user may lack a protection that root has. In
+ * CI each one that is lacking must stand in SIDECAR_MISSING, as for the tests
+ * of the sidecar.
  */
 export function standing(): "full" | "degraded" {
   const lacking = diagnose().filter(({ name, status }) => status !== "enforced" && name !== "denials" && name !== "network");

@@ -83,7 +83,8 @@ export class Server {
       try {
         return await Server.launch(node, args, env, world);
       } catch (error) {
-        // It gives its own process ten seconds to come up, which a busy machine may need for something else.
+        // It gives its own process ten seconds to come up, which a busy machine
+        // may need for something else.
         if (attempt === 5 || !String(error).includes("error timed out")) throw error;
       }
     }

@@ -1,6 +1,7 @@
 /**
- * Waits until look answers something truthy, and answers that. An empty text is none: a shell has made its file before
- * the command that fills it runs. what says what is missing otherwise.
+ * Waits until look answers something truthy, and answers that. An empty text is
+ * none: a shell has made its file before the command that fills it runs. what
+ * says what is missing otherwise.
  */
 export async function until<T>(what: string, look: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
   const end = Date.now() + seconds * 1000;

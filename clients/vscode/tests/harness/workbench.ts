@@ -98,7 +98,8 @@ export class Workbench {
 
   /** Opens a sandboxed terminal, and waits for its prompt. */
   async newTerminal(prompt = /ready\$ $/): Promise<void> {
-    // The one in front before may have a prompt, too, and stays there for a moment.
+    // The one in front before may have a prompt, too, and stays there for a
+    // moment.
     await this.page.locator(".terminal-wrapper").evaluateAll((all) => {
       for (const { dataset } of all as unknown as { dataset: Record<string, string> }[]) dataset["known"] = "";
     });

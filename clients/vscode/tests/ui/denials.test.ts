@@ -63,7 +63,8 @@ describe("what the sandbox refuses", () => {
     await window.choose("For all my projects");
     await until("the setting is written", () => /"additional_read_only_paths": \[[^\]]*books/.test(readFileSync(world.settingsFile, "utf8")));
 
-    // The terminal that was refused stays as it is; a new one may read, and no more than that.
+    // The terminal that was refused stays as it is; a new one may read, and no
+    // more than that.
     assert.match(await window.run(`clear; cat ${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await until("it is allowed", async () => {
       await window.newTerminal();

@@ -34,7 +34,8 @@ function Strategy:start(task)
   started = terminal.create({
     cmd = task.cmd,
     cwd = task.cwd,
-    -- Not the project of that directory: a file such as tasks.json may have named it.
+    -- Not the project of that directory: a file such as tasks.json may have
+    -- named it.
     project_dir = project.working(task.cwd or vim.fn.getcwd()),
     env = task.env,
     on_output = function(bytes)
@@ -53,7 +54,8 @@ function Strategy:start(task)
       end
       dispatch_lines(rest ~= '' and { rest } or {})
       local status = ended.status or {}
-      -- A signal as shells report it; 127 where nothing was started, as they do as well.
+      -- A signal as shells report it; 127 where nothing was started, as they do
+      -- as well.
       local code = status.exitCode
         or (status.signal and 128 + (vim.uv.constants[status.signal] or 0))
         or 127

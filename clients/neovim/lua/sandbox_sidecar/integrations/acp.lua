@@ -35,7 +35,8 @@ function Terminals.install()
     return Terminals
   end
   if type(theirs) == 'table' and theirs ~= Terminals then
-    -- Whoever has loaded it holds that table, and makes a manager for each agent with it.
+    -- Whoever has loaded it holds that table, and makes a manager for each
+    -- agent with it.
     theirs.new = function()
       return Terminals:new()
     end

@@ -64,7 +64,8 @@ return {
       callbacks.on_log('command: ' .. display.line(input.command))
     end
     confirm(
-      -- The command goes last, so that nothing in it can pass for a part of the question, and all of it is shown.
+      -- The command goes last, so that nothing in it can pass for a part of the
+      -- question, and all of it is shown.
       ('Run sandboxed in %s: %s'):format(display.quote(cwd), display.line(input.command)),
       callbacks.session_ctx,
       function(yes)

@@ -181,7 +181,8 @@ end
 
 ---@param Task table
 local function install(Task)
-  -- In 2.x templates run programs by functions that overseer keeps, in 1.x by Neovim's.
+  -- In 2.x templates run programs by functions that overseer keeps, in 1.x by
+  -- Neovim's.
   local builtin = rawget(module('overseer'), 'builtin')
   local owner, name
   if type(builtin) == 'table' and type(builtin.system) == 'function' then

@@ -1,6 +1,8 @@
 -- luacheck: globals vim.fn.jobstart vim.system
--- Stands in for overseer.nvim 2.x where that cannot be had: its modules by their names, and the calls between them as far as they lead to a
--- program that is started. Nothing is copied; what a task looks like, its components and the list of tasks are left out.
+-- Stands in for overseer.nvim 2.x where that cannot be had: its modules by
+-- their names, and the calls between them as far as they lead to a program that
+-- is started. Nothing is copied; what a task looks like, its components and the
+-- list of tasks are left out.
 local M = {}
 
 -- What templates and strategies start programs by.
