@@ -24,11 +24,11 @@ type Backend interface {
 	// ProcessTracking, which is package lifecycle's.
 	Probe(ctx context.Context) map[string]Protection
 	// Confine translates a policy for the stage, and prepares what the session
-	// needs beside. What of needs the machine cannot give is no error; the
+	// needs beside. What of hooks the machine cannot give is no error; the
 	// stage's report says what there is. The error wraps ErrUnavailable where
 	// the machine lacks what the policy needs most, and says what; nothing may
 	// then be started under that policy as if it held.
-	Confine(p *policy.Policy, needs Needs) (Confinement, error)
+	Confine(p *policy.Policy, hooks Hooks) (Confinement, error)
 	// Stage is the command line that runs the stage. The rest of the handshake
 	// is RunStage's.
 	Stage() (path string, argv []string)

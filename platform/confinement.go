@@ -60,9 +60,9 @@ func (h Handover) Close() {
 	}
 }
 
-// Needs are what the sidecar wants of a confinement for its own ends, beside
+// Hooks are what the sidecar wants of a confinement for its own ends, beside
 // what the policy says. The zero value wants nothing.
-type Needs struct {
+type Hooks struct {
 	// Mark, where it is not nil, is the group that the session's processes are
 	// to be recognised in. Its fingerprint goes into the sandbox, and it is
 	// asked to prove that, before anything of the session runs.

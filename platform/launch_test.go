@@ -225,7 +225,7 @@ func TestLaunch_FindsTheProgramInThePathOfTheOrder(t *testing.T) {
 func TestProbeStage_ReportsAndEnds(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{}
-	confinement, err := fake.Confine(platformtest.Policy(t), platform.Needs{})
+	confinement, err := fake.Confine(platformtest.Policy(t), platform.Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (u Unsupported) Stage() (string, []string) {
 }
 
 // Confine always fails.
-func (u Unsupported) Confine(*policy.Policy, Needs) (Confinement, error) {
+func (u Unsupported) Confine(*policy.Policy, Hooks) (Confinement, error) {
 	return Confinement{}, fmt.Errorf("%w: this version has no sandbox for %s", ErrUnavailable, u.System)
 }
 

@@ -83,7 +83,7 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 func TestUnsupported_NeverPretends(t *testing.T) {
 	t.Parallel()
 	u := platform.Unsupported{System: "plan9", Executable: "/bin/sidecar"}
-	if c, err := u.Confine(&policy.Policy{Restricted: true}, platform.Needs{}); !errors.Is(err,
+	if c, err := u.Confine(&policy.Policy{Restricted: true}, platform.Hooks{}); !errors.Is(err,
 		platform.ErrUnavailable) || c.Orders != nil {
 		t.Errorf("confine: %s, %v", c.Orders, err)
 	}

@@ -37,7 +37,7 @@ func AlarmMessage(alarm spawn.Alarm) string {
 // QuestionMessage says what a program waits for.
 func QuestionMessage(denial spawn.Denial) string {
 	return fmt.Sprintf("%s wants to %s, and waits for your answer.", program(denial.Process, "A program"),
-		deed(string(denial.Access), denial.Target))
+		accessPhrase(string(denial.Access), denial.Target))
 }
 
 // DenialText is a denial for a list in a terminal, without a verb and a full
@@ -67,7 +67,7 @@ func denialSentence(access, target, process string, count int) string {
 	case "protected_written":
 		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.", path)
 	}
-	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), deed(access, target),
+	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), accessPhrase(access, target),
 		times(count))
 }
 
@@ -78,7 +78,7 @@ func program(name, unknown string) string {
 	return display.Quote(name)
 }
 
-func deed(access, target string) string {
+func accessPhrase(access, target string) string {
 	target = display.Quote(target)
 	switch access {
 	case "read", "write", "create", "remove":

@@ -192,7 +192,7 @@ func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 type lateSupervision struct{ fake *platformtest.Fake }
 
 func (s lateSupervision) Close() error {
-	needed := s.fake.Needed()
-	needed[len(needed)-1].Denied(refused("late"))
+	hooks := s.fake.Hooks()
+	hooks[len(hooks)-1].Denied(refused("late"))
 	return nil
 }

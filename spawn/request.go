@@ -36,10 +36,10 @@ type Request struct {
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
 	// Ask, where it is not nil, is asked before a file is refused, where the
-	// policy says so; see platform.Needs.
+	// policy says so; see platform.Hooks.
 	Ask func(ctx context.Context, denial Denial) Answer
 	// Learn, where it is not nil, wants everything told that the policy
-	// refuses; see platform.Needs. It needs Ask.
+	// refuses; see platform.Hooks. It needs Ask.
 	Learn []string
 }
 

@@ -362,22 +362,22 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 			asked = withRuntimeDir(asked, runtimeDir)
 		}
 	}
-	needs := platform.Needs{}
+	hooks := platform.Hooks{}
 	if mark, ok := run.group.(lifecycle.Marked); ok {
-		needs.Mark = mark
+		hooks.Mark = mark
 	}
 	if p.Restricted && p.OnDenied != policy.Ignore {
 		run.denials = newLedger(maxDenials)
 		if request.Learn != nil {
 			run.denials = newLedger(maxLearnt)
-			needs.Learn = request.Learn
+			hooks.Learn = request.Learn
 		}
-		needs.Denied, needs.Missed = run.denials.put, run.denials.miss
+		hooks.Denied, hooks.Missed = run.denials.put, run.denials.miss
 		if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
-			needs.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
+			hooks.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
 		}
 	}
-	if target.Confinement, err = s.Backend.Confine(asked, needs); err != nil {
+	if target.Confinement, err = s.Backend.Confine(asked, hooks); err != nil {
 		target.Confinement = platform.Confinement{}
 		if !p.Restricted {
 			// Nothing was to be refused, and the reply says how the session is

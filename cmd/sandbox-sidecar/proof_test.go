@@ -27,19 +27,19 @@ import (
 // says.
 type lying struct{ linux.Backend }
 
-func (l lying) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+func (l lying) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	more := *p
 	more.Rules = append(more.Rules[:len(more.Rules):len(more.Rules)],
 		policy.Rule{Path: os.TempDir(), Access: policy.ReadWrite})
-	return l.Backend.Confine(&more, needs)
+	return l.Backend.Confine(&more, hooks)
 }
 
 // mute is a backend that keeps denials to itself.
 type mute struct{ linux.Backend }
 
-func (m mute) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
-	needs.Denied = func(platform.Denial) {}
-	return m.Backend.Confine(p, needs)
+func (m mute) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+	hooks.Denied = func(platform.Denial) {}
+	return m.Backend.Confine(p, hooks)
 }
 
 func findingsOf(t *testing.T, backend platform.Backend) []finding {

@@ -39,17 +39,17 @@ func (b *Backend) Stage() (string, []string) {
 
 // Confine turns the policy into a plan for the stage. A policy that restricts
 // nothing becomes one that only makes processes recognisable.
-func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
-	if needs.Learn != nil {
+	if hooks.Learn != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: what is refused is not seen before it is refused on this system",
 			platform.ErrUnavailable)
 	}
 	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
-	if needs.Mark != nil {
-		host.Fingerprint = needs.Mark.Fingerprint()
+	if hooks.Mark != nil {
+		host.Fingerprint = hooks.Mark.Fingerprint()
 		host.Tag += "-" + host.Fingerprint.ID
 	}
 	plan := TrackOnly(host.Fingerprint, host.Tag)
@@ -61,21 +61,21 @@ func (b *Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Conf
 		return platform.Confinement{}, fmt.Errorf("write plan: %w", err)
 	}
 	confinement := platform.Confinement{Orders: orders}
-	if needs.Mark != nil {
+	if hooks.Mark != nil {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			// What the stage hands over only says that it waits: the leader is
 			// confined now, and has executed nothing.
 			handover.Close()
-			if doubt := needs.Mark.Recognise(); doubt != nil {
+			if doubt := hooks.Mark.Recognise(); doubt != nil {
 				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it",
 					"error", doubt)
 			}
-			if needs.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
+			if hooks.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
 				return supervision{func() {}}, nil
 			}
 			return supervision{b.denials.watch(b.logger(), plan.Tag, func(d Denial) {
 				if told, known := d.Told(); known {
-					needs.Denied(told)
+					hooks.Denied(told)
 				}
 			})}, nil
 		}
@@ -120,7 +120,7 @@ func (b *Backend) Probe(ctx context.Context) map[string]platform.Protection {
 		Protected:  []policy.Protected{{Path: "/private/tmp/sandbox-sidecar-probe"}},
 		OnDenied:   policy.Report,
 	}
-	confinement, err := b.Confine(strictest, platform.Needs{})
+	confinement, err := b.Confine(strictest, platform.Hooks{})
 	if err != nil {
 		return absent(err)
 	}

@@ -87,7 +87,7 @@ func TestMarks_AreReadFromOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := false
-		confinement, err := backend(t).Confine(p, platform.Needs{Mark: marked{fingerprint: f, recognise: func() error {
+		confinement, err := backend(t).Confine(p, platform.Hooks{Mark: marked{fingerprint: f, recognise: func() error {
 			asked = true
 			return nil
 		}}})
@@ -228,7 +228,7 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 	}
 	p := platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute})
 	p.OnDenied = policy.Report
-	confinement, err := b.Confine(p, platform.Needs{Denied: tell,
+	confinement, err := b.Confine(p, platform.Hooks{Denied: tell,
 		Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestConfine_RefusesInsideASandbox(t *testing.T) {
 // confines.
 func TestConfine_InsideASandbox(t *testing.T) {
 	t.Parallel()
-	_, err := backend(t).Confine(&policy.Policy{Restricted: true}, platform.Needs{})
+	_, err := backend(t).Confine(&policy.Policy{Restricted: true}, platform.Hooks{})
 	t.Log(err)
 	if answer, _ := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, ""); (err != nil) != (answer == 1) {
 		t.Errorf("in a sandbox: %d; %v", answer, err)

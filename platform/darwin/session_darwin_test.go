@@ -31,7 +31,7 @@ func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 		}
 		b := backend(t)
 		b.Closed = []string{state}
-		confinement, err := b.Confine(p, platform.Needs{Mark: group.(lifecycle.Marked)})
+		confinement, err := b.Confine(p, platform.Hooks{Mark: group.(lifecycle.Marked)})
 		if err != nil {
 			t.Fatal(err)
 		}

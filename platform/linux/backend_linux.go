@@ -32,7 +32,7 @@ func (Backend) Stage() (string, []string) {
 // Confine translates the policy for this kernel, which must have both Landlock
 // and filters of system calls. The first call finds out, in some milliseconds,
 // which namespaces this machine has.
-func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	abi, err := abiVersionOf()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
@@ -57,12 +57,12 @@ func (b Backend) Confine(p *policy.Policy, needs platform.Needs) (platform.Confi
 	if ruleset.Own == nil {
 		ruleset.dropGuarded(p)
 	}
-	for _, dir := range needs.Learn {
+	for _, dir := range hooks.Learn {
 		// To execute a file is to read it, too (get_required_file_open_access
 		// in the kernel's security/landlock/fs.c).
 		ruleset.Rules = append(ruleset.Rules, Rule{Path: dir, Access: (fsRead | fsExecute) & ruleset.FS})
 	}
-	confinement, err := confine(ruleset, p, needs)
+	confinement, err := confine(ruleset, p, hooks)
 	if err == nil && ruleset.Asked.ProtectedPaths {
 		confinement.Watch = watchProtected(p, ruleset.Own != nil)
 	}
@@ -84,7 +84,7 @@ func (b Backend) available() (n namespaces, guessed bool) {
 // nothing, the network neither, and reports what it saw from inside.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	b.Guess = false
-	confinement, err := b.Confine(strictestPolicy(), platform.Needs{Denied: func(platform.Denial) {}})
+	confinement, err := b.Confine(strictestPolicy(), platform.Hooks{Denied: func(platform.Denial) {}})
 	if err != nil {
 		return absent(err)
 	}

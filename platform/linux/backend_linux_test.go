@@ -29,7 +29,7 @@ func realTempDir(t *testing.T) string {
 func TestConfine_CanSwitchTheNetworkOff(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
-	confinement, err := Backend{}.Confine(&policy.Policy{Restricted: true}, platform.Needs{})
+	confinement, err := Backend{}.Confine(&policy.Policy{Restricted: true}, platform.Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}

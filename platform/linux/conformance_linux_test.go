@@ -59,8 +59,8 @@ type older struct {
 	abi int
 }
 
-func (o older) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
-	return confine(Translate(p, o.abi), p, needs)
+func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+	return confine(Translate(p, o.abi), p, hooks)
 }
 
 // All versions that exist, and one that does not yet, are tried as far as this

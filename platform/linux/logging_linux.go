@@ -52,18 +52,18 @@ func (r *Ruleset) readLog() {
 }
 
 // watchLog tells of what the log has of the session that the process begins.
-func watchLog(pid int, readings bool, needs platform.Needs) *audit.Watch {
+func watchLog(pid int, readings bool, hooks platform.Hooks) *audit.Watch {
 	log, err := auditLog()
 	if err != nil {
 		return nil // it was there when the session was prepared, and is never closed
 	}
-	missed := needs.Missed
+	missed := hooks.Missed
 	if missed == nil {
 		missed = func() {}
 	}
 	return log.Watch(pid, func(refusal audit.Refusal) {
 		if denial, ok := loggedDenial(refusal, readings); ok {
-			needs.Denied(denial)
+			hooks.Denied(denial)
 		}
 	}, missed)
 }

@@ -122,7 +122,7 @@ func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 			})
 		}},
 	} {
-		d := converse(t, platform.Needs{Denied: func(platform.Denial) {}}, func(c *platform.Confinement) {
+		d := converse(t, platform.Hooks{Denied: func(platform.Denial) {}}, func(c *platform.Confinement) {
 			if test.blind != nil {
 				c.Supervise = test.blind
 			}

@@ -28,7 +28,7 @@ type supervision struct {
 
 // confine completes a ruleset by what has to be found out here, and prepares
 // the supervision.
-func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	if r.FS&fsConnect == 0 {
 		if err := mediationAvailable(); err != nil {
 			r.Unmediated = err.Error()
@@ -42,13 +42,13 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 		r.Filtering.Priorities = true
 	}
 	r.Filtering.Offline = r.offline()
-	if r.Asked.Denials && needs.Denied != nil {
-		r.observe(p.OnDenied == policy.Ask || needs.Learn != nil)
-		if needs.Learn == nil {
+	if r.Asked.Denials && hooks.Denied != nil {
+		r.observe(p.OnDenied == policy.Ask || hooks.Learn != nil)
+		if hooks.Learn == nil {
 			r.readLog()
 		}
 	}
-	if needs.Learn != nil && r.Filtering.Observed != ObservedAll {
+	if hooks.Learn != nil && r.Filtering.Observed != ObservedAll {
 		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable,
 			r.Unobserved)
 	}
@@ -59,7 +59,7 @@ func confine(r Ruleset, p *policy.Policy, needs platform.Needs) (platform.Confin
 	}
 	if r.Filtering.supervised() {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return r.supervise(p, granted, handover, needs)
+			return r.supervise(p, granted, handover, hooks)
 		}
 	}
 	return confinement, nil
@@ -81,7 +81,7 @@ func (r *Ruleset) observe(readings bool) {
 
 // supervise takes over a session under this ruleset.
 func (r Ruleset) supervise(
-	p *policy.Policy, grants sockets.Grants, handover platform.Handover, needs platform.Needs,
+	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
 ) (platform.Supervision, error) {
 	s := &supervision{}
 	filtering := r.Filtering
@@ -99,7 +99,7 @@ func (r Ruleset) supervise(
 		s.observer = denials.New(denials.Options{
 			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 &&
 				!r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
-			Report: needs.Denied, Ask: needs.Ask, Learn: needs.Learn != nil, Canary: observedCanary(handover.PID),
+			Report: hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil, Canary: observedCanary(handover.PID),
 		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
@@ -120,7 +120,7 @@ func (r Ruleset) supervise(
 		return nil, err
 	}
 	if r.Logged {
-		s.logged = watchLog(handover.PID, filtering.Observed == ObservedChanges, needs)
+		s.logged = watchLog(handover.PID, filtering.Observed == ObservedChanges, hooks)
 	}
 	return s, nil
 }

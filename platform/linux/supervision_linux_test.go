@@ -39,7 +39,7 @@ type dialogue struct {
 }
 
 // converse starts a shell on an older kernel, which has the system's programs.
-func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinement)) *dialogue {
+func converse(t *testing.T, hooks platform.Hooks, change func(*platform.Confinement)) *dialogue {
 	t.Helper()
 	requireMediation(t)
 	var rules []policy.Rule
@@ -52,10 +52,10 @@ func converse(t *testing.T, needs platform.Needs, change func(*platform.Confinem
 	}
 	backend := older{abi: 2}
 	p := platformtest.Policy(t, rules...)
-	if needs.Denied != nil {
+	if hooks.Denied != nil {
 		p.OnDenied = policy.Report
 	}
-	confinement, err := backend.Confine(p, needs)
+	confinement, err := backend.Confine(p, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestSupervision_IsProved(t *testing.T) {
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := Ruleset{Filtering: Filtering{}}
-			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Needs{})
+			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")
@@ -166,7 +166,7 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 		harness.Skip(t, "root", "the test runs as an ordinary user")
 	}
 	var diag bool
-	d := converse(t, platform.Needs{}, func(c *platform.Confinement) {
+	d := converse(t, platform.Hooks{}, func(c *platform.Confinement) {
 		c.Attach = func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 		take := c.Supervise
 		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
@@ -180,7 +180,7 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	if got := d.say("echo alive"); got != "alive" {
 		t.Errorf("the shell says %q", got)
 	}
-	plain := converse(t, platform.Needs{}, func(c *platform.Confinement) {
+	plain := converse(t, platform.Hooks{}, func(c *platform.Confinement) {
 		take := c.Supervise
 		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
 			diag = h.Diag != nil

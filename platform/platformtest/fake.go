@@ -50,7 +50,7 @@ type Fake struct {
 
 	mu       sync.Mutex // guards what follows
 	confined []*policy.Policy
-	needed   []platform.Needs
+	hooks    []platform.Hooks
 }
 
 // fakeOrders are what a Fake tells ConfineFake.
@@ -83,12 +83,12 @@ func (f *Fake) Probe(context.Context) map[string]platform.Protection {
 	return f.enforcement().Protections
 }
 
-// Confine notes the policy and the needs.
-func (f *Fake) Confine(p *policy.Policy, needs platform.Needs) (platform.Confinement, error) {
+// Confine records the policy and the hooks.
+func (f *Fake) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.confined = append(f.confined, p)
-	f.needed = append(f.needed, needs)
+	f.hooks = append(f.hooks, hooks)
 	if f.Unavailable != nil {
 		return platform.Confinement{}, f.Unavailable
 	}
@@ -105,11 +105,11 @@ func (f *Fake) Confined() []*policy.Policy {
 	return slices.Clone(f.confined)
 }
 
-// Needed returns the needs that Confine was called with so far, in order.
-func (f *Fake) Needed() []platform.Needs {
+// Hooks returns the hooks that Confine was called with so far, in order.
+func (f *Fake) Hooks() []platform.Hooks {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.needed)
+	return slices.Clone(f.hooks)
 }
 
 func (f *Fake) enforcement() platform.Enforcement {

@@ -44,7 +44,7 @@ func TestFake_ReportsWhatItIsTold(t *testing.T) {
 func TestFake_Unavailable(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Unavailable: platform.ErrUnavailable}
-	if _, err := fake.Confine(&policy.Policy{}, platform.Needs{}); !errors.Is(err, platform.ErrUnavailable) {
+	if _, err := fake.Confine(&policy.Policy{}, platform.Hooks{}); !errors.Is(err, platform.ErrUnavailable) {
 		t.Errorf("error is %v", err)
 	}
 	for name, protection := range fake.Probe(context.Background()) {
@@ -69,14 +69,14 @@ func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
 	order := platformtest.Order(t)
 	var err error
 	if order.Confinement, err = fake.Confine(&policy.Policy{},
-		platform.Needs{Denied: func(platform.Denial) {}}); err != nil {
+		platform.Hooks{Denied: func(platform.Denial) {}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := platformtest.Output(fake, order); !errors.Is(err, refused) {
 		t.Errorf("error is %v", err)
 	}
-	if needed := fake.Needed(); len(needed) != 1 || needed[0].Denied == nil {
-		t.Errorf("%d needs seen", len(needed))
+	if hooks := fake.Hooks(); len(hooks) != 1 || hooks[0].Denied == nil {
+		t.Errorf("%d hooks seen", len(hooks))
 	}
 }
 

@@ -80,7 +80,7 @@ func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...
 	t.Helper()
 	order := Order(t, acts...)
 	var err error
-	if order.Confinement, err = backend.Confine(p, platform.Needs{}); err != nil {
+	if order.Confinement, err = backend.Confine(p, platform.Hooks{}); err != nil {
 		t.Fatalf("confine: %v", err)
 	}
 	return order

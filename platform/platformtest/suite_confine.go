@@ -176,7 +176,7 @@ func programMustBeGranted(t *testing.T, s suite) {
 	order := Order(t)
 	var err error
 	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true,
-		Network: policy.Network{Allowed: true}}, platform.Needs{}); err != nil {
+		Network: policy.Network{Allowed: true}}, platform.Hooks{}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = Output(s.backend, order)

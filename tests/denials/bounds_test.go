@@ -102,15 +102,15 @@ func often() int {
 func TestTheSameAgainAndAgainIsOneThing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for access, deed := range map[string]string{"write": "open-often", "read": "read-often"} {
+	for access, verb := range map[string]string{"write": "open-often", "read": "read-often"} {
 		t.Run(access, func(t *testing.T) {
 			t.Parallel()
-			againAndAgain(t, access, deed)
+			againAndAgain(t, access, verb)
 		})
 	}
 }
 
-func againAndAgain(t *testing.T, access, deed string) {
+func againAndAgain(t *testing.T, access, verb string) {
 	t.Helper()
 	s := newScene(t)
 	harness.Write(t, s.outside("file"), "content")
@@ -118,7 +118,7 @@ func againAndAgain(t *testing.T, access, deed string) {
 	observed(t, e)
 	times := often()
 	begun := time.Now()
-	session, status, told := e.tool(s.victim, deed, s.outside("file"), strconv.Itoa(times))
+	session, status, told := e.tool(s.victim, verb, s.outside("file"), strconv.Itoa(times))
 	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
 	_, events := find(told, access, s.outside("file"))
 	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) ||

@@ -30,7 +30,7 @@ type Options struct {
 	// Report is told of each denial. It must not block.
 	Report func(platform.Denial)
 	// Ask, where it is not nil, is asked before a file is refused; see
-	// platform.Needs.
+	// platform.Hooks.
 	Ask func(context.Context, platform.Denial) platform.Answer
 	// Canary is a path that the stage opens for writing before it executes its
 	// target, which must be refused, and noticed.
