@@ -24,7 +24,7 @@ func (s *Server) asker(e *entry) func(context.Context, spawn.Denial) spawn.Answe
 // ask waits for the user. Whatever goes wrong is a no.
 func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.Answer {
 	select {
-	case <-e.told: // a client does not know the session before
+	case <-e.answered: // a client does not know the session before
 	case <-ctx.Done():
 		return spawn.AnswerDeny
 	}

@@ -98,26 +98,26 @@ func (s *Server) compileFor(k policyKey) string {
 // which takes milliseconds unless a file system does not answer.
 const listTimeout = 500 * time.Millisecond
 
-// standings are the policies that sessions would get, as they were last found
+// policyCache are the policies that sessions would get, as they were last found
 // out.
-type standings struct {
+type policyCache struct {
 	mu sync.Mutex // guards by, and the ids
-	by map[policyKey]*standing
+	by map[policyKey]*cachedPolicy
 }
 
-type standing struct {
+type cachedPolicy struct {
 	id   string
 	done chan struct{} // closed once somebody who finds out is done; nil while nobody does
 }
 
-// knownPolicies are those that the sessions would get if they were started now,
+// cachedPolicies are those that the sessions would get if they were started now,
 // or would have got when that could last be said.
-func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
+func (s *Server) cachedPolicies(entries []*entry) map[policyKey]string {
 	ctx, cancel := context.WithTimeout(s.ctx, listTimeout)
 	defer cancel()
-	t := &s.standings
+	t := &s.policyCache
 	t.mu.Lock()
-	now, waits := map[policyKey]*standing{}, map[policyKey]chan struct{}{}
+	now, waits := map[policyKey]*cachedPolicy{}, map[policyKey]chan struct{}{}
 	for _, e := range entries {
 		k := keyOf(e)
 		if now[k] != nil {
@@ -125,12 +125,12 @@ func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
 		}
 		at := t.by[k]
 		if at == nil {
-			at = &standing{id: e.policyID}
+			at = &cachedPolicy{id: e.policyID}
 		}
 		now[k] = at
 		if at.done == nil {
 			at.done = make(chan struct{})
-			s.background.Go(func() { t.findOut(at, func() string { return s.compileFor(k) }) })
+			s.background.Go(func() { t.refresh(at, func() string { return s.compileFor(k) }) })
 		}
 		waits[k] = at.done
 	}
@@ -149,7 +149,7 @@ func (s *Server) knownPolicies(entries []*entry) map[policyKey]string {
 	return ids
 }
 
-func (t *standings) findOut(at *standing, compile func() string) {
+func (t *policyCache) refresh(at *cachedPolicy, compile func() string) {
 	id := compile()
 	t.mu.Lock()
 	defer t.mu.Unlock()

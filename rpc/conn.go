@@ -126,11 +126,11 @@ func replyBody(id json.RawMessage, result any, err error) []byte {
 	return errorBody(id, toWire(err))
 }
 
-// remark puts a line into the editor's log. It does not wait: what does not
+// logLine puts a line into the editor's log. It does not wait: what does not
 // fit is counted, and the count goes with the next line that does.
-func (c *conn) remark(level int, text string) {
+func (c *conn) logLine(level int, text string) {
 	text = display.Line(text) // it may quote a message of any length
-	c.stream.out.remark(func(missed int) []byte {
+	c.stream.out.logLine(func(missed int) []byte {
 		if missed > 0 {
 			text = fmt.Sprintf("%s (%d lines before this one are missing)", text, missed)
 		}

@@ -109,8 +109,8 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 		want error
 	}{
 		"log lines":              {`{"method":"x"}`, 100_000, io.EOF},
-		"answers that fit":       {"{", ownLength + queueLength, io.EOF},
-		"answers that fit not":   {"{", ownLength + queueLength + 2, errUnread},
+		"answers that fit":       {"{", readerQueueLength + queueLength, io.EOF},
+		"answers that fit not":   {"{", readerQueueLength + queueLength + 2, errUnread},
 		"many answers":           {"{", 100_000, errUnread},
 		"answers it never asked": {`{"id":1,"result":{}}`, 100_000, io.EOF},
 	} {
@@ -122,10 +122,10 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 				c := newConn(newStream(io.NopCloser(bytes.NewReader(in)), editor))
 				begun := time.Now()
 				err := c.read(func(incoming) error {
-					c.remark(protocol.LogWarning, "ignored")
+					c.logLine(protocol.LogWarning, "ignored")
 					return nil
 				})
-				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > ownTimeout {
+				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > readerTimeout {
 					t.Errorf("reading ended after %v with %v, want %v", elapsed, err, test.want)
 				}
 				close(editor.closed)
@@ -142,18 +142,18 @@ func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	out := &gate{opened: make(chan struct{})}
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
-	c.remark(protocol.LogInfo, "line")
-	for deadline := time.Now().Add(timeout); c.stream.out.begun.Load() == 0 && time.Now().Before(deadline); {
+	c.logLine(protocol.LogInfo, "line")
+	for deadline := time.Now().Add(timeout); c.stream.out.started.Load() == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond) // from now on the writer waits with that line, and makes no room
 	}
 	for range lines - 1 {
-		c.remark(protocol.LogInfo, "line")
+		c.logLine(protocol.LogInfo, "line")
 	}
 	close(out.opened)
-	for deadline := time.Now().Add(timeout); len(c.stream.out.own) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(timeout); len(c.stream.out.fromReader) > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	c.remark(protocol.LogInfo, "last")
+	c.logLine(protocol.LogInfo, "last")
 	c.stream.out.close(timeout)
 	told := strings.Count(out.String(), `"message":"line"`)
 	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 ||

@@ -82,8 +82,8 @@ func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	}
 	changed := false
 	for name, member := range members {
-		if memberType, ok := typeOfMember(t, name); ok {
-			lenient, memberChanged := emptyObjects(member, memberType)
+		if typ, ok := memberType(t, name); ok {
+			lenient, memberChanged := emptyObjects(member, typ)
 			members[name], changed = lenient, changed || memberChanged
 		}
 	}
@@ -94,7 +94,7 @@ func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	return bytes.TrimSpace(out), err == nil
 }
 
-func typeOfMember(t reflect.Type, name string) (reflect.Type, bool) {
+func memberType(t reflect.Type, name string) (reflect.Type, bool) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), true
 	}

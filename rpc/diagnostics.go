@@ -40,7 +40,7 @@ type published struct {
 	// known are the remarks by project directory; those that hold for every
 	// project are under "".
 	known map[string][]settings.FileDiagnostic
-	told  map[string][]settings.Diagnostic // by file
+	sent  map[string][]settings.Diagnostic // by file
 }
 
 // publish tells the editor about all diagnostics of a snapshot, which include
@@ -60,7 +60,7 @@ func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.Fil
 func (p *published) update(project string, diagnostics []settings.FileDiagnostic,
 	open []string) func(yield func(string, []settings.Diagnostic) bool) {
 	if p.known == nil {
-		p.known, p.told = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
+		p.known, p.sent = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
 	}
 	p.known[""], p.known[project] = nil, nil
 	for _, d := range diagnostics {
@@ -70,7 +70,7 @@ func (p *published) update(project string, diagnostics []settings.FileDiagnostic
 		return dir != project && !slices.Contains(open, dir)
 	})
 	lists := map[string][]settings.Diagnostic{}
-	for file := range p.told {
+	for file := range p.sent {
 		lists[file] = nil
 	}
 	for _, dir := range slices.Sorted(maps.Keys(p.known)) {
@@ -86,10 +86,10 @@ func (p *published) update(project string, diagnostics []settings.FileDiagnostic
 			slices.SortStableFunc(list, func(a, b settings.Diagnostic) int {
 				return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 			})
-			if slices.Equal(list, p.told[file]) {
+			if slices.Equal(list, p.sent[file]) {
 				continue
 			}
-			p.told[file] = list
+			p.sent[file] = list
 			if !yield(file, list) {
 				return
 			}

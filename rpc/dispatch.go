@@ -28,20 +28,20 @@ type dispatcher struct {
 	// inline names requests that run on the reading goroutine, so that
 	// everything behind them waits.
 	inline map[string]bool
-	// patient names requests that wait for sessions and compute little; the
+	// waits names requests that wait for sessions and compute little; the
 	// others take turns.
-	patient map[string]bool
+	waits map[string]bool
 	// admit says whether a message may be handled now.
 	admit func(method string, isRequest bool) error
 	// ignored is told about every notification that had no effect. It must not
 	// block.
 	ignored func(method string, err error)
-	// heavy is told when a message of this many bytes has been dealt with.
-	heavy func(bytes int)
+	// handled is told when a message of this many bytes has been dealt with.
+	handled func(bytes int)
 
-	slots   chan struct{} // one token for each request in progress
-	turns   chan struct{} // one token for each that computes
-	ongoing sync.WaitGroup
+	slots     chan struct{} // one token for each request in progress
+	computing chan struct{} // one token for each that computes
+	ongoing   sync.WaitGroup
 
 	mu    sync.Mutex // guards ended
 	ended bool       // nothing may be added to ongoing
@@ -54,8 +54,8 @@ type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, 
 func newDispatcher() *dispatcher {
 	return &dispatcher{
 		requests: map[string]requestHandler{}, notifications: map[string]func(json.RawMessage) error{},
-		inline: map[string]bool{}, patient: map[string]bool{},
-		slots: make(chan struct{}, maxConcurrent), turns: make(chan struct{}, maxComputing),
+		inline: map[string]bool{}, waits: map[string]bool{},
+		slots: make(chan struct{}, maxConcurrent), computing: make(chan struct{}, maxComputing),
 	}
 }
 
@@ -99,7 +99,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 	size := len(message.params)
 	if message.kind == isNotification {
 		d.notify(message.method, message.params)
-		d.heavy(size)
+		d.handled(size)
 		return nil
 	}
 	method, id := message.method, message.id
@@ -130,17 +130,17 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		return nil
 	}
 	answer := func() {
-		defer d.heavy(size)
-		if !d.patient[method] {
+		defer d.handled(size)
+		if !d.waits[method] {
 			select {
-			case d.turns <- struct{}{}:
-			case <-c.stream.out.given:
+			case d.computing <- struct{}{}:
+			case <-c.stream.out.abandoned:
 				return // nobody waits for the answer any more
 			}
 		}
 		body, after := carryOut()
-		if !d.patient[method] {
-			<-d.turns
+		if !d.waits[method] {
+			<-d.computing
 		}
 		_ = c.stream.out.send(body)
 		if after != nil {
@@ -159,7 +159,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		})
 		return nil
 	default:
-		d.heavy(size)
+		d.handled(size)
 		return c.stream.out.answer(replyBody(id, nil,
 			&wireError{code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent)}))
 	}

@@ -21,7 +21,7 @@ func (s *Server) registerLifecycle() {
 	s.dispatcher.inline[protocol.Initialize.Method] = true // what comes behind it may rely on it
 	onNotification(s.dispatcher, protocol.Initialized, func(protocol.Empty) error { return nil })
 	onRequest(s.dispatcher, protocol.Shutdown, s.shutdown)
-	s.dispatcher.patient[protocol.Shutdown.Method] = true
+	s.dispatcher.waits[protocol.Shutdown.Method] = true
 	onNotification(s.dispatcher, protocol.Exit, func(protocol.Empty) error {
 		s.exitOnce.Do(func() { close(s.exited) })
 		return nil
@@ -63,7 +63,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 			options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
-			s.conn.remark(protocol.LogWarning, text) // the reading goroutine may be who notices
+			s.conn.logLine(protocol.LogWarning, text) // the reading goroutine may be who notices
 		},
 	})
 	if err != nil {

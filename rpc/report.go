@@ -62,18 +62,18 @@ func (s *Server) sandboxWarnings(compiled settings.Compiled, outcome spawn.Outco
 	return warnings
 }
 
-// KeepsProtected reports whether the protected paths that exist stay as they
+// ProtectsExistingPaths reports whether the protected paths that exist stay as they
 // are in a session, even if those that do not exist yet, which lower the
 // status, can be made.
-func KeepsProtected(outcome spawn.Outcome) bool {
+func ProtectsExistingPaths(outcome spawn.Outcome) bool {
 	p := wireProtections(outcome.Protections())["protected_paths"]
 	return p.Status == protocol.Enforced || p.Status == protocol.Degraded &&
 		strings.HasPrefix(p.Mechanism, "mount namespace")
 }
 
-// firstLine is what a terminal shows before anything else where its sandbox is
+// unsandboxedLine is what a terminal shows before anything else where its sandbox is
 // missing; nil where it is not.
-func firstLine(outcome spawn.Outcome) []byte {
+func unsandboxedLine(outcome spawn.Outcome) []byte {
 	if outcome.Unconfinable == nil {
 		return nil
 	}
@@ -91,12 +91,12 @@ func doubtLine(confined bool, doubt *settings.Doubt) []byte {
 	if confined {
 		state = "the sandbox may not be as you meant it"
 	}
-	where := display.Shorten(display.Escape(fmt.Sprintf("%s:%d", doubt.File, doubt.Line)), doubtLineRoom)
+	where := display.Shorten(display.Escape(fmt.Sprintf("%s:%d", doubt.File, doubt.Line)), doubtPathLimit)
 	return fmt.Appendf(nil, "\x1b[33mwarning: %s: %s is wrong\x1b[0m\r\n", state, where)
 }
 
-// doubtLineRoom is what a line of 100 characters has for a place in a file.
-const doubtLineRoom = 42
+// doubtPathLimit is what a line of 100 characters has for a place in a file.
+const doubtPathLimit = 42
 
 func wireFindings(list []spawn.Finding) []protocol.Finding {
 	out := []protocol.Finding{}

@@ -40,16 +40,16 @@ type Options struct {
 
 // Server serves one editor. It is used once.
 type Server struct {
-	options    Options
-	log        *slog.Logger
-	dispatcher *dispatcher
-	stream     *stream
-	conn       *conn
-	ctx        context.Context // ends with the connection
-	sessions   *sessions
-	published  published
-	tidy       *tidy
-	standings  standings
+	options     Options
+	log         *slog.Logger
+	dispatcher  *dispatcher
+	stream      *stream
+	conn        *conn
+	ctx         context.Context // ends with the connection
+	sessions    *sessions
+	published   published
+	memory      *memoryRelease
+	policyCache policyCache
 
 	mu           sync.Mutex // guards the fields below
 	phase        phase
@@ -76,7 +76,7 @@ const (
 // New makes a server.
 func New(options Options) *Server {
 	s := &Server{
-		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(), tidy: newTidy(),
+		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(), memory: newMemoryRelease(),
 		exited: make(chan struct{}), editorGone: make(chan struct{}),
 	}
 	s.dispatcher.admit = s.admit
@@ -88,9 +88,9 @@ func New(options Options) *Server {
 		}
 		// A notification has no answer, so the editor's log is the one place
 		// where its author may find out.
-		s.conn.remark(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
+		s.conn.logLine(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
 	}
-	s.dispatcher.heavy = s.tidy.after
+	s.dispatcher.handled = s.memory.after
 	s.registerLifecycle()
 	s.registerTerminals()
 	s.registerSettings()
@@ -117,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	s.ctx = ctx
 	frames := newStream(in, out)
 	s.stream, s.conn = frames, newConn(frames)
-	defer s.tidy.stop()
+	defer s.memory.stop()
 	read := make(chan error, 1)
 	go func() {
 		read <- s.conn.read(func(message incoming) error { return s.dispatcher.Handle(ctx, s.conn, message) })
@@ -147,14 +147,14 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	// wait until the editor takes that; one that has stopped reading must not
 	// keep the rest from ending.
 	deadline := time.Now().Add(writeTimeout)
-	defer frames.out.giveUp(stalledTimeout, writeTimeout)()
+	defer frames.out.abandonStalled(stalledTimeout, writeTimeout)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
 	answered := s.dispatcher.end()
 	select {
 	case <-answered:
-	case <-frames.out.given:
+	case <-frames.out.abandoned:
 	case <-time.After(time.Until(deadline)):
 	}
 	if store != nil {

@@ -34,7 +34,7 @@ type entry struct {
 	policyID            string // set before started is closed
 	cancel              context.CancelFunc
 	started             chan struct{} // closed when the start has succeeded or failed
-	told                chan struct{} // closed when the answer to the spawn request was sent
+	answered            chan struct{} // closed when the answer to the spawn request was sent
 
 	mu      sync.Mutex // guards the fields below
 	session *spawn.Session
@@ -76,8 +76,8 @@ func (t *sessions) take(id string) (*entry, error) {
 	return e, nil
 }
 
-// left forgets entries that were closed.
-func (t *sessions) left(closed ...*entry) {
+// forget removes entries that were closed.
+func (t *sessions) forget(closed ...*entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range closed {
@@ -145,7 +145,7 @@ func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Durat
 		all = append(all, e)
 	}
 	t.mu.Unlock()
-	defer t.left(all...)
+	defer t.forget(all...)
 	failures := make([]error, len(all))
 	var closing sync.WaitGroup
 	for i, e := range all {

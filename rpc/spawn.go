@@ -31,7 +31,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	e := &entry{
 		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(
 			chan struct{}),
-		told: make(chan struct{}),
+		answered: make(chan struct{}),
 	}
 	request.Ask = s.asker(e)
 	switch err := s.sessions.add(e); {
@@ -48,7 +48,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.policyID = compiled.Policy.ID()
 	outcome := session.Outcome()
-	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(KeepsProtected(outcome)),
+	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(ProtectsExistingPaths(outcome)),
 		s.sandboxWarnings(compiled, outcome))
 	result := protocol.SpawnResult{
 		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
@@ -57,9 +57,9 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		Environment: protocol.EnvironmentLog{Dropped: orEmpty(outcome.Dropped)},
 	}
 	e.begin(session)
-	first := append(firstLine(outcome), doubtLine(outcome.Confined, compiled.Doubt)...)
+	first := append(unsandboxedLine(outcome), doubtLine(outcome.Confined, compiled.Doubt)...)
 	return result, func() {
-		close(e.told)
+		close(e.answered)
 		session.Begin(&sink{server: s, entry: e}, first)
 	}, nil
 }

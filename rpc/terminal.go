@@ -26,7 +26,7 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Close, s.close)
 	for _, method := range []string{protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method,
 		protocol.Close.Method} {
-		s.dispatcher.patient[method] = true
+		s.dispatcher.waits[method] = true
 	}
 }
 
@@ -126,7 +126,7 @@ func signalName(signal syscall.Signal) string {
 func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, error) {
 	result := protocol.ListResult{Sessions: []protocol.SessionInfo{}}
 	entries := s.sessions.all()
-	current := s.knownPolicies(entries)
+	current := s.cachedPolicies(entries)
 	for _, e := range entries {
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
@@ -165,7 +165,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if err != nil {
 		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
 	}
-	defer s.sessions.left(e)
+	defer s.sessions.forget(e)
 	grace := e.defaultGrace()
 	if params.GraceMs != nil {
 		grace = time.Duration(*params.GraceMs) * time.Millisecond

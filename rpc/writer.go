@@ -23,15 +23,15 @@ var errUnread = errors.New("the editor does not read its answers")
 // The one goroutine that reads must not wait so: it would not see that the
 // editor ends. What it has to say itself goes to a place of its own.
 type writer struct {
-	frames chan *[]byte
-	own    chan *[]byte  // what the reading goroutine has to say
-	missed atomic.Int64  // log lines that found no room
-	taken  atomic.Int64  // frames that the editor has taken
-	begun  atomic.Int64  // frames that were begun: one more than taken while the editor is waited for
-	stop   chan struct{} // closed by close: write what is queued and end
-	broken chan struct{} // closed when nothing can be written any more
-	given  chan struct{} // closed by giveUp: nobody waits for the editor any more
-	ended  sync.Once
+	frames     chan *[]byte
+	fromReader chan *[]byte  // what the reading goroutine has to say
+	missed     atomic.Int64  // log lines that found no room
+	written    atomic.Int64  // frames that the editor has taken
+	started    atomic.Int64  // frames that were begun: one more than taken while the editor is waited for
+	stop       chan struct{} // closed by close: write what is queued and end
+	broken     chan struct{} // closed when nothing can be written any more
+	abandoned  chan struct{} // closed by abandonStalled: nobody waits for the editor any more
+	ended      sync.Once
 }
 
 // queueLength is how many frames may wait. With 64 KiB each at most, it is a
@@ -40,12 +40,12 @@ type writer struct {
 const queueLength = 16
 
 const (
-	// ownLength is how many frames of the reading goroutine may wait. They are
+	// readerQueueLength is how many frames of the reading goroutine may wait. They are
 	// short: refusals and log lines.
-	ownLength = 1024
-	// ownTimeout is how long the reading goroutine waits for room there, which
+	readerQueueLength = 1024
+	// readerTimeout is how long the reading goroutine waits for room there, which
 	// an editor that reads makes all the time.
-	ownTimeout = 500 * time.Millisecond
+	readerTimeout = 500 * time.Millisecond
 	// maxPooled bounds the frames that are kept for later ones: a chunk of
 	// output, which most are, and some more.
 	maxPooled = 128 << 10
@@ -53,8 +53,8 @@ const (
 
 func newWriter(out io.Writer) *writer {
 	w := &writer{
-		frames: make(chan *[]byte, queueLength), own: make(chan *[]byte, ownLength),
-		stop: make(chan struct{}), broken: make(chan struct{}), given: make(chan struct{}),
+		frames: make(chan *[]byte, queueLength), fromReader: make(chan *[]byte, readerQueueLength),
+		stop: make(chan struct{}), broken: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	go w.run(out)
 	return w
@@ -68,7 +68,7 @@ func (w *writer) run(out io.Writer) {
 			if !w.write(out, frame) {
 				return
 			}
-		case frame := <-w.own:
+		case frame := <-w.fromReader:
 			if !w.write(out, frame) {
 				return
 			}
@@ -79,7 +79,7 @@ func (w *writer) run(out io.Writer) {
 					if !w.write(out, frame) {
 						return
 					}
-				case frame := <-w.own:
+				case frame := <-w.fromReader:
 					if !w.write(out, frame) {
 						return
 					}
@@ -92,9 +92,9 @@ func (w *writer) run(out io.Writer) {
 }
 
 func (w *writer) write(out io.Writer, frame *[]byte) bool {
-	w.begun.Add(1)
+	w.started.Add(1)
 	_, err := out.Write(*frame)
-	w.taken.Add(1)
+	w.written.Add(1)
 	if cap(*frame) <= maxPooled {
 		framePool.Put(frame)
 	}
@@ -107,7 +107,7 @@ func (w *writer) close(timeout time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
 	case <-w.broken:
-	case <-w.given:
+	case <-w.abandoned:
 	case <-time.After(timeout):
 	}
 }
@@ -125,7 +125,7 @@ func framed(body []byte) *[]byte {
 
 // answer is send for the reading goroutine. It is in order with what was sent
 // before as long as the editor reads. Where it does not, and wants more than
-// ownLength such answers, the error is errUnread.
+// readerQueueLength such answers, the error is errUnread.
 func (w *writer) answer(body []byte) error {
 	frame := framed(body)
 	select {
@@ -134,31 +134,31 @@ func (w *writer) answer(body []byte) error {
 	default:
 	}
 	select {
-	case w.own <- frame:
+	case w.fromReader <- frame:
 		return nil
 	default:
 	}
-	timer := time.NewTimer(ownTimeout)
+	timer := time.NewTimer(readerTimeout)
 	defer timer.Stop()
 	select {
-	case w.own <- frame:
+	case w.fromReader <- frame:
 		return nil
 	case <-timer.C:
 		return errUnread
 	case <-w.broken:
 		return errClosed
-	case <-w.given:
+	case <-w.abandoned:
 		return errClosed
 	}
 }
 
-// remark queues a log line, which make is told how many lines before it have
+// logLine queues a log line, which make is told how many lines before it have
 // found no room. It never waits. Half of the room is the answers'.
-func (w *writer) remark(make func(missed int) []byte) {
+func (w *writer) logLine(make func(missed int) []byte) {
 	missed := w.missed.Swap(0)
-	if len(w.own) < ownLength/2 {
+	if len(w.fromReader) < readerQueueLength/2 {
 		select {
-		case w.own <- framed(make(int(missed))):
+		case w.fromReader <- framed(make(int(missed))):
 			return
 		default:
 		}
@@ -172,30 +172,30 @@ func (w *writer) queue(frame *[]byte) error {
 		return nil
 	case <-w.broken:
 		return errClosed
-	case <-w.given:
+	case <-w.abandoned:
 		return errClosed
 	}
 }
 
-// giveUp frees everybody who waits for the editor, as soon as it has taken no
+// abandonStalled frees everybody who waits for the editor, as soon as it has taken no
 // frame for the stalled time, or at the latest after the most time.
 // It returns what ends the watch, and must be called once at most.
-func (w *writer) giveUp(stalled, most time.Duration) (stop func()) {
+func (w *writer) abandonStalled(stalled, most time.Duration) (stop func()) {
 	stopped := make(chan struct{})
 	go func() {
-		look := time.NewTicker(stalled / 10)
-		defer look.Stop()
+		ticker := time.NewTicker(stalled / 10)
+		defer ticker.Stop()
 		last, since, end := int64(-1), time.Now(), time.Now().Add(most)
 		for {
-			if taken := w.taken.Load(); taken != last || w.begun.Load() == taken {
+			if taken := w.written.Load(); taken != last || w.started.Load() == taken {
 				last, since = taken, time.Now()
 			}
 			if time.Since(since) >= stalled || !time.Now().Before(end) {
-				close(w.given)
+				close(w.abandoned)
 				return
 			}
 			select {
-			case <-look.C:
+			case <-ticker.C:
 			case <-stopped:
 				return
 			}

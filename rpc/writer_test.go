@@ -47,7 +47,7 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 		// Who waits is freed, and close does not wait for an editor that takes
 		// nothing.
 		begun := time.Now()
-		defer w.giveUp(time.Second, time.Minute)()
+		defer w.abandonStalled(time.Second, time.Minute)()
 		if _, more := <-sent; more {
 			t.Error("a frame was taken after giving up")
 		}
@@ -76,7 +76,7 @@ func TestWriter_WaitsForAnEditorThatReadsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWriter(slow{})
 		begun := time.Now()
-		defer w.giveUp(time.Second, 10*time.Second)()
+		defer w.abandonStalled(time.Second, 10*time.Second)()
 		sent := 0
 		for w.send([]byte("{}")) == nil {
 			sent++

@@ -102,8 +102,8 @@ func (f *Foreground) Wait() (Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	_, err := f.running.kill(ctx)
-	f.findings = f.running.vigil.end()
-	for alarm, ok := f.running.vigil.next(); ok; alarm, ok = f.running.vigil.next() {
+	f.findings = f.running.protection.end()
+	for alarm, ok := f.running.protection.next(); ok; alarm, ok = f.running.protection.next() {
 		f.alarms = append(f.alarms, alarm)
 	}
 	if err != nil {

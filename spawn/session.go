@@ -102,7 +102,7 @@ func (s *Session) Begin(sink Sink, first []byte) {
 		alarmsDone := make(chan struct{})
 		go func() {
 			defer close(alarmsDone)
-			for alarm, ok := s.running.vigil.next(); ok; alarm, ok = s.running.vigil.next() {
+			for alarm, ok := s.running.protection.next(); ok; alarm, ok = s.running.protection.next() {
 				sink.Alarm(alarm)
 			}
 		}()
@@ -129,11 +129,11 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	close(s.leaderEnded)
 	reaping.Wait()
 	s.killErr = s.killGroup()
-	for _, f := range s.running.vigil.end() {
+	for _, f := range s.running.protection.end() {
 		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why",
 			f.Why)
 	}
-	s.running.endWatch()
+	s.running.endSupervision()
 	s.inputs.close()
 	// The reader may be waiting in a read that nothing will end: a process that
 	// left the group can hold the terminal open.
@@ -198,7 +198,7 @@ func (s *Session) Exit() Exit { return s.exit }
 
 // Findings are the files that changed while the session ran and that programs
 // outside act upon; none before its processes are gone.
-func (s *Session) Findings() []Finding { return s.running.vigil.reviewed() }
+func (s *Session) Findings() []Finding { return s.running.protection.reviewed() }
 
 // Input types bytes into the terminal, behind those of earlier calls. It never
 // blocks. It reports false where the bytes were dropped: the session has ended,

@@ -28,11 +28,11 @@ type Spawner struct {
 	Tracker Tracker
 	// Logger takes what went wrong after a session's end; nil discards it.
 	Logger *slog.Logger
-	// Ahead lets a stage be started before it is needed, for a session like the
+	// Standby lets a stage be started before it is needed, for a session like the
 	// last one. Close must be called then.
-	Ahead bool
+	Standby bool
 
-	ahead ahead
+	pool standbyPool
 }
 
 func (s *Spawner) log() *slog.Logger {
@@ -161,20 +161,20 @@ func setTerminal(target *platform.Target, request Request) (master *os.File, rel
 
 // running is a started leader with what belongs to it.
 type running struct {
-	process   lifecycle.Process
-	group     lifecycle.Group
-	terminal  *os.File             // the master, where the stage has opened the terminal
-	kept      []*os.File           // closed with the group
-	watched   platform.Supervision // nil where the session needs none
-	unwatch   sync.Once            // for endWatch
-	vigil     *vigil               // nil where nothing is restricted
-	denials   *ledger              // nil where nobody wants to hear of any
-	enclosed  bool                 // the stage was ordered to enclose itself
-	dirless   bool                 // it was to have a private runtime directory, and none can be made
-	outcome   Outcome
-	startedAt time.Time
-	tracker   Tracker
-	log       *slog.Logger
+	process        lifecycle.Process
+	group          lifecycle.Group
+	terminal       *os.File             // the master, where the stage has opened the terminal
+	kept           []*os.File           // closed with the group
+	supervision    platform.Supervision // nil where the session needs none
+	supervisionEnd sync.Once            // for endSupervision
+	protection     *protectionWatch     // nil where nothing is restricted
+	denials        *denialQueue         // nil where nobody wants to hear of any
+	enclosed       bool                 // the stage was ordered to enclose itself
+	dirless        bool                 // it was to have a private runtime directory, and none can be made
+	outcome        Outcome
+	startedAt      time.Time
+	tracker        Tracker
+	log            *slog.Logger
 }
 
 // kill ends every process of the group; see lifecycle.Group.
@@ -182,12 +182,12 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
-// endWatch ends the supervision, which may have to wait for the last denials,
+// endSupervision ends the supervision, which may have to wait for the last denials,
 // and with that the denials. Only the first time counts.
-func (r *running) endWatch() {
-	r.unwatch.Do(func() {
-		if r.watched != nil {
-			if err := r.watched.Close(); err != nil {
+func (r *running) endSupervision() {
+	r.supervisionEnd.Do(func() {
+		if r.supervision != nil {
+			if err := r.supervision.Close(); err != nil {
 				r.log.Warn("supervision of a session not ended", "error", err)
 			}
 		}
@@ -199,8 +199,8 @@ func (r *running) endWatch() {
 // be empty, or else killErr says who has survived. What cannot be given back is
 // logged: it is no reason to tell anybody that a session has not ended.
 func (r *running) release(killErr error) {
-	r.vigil.end()
-	r.endWatch()
+	r.protection.end()
+	r.endSupervision()
 	for _, file := range r.kept {
 		file.Close()
 	}
@@ -228,11 +228,11 @@ func (r *running) abandon() {
 // was started ahead, which it uses up, the error wraps errRetry where that one
 // is not to be had.
 func (s *Spawner) startIn(
-	ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error), prepared *ready,
+	ctx context.Context, request Request, streams func(*platform.Target) (release func(), err error), standby *standbyStage,
 ) (_ *running, err error) {
 	run := &running{tracker: s.Tracker, log: s.log()}
-	if prepared != nil {
-		run.group = prepared.group
+	if standby != nil {
+		run.group = standby.group
 	} else if run.group, err = s.Tracker.NewGroup(request.ID); err != nil {
 		return nil, &Error{Attempt: "track processes", Cause: err}
 	}
@@ -242,8 +242,8 @@ func (s *Spawner) startIn(
 		if err == nil {
 			return
 		}
-		if prepared != nil {
-			prepared.stage.Drop()
+		if standby != nil {
+			standby.stage.Drop()
 		}
 		run.abandon()
 	}()
@@ -258,7 +258,7 @@ func (s *Spawner) startIn(
 			return nil, err
 		}
 	}
-	if prepared != nil && prepared.standbyKey != target.Confinement.StandbyKey {
+	if standby != nil && standby.standbyKey != target.Confinement.StandbyKey {
 		return nil, errRetry
 	}
 	target.Order.Env, run.outcome.Dropped = request.environment(runtimeDir)
@@ -278,7 +278,7 @@ func (s *Spawner) startIn(
 	if request.Policy.Restricted {
 		watching.Go(func() {
 			var watchErr error
-			if run.vigil, watchErr = newVigil(&request.Policy, target.Confinement.Watch); watchErr != nil {
+			if run.protection, watchErr = newProtectionWatch(&request.Policy, target.Confinement.Watch); watchErr != nil {
 				// The editor's own watches may have used up what the user may
 				// have (fs.inotify.max_user_watches).
 				unwatched = []string{fmt.Sprintf("protected paths are looked at only in the end: %v", watchErr)}
@@ -288,14 +288,14 @@ func (s *Spawner) startIn(
 	if target.Settled = watching.Wait; target.Order.Terminal == nil {
 		watching.Wait() // a stage that hands over nothing does not wait
 	}
-	launched, err := s.launch(ctx, target, prepared)
+	launched, err := s.launch(ctx, target, standby)
 	watching.Wait()
 	if err != nil {
 		return nil, launchError(request, err)
 	}
-	s.ahead.want(s, target.Confinement)
+	s.pool.want(s, target.Confinement)
 	run.process, run.startedAt = launched.Process, time.Now()
-	run.terminal, run.kept, run.watched = launched.Terminal, launched.Kept, launched.Supervision
+	run.terminal, run.kept, run.supervision = launched.Terminal, launched.Kept, launched.Supervision
 	run.outcome.Confined = request.Policy.Restricted && target.Confinement.Orders != nil
 	run.outcome.Tracking = group.Tracking() // the sandbox may have changed it
 	run.outcome.Enforcement = launched.Enforcement
@@ -325,8 +325,8 @@ func (r *running) held() lifecycle.Tracking {
 
 // launch executes a target in the stage that was started ahead, or in one of
 // its own.
-func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *ready) (platform.Launched, error) {
-	if prepared == nil {
+func (s *Spawner) launch(ctx context.Context, target platform.Target, standby *standbyStage) (platform.Launched, error) {
+	if standby == nil {
 		launched, err := platform.Launch(ctx, s.Backend, target)
 		if err != nil && target.Confinement.InvalidateGuess != nil && ctx.Err() == nil && unconfined(err) {
 			target.Confinement.InvalidateGuess()
@@ -334,7 +334,7 @@ func (s *Spawner) launch(ctx context.Context, target platform.Target, prepared *
 		}
 		return launched, err
 	}
-	launched, err := prepared.stage.Launch(ctx, target)
+	launched, err := standby.stage.Launch(ctx, target)
 	if (errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %w", errRetry, err) // somebody has killed or stopped it while it waited
 	}
@@ -367,9 +367,9 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		hooks.Mark = mark
 	}
 	if p.Restricted && p.OnDenied != policy.Ignore {
-		run.denials = newLedger(maxDenials)
+		run.denials = newDenialQueue(maxDenials)
 		if request.Learn != nil {
-			run.denials = newLedger(maxLearnt)
+			run.denials = newDenialQueue(maxLearnt)
 			hooks.Learn = request.Learn
 		}
 		hooks.Denied, hooks.Missed = run.denials.put, run.denials.miss

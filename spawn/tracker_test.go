@@ -19,9 +19,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// diary notes what happens to a group and its supervision, in order. Its groups
+// eventLog notes what happens to a group and its supervision, in order. Its groups
 // have the given tracking, and their leaders are real.
-type diary struct {
+type eventLog struct {
 	tracking  lifecycle.Tracking
 	survivors []int
 
@@ -29,34 +29,34 @@ type diary struct {
 	entries []string
 }
 
-func (d *diary) note(entry string) {
+func (d *eventLog) note(entry string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entries = append(d.entries, entry)
 }
 
-func (d *diary) read() []string {
+func (d *eventLog) read() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.entries)
 }
 
-func (d *diary) NewGroup(string) (lifecycle.Group, error) { return &notedGroup{diary: d}, nil }
-func (d *diary) Tracking() lifecycle.Tracking             { return d.tracking }
-func (d *diary) Linger(lifecycle.Group)                   { d.note("linger") }
+func (d *eventLog) NewGroup(string) (lifecycle.Group, error) { return &notedGroup{eventLog: d}, nil }
+func (d *eventLog) Tracking() lifecycle.Tracking             { return d.tracking }
+func (d *eventLog) Linger(lifecycle.Group)                   { d.note("linger") }
 
 // supervise is a platform.Confinement's.
-func (d *diary) supervise(handover platform.Handover) (platform.Supervision, error) {
+func (d *eventLog) supervise(handover platform.Handover) (platform.Supervision, error) {
 	handover.Close()
-	return &notedSupervision{diary: d}, nil
+	return &notedSupervision{eventLog: d}, nil
 }
 
-type notedSupervision struct{ *diary }
+type notedSupervision struct{ *eventLog }
 
 func (s *notedSupervision) Close() error { s.note("close supervision"); return nil }
 
 type notedGroup struct {
-	*diary
+	*eventLog
 	leader lifecycle.Process
 }
 
@@ -120,7 +120,7 @@ func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &diary{tracking: test.tracking}
+			d := &eventLog{tracking: test.tracking}
 			fake := &platformtest.Fake{Enforcement: test.enforcement, Handed: []platform.Handed{platform.HandedListener},
 				Supervise: d.supervise}
 			s := newStand(t, fake)
@@ -157,7 +157,7 @@ func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 // group goes on being killed instead of being closed.
 func TestClose_SaysWhoHasSurvived(t *testing.T) {
 	t.Parallel()
-	d := &diary{tracking: subreaper, survivors: []int{4711, 4712}}
+	d := &eventLog{tracking: subreaper, survivors: []int{4711, 4712}}
 	s := newStand(t, &platformtest.Fake{})
 	s.Tracker = d
 	session, err := s.Start(t.Context(), s.line("exec sleep 1000"))

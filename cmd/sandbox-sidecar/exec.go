@@ -68,7 +68,7 @@ func execute(args []string) error {
 		return err
 	}
 	asker.started(running)
-	for _, warning := range compiled.Exposures(rpc.KeepsProtected(running.Outcome())) {
+	for _, warning := range compiled.Exposures(rpc.ProtectsExistingPaths(running.Outcome())) {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {

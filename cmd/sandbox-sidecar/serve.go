@@ -53,7 +53,7 @@ func serve(args []string) error {
 
 	tracker := openTracker(logger)
 	spawner := newSpawner(tracker, logger)
-	spawner.Ahead = true
+	spawner.Standby = true
 	server := rpc.New(rpc.Options{
 		Version: version, Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,

@@ -16,56 +16,56 @@ func refused(target string) platform.Denial {
 	return platform.Denial{Access: platform.RefusedWrite, Target: target, PID: 7, Process: "p", Count: 1}
 }
 
-// hear takes what a ledger tells, with the seconds since the beginning, until
+// collect takes what a denialQueue tells, with the seconds since the beginning, until
 // its end.
-func hear(l *ledger) (stop func() []string) {
+func collect(q *denialQueue) (stop func() []string) {
 	begun := time.Now()
 	heard := make(chan []string)
 	go func() {
 		var list []string
-		for d, ok := l.next(); ok; d, ok = l.next() {
+		for d, ok := q.next(); ok; d, ok = q.next() {
 			list = append(list, fmt.Sprintf("%gs %s %d+%d", time.Since(begun).Seconds(), d.Target, d.Count, d.Missed))
 		}
 		heard <- list
 	}()
 	return func() []string {
-		l.end()
+		q.end()
 		return <-heard
 	}
 }
 
-func TestLedger_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
+func TestDenialQueue_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(maxDenials)
-		stop := hear(l)
-		l.put(refused("a"))
+		q := newDenialQueue(maxDenials)
+		stop := collect(q)
+		q.put(refused("a"))
 		time.Sleep(30 * time.Millisecond) // at no moment two things happen
 		for range 79 {                    // eight seconds
-			l.put(refused("a"))
+			q.put(refused("a"))
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got, want := stop(), []string{"0s a 1+0", "1s a 10+0", "3s a 20+0", "7s a 40+0",
 			"7.93s a 9+0"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if all, missed := l.all(); len(all) != 1 || all[0].Count != 80 || missed > 0 {
+		if all, missed := q.all(); len(all) != 1 || all[0].Count != 80 || missed > 0 {
 			t.Errorf("in all %+v, missed %d", all, missed)
 		}
-		l.put(refused("late"))
-		if d, ok := l.next(); ok {
+		q.put(refused("late"))
+		if d, ok := q.next(); ok {
 			t.Errorf("told after the end: %+v", d)
 		}
 	})
 }
 
-func TestLedger_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
+func TestDenialQueue_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(maxDenials)
-		stop := hear(l)
+		q := newDenialQueue(maxDenials)
+		stop := collect(q)
 		for i := range 60 {
-			l.put(refused(fmt.Sprint(i)))
+			q.put(refused(fmt.Sprint(i)))
 		}
 		time.Sleep(1020 * time.Millisecond)
 		got := stop()
@@ -83,17 +83,17 @@ func TestLedger_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
 	})
 }
 
-func TestLedger_CountsWhatItDoesNotTell(t *testing.T) {
+func TestDenialQueue_CountsWhatItDoesNotTell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(maxDenials)
+		q := newDenialQueue(maxDenials)
 		const all = 10 * maxDenials
 		for i := range all {
-			l.put(refused(fmt.Sprint(i)))
+			q.put(refused(fmt.Sprint(i)))
 		}
 		told, sum := 0, 0
-		l.end()
-		for d, ok := l.next(); ok; d, ok = l.next() {
+		q.end()
+		for d, ok := q.next(); ok; d, ok = q.next() {
 			told++
 			sum += d.Count + d.Missed
 			time.Sleep(2 * denialPace) // whoever is told takes its time
@@ -101,26 +101,26 @@ func TestLedger_CountsWhatItDoesNotTell(t *testing.T) {
 		if told != denialBurst || sum != all {
 			t.Errorf("told %d times of %d", told, sum)
 		}
-		if len(l.entries) > maxDenials {
-			t.Errorf("%d are remembered", len(l.entries))
+		if len(q.entries) > maxDenials {
+			t.Errorf("%d are remembered", len(q.entries))
 		}
 	})
 }
 
 // Who was quiet for long makes room; what waits to be told does not.
-func TestLedger_MakesRoomForOthers(t *testing.T) {
+func TestDenialQueue_MakesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(maxDenials)
-		stop := hear(l)
+		q := newDenialQueue(maxDenials)
+		stop := collect(q)
 		for i := range maxDenials {
-			l.put(refused(fmt.Sprint(i)))
+			q.put(refused(fmt.Sprint(i)))
 			time.Sleep(denialPace)
 		}
 		time.Sleep(time.Minute)
-		l.put(refused("another"))
+		q.put(refused("another"))
 		synctest.Wait()
-		if _, there := l.entries[denialKey{platform.RefusedWrite, "0", "p"}]; there {
+		if _, there := q.entries[denialKey{platform.RefusedWrite, "0", "p"}]; there {
 			t.Error("the oldest is still remembered")
 		}
 		got := stop()
@@ -130,28 +130,28 @@ func TestLedger_MakesRoomForOthers(t *testing.T) {
 	})
 }
 
-func TestLedger_NoneTellsNothing(t *testing.T) {
+func TestDenialQueue_NoneTellsNothing(t *testing.T) {
 	t.Parallel()
-	var none *ledger
+	var none *denialQueue
 	if _, ok := none.next(); ok {
-		t.Error("no ledger tells something")
+		t.Error("a nil denialQueue tells something")
 	}
 	if all, missed := none.all(); all != nil || missed != 0 {
-		t.Error("no ledger remembers something")
+		t.Error("a nil denialQueue remembers something")
 	}
 	none.end()
 }
 
 // What is known to be missing is told with what comes next.
-func TestLedger_CountsWhatIsMissed(t *testing.T) {
+func TestDenialQueue_CountsWhatIsMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(maxDenials)
-		stop := hear(l)
-		l.miss()
-		l.miss()
+		q := newDenialQueue(maxDenials)
+		stop := collect(q)
+		q.miss()
+		q.miss()
 		time.Sleep(time.Second)
-		l.put(refused("a"))
+		q.put(refused("a"))
 		synctest.Wait()
 		if got, want := stop(), []string{"1s a 1+2"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// tidy gives memory back to the system after large messages. The collector
+// memoryRelease gives memory back to the system after large messages. The collector
 // would keep what a body of 32 MiB took, several times over, for the next one,
 // and an idle sidecar does not collect for minutes.
-type tidy struct{ timer *time.Timer }
+type memoryRelease struct{ timer *time.Timer }
 
 const (
 	// largeMessage is the size from which on a message is worth a collection.
 	largeMessage = 1 << 20
-	// tidyPause keeps several large messages from a collection each.
-	tidyPause = time.Second
+	// releaseDelay keeps several large messages from a collection each.
+	releaseDelay = time.Second
 )
 
-func newTidy() *tidy {
+func newMemoryRelease() *memoryRelease {
 	timer := time.AfterFunc(time.Hour, debug.FreeOSMemory)
 	timer.Stop()
-	return &tidy{timer}
+	return &memoryRelease{timer}
 }
 
 // after notes that a message of this many bytes is no longer needed.
-func (t *tidy) after(bytes int) {
+func (t *memoryRelease) after(bytes int) {
 	if bytes >= largeMessage {
-		t.timer.Reset(tidyPause)
+		t.timer.Reset(releaseDelay)
 	}
 }
 
-func (t *tidy) stop() { t.timer.Stop() }
+func (t *memoryRelease) stop() { t.timer.Stop() }

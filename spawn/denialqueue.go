@@ -46,10 +46,10 @@ const (
 	mostSilence  = time.Minute
 )
 
-// ledger gathers what one session is refused. Whoever writes never waits; a
+// denialQueue gathers what one session is refused. Whoever writes never waits; a
 // program that tries without end is told of a few times a minute, and takes no
-// more memory than one that tries once. A nil ledger takes nothing.
-type ledger struct {
+// more memory than one that tries once. A nil denialQueue takes nothing.
+type denialQueue struct {
 	most int // entries
 
 	mu      sync.Mutex // guards the fields below
@@ -75,30 +75,30 @@ type denialEntry struct {
 	order           int
 }
 
-func newLedger(most int) *ledger {
-	l := &ledger{most: most, entries: map[denialKey]*denialEntry{}, tokens: denialBurst, filled: time.Now()}
-	l.changed.L = &l.mu
-	return l
+func newDenialQueue(most int) *denialQueue {
+	q := &denialQueue{most: most, entries: map[denialKey]*denialEntry{}, tokens: denialBurst, filled: time.Now()}
+	q.changed.L = &q.mu
+	return q
 }
 
 // put notes a denial. Which process it was does not make it another: a build
 // may start thousands that try the same.
-func (l *ledger) put(d platform.Denial) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
+func (q *denialQueue) put(d platform.Denial) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
 		return
 	}
 	key := denialKey{d.Access, d.Target, d.Process}
-	e := l.entries[key]
+	e := q.entries[key]
 	if e == nil {
-		if len(l.entries) >= l.most && !l.forget() {
-			l.missed += d.Count
+		if len(q.entries) >= q.most && !q.evict() {
+			q.missed += d.Count
 			return
 		}
-		l.order++
-		e = &denialEntry{order: l.order, silence: firstSilence}
-		l.entries[key] = e
+		q.order++
+		e = &denialEntry{order: q.order, silence: firstSilence}
+		q.entries[key] = e
 	}
 	fresh := e.Count == 0
 	count := e.Count + d.Count
@@ -106,127 +106,127 @@ func (l *ledger) put(d platform.Denial) {
 	e.Denial = d
 	e.Count = count
 	if fresh {
-		l.changed.Signal()
+		q.changed.Signal()
 	}
 }
 
 // miss notes that something was refused of which nothing more is known.
-func (l *ledger) miss() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.missed++
+func (q *denialQueue) miss() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.missed++
 }
 
-// forget makes room for another. l.mu is held.
-func (l *ledger) forget() bool {
+// evict makes room for another. q.mu is held.
+func (q *denialQueue) evict() bool {
 	now := time.Now()
 	var quiet *denialKey
-	for key, e := range l.entries {
-		if e.Count == 0 && e.due.Before(now) && (quiet == nil || e.due.Before(l.entries[*quiet].due)) {
+	for key, e := range q.entries {
+		if e.Count == 0 && e.due.Before(now) && (quiet == nil || e.due.Before(q.entries[*quiet].due)) {
 			quiet = &key
 		}
 	}
 	if quiet != nil {
-		delete(l.entries, *quiet)
+		delete(q.entries, *quiet)
 	}
 	return quiet != nil
 }
 
 // next waits for a denial that is to be told; false once there will be none.
-func (l *ledger) next() (Denial, bool) {
-	if l == nil {
+func (q *denialQueue) next() (Denial, bool) {
+	if q == nil {
 		return Denial{}, false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
 		now := time.Now()
-		l.fill(now)
-		e, wait := l.earliest(now)
+		q.fill(now)
+		e, wait := q.earliest(now)
 		switch {
-		case l.ended && (e == nil || l.tokens == 0):
+		case q.ended && (e == nil || q.tokens == 0):
 			return Denial{}, false
-		case e != nil && l.tokens == 0:
-			wait = denialPace - now.Sub(l.filled)
+		case e != nil && q.tokens == 0:
+			wait = denialPace - now.Sub(q.filled)
 		case e != nil && wait <= 0:
-			return l.tell(e, now), true
+			return q.report(e, now), true
 		}
 		var alarm *time.Timer
 		if e != nil {
-			alarm = time.AfterFunc(wait, l.changed.Broadcast)
+			alarm = time.AfterFunc(wait, q.changed.Broadcast)
 		}
-		l.changed.Wait()
+		q.changed.Wait()
 		if alarm != nil {
 			alarm.Stop()
 		}
 	}
 }
 
-func (l *ledger) fill(now time.Time) {
-	if l.ended {
+func (q *denialQueue) fill(now time.Time) {
+	if q.ended {
 		return // the last that is told has counted the rest
 	}
-	for l.tokens < denialBurst && now.Sub(l.filled) >= denialPace {
-		l.tokens++
-		l.filled = l.filled.Add(denialPace)
+	for q.tokens < denialBurst && now.Sub(q.filled) >= denialPace {
+		q.tokens++
+		q.filled = q.filled.Add(denialPace)
 	}
-	if l.tokens == denialBurst {
-		l.filled = now
+	if q.tokens == denialBurst {
+		q.filled = now
 	}
 }
 
 // earliest is what is to be told next, and in what time. In the end nothing
-// waits. l.mu is held.
-func (l *ledger) earliest(now time.Time) (first *denialEntry, wait time.Duration) {
-	for _, e := range l.entries {
+// waits. q.mu is held.
+func (q *denialQueue) earliest(now time.Time) (first *denialEntry, wait time.Duration) {
+	for _, e := range q.entries {
 		if e.Count > 0 && (first == nil || cmp.Or(e.due.Compare(first.due), cmp.Compare(e.order, first.order)) < 0) {
 			first = e
 		}
 	}
-	if first == nil || l.ended {
+	if first == nil || q.ended {
 		return first, 0
 	}
 	return first, first.due.Sub(now)
 }
 
-func (l *ledger) tell(e *denialEntry, now time.Time) Denial {
-	told := Denial{Denial: e.Denial, Missed: l.missed}
-	e.Count, l.missed = 0, 0
+func (q *denialQueue) report(e *denialEntry, now time.Time) Denial {
+	denial := Denial{Denial: e.Denial, Missed: q.missed}
+	e.Count, q.missed = 0, 0
 	e.due = now.Add(e.silence)
 	e.silence = min(2*e.silence, mostSilence)
-	l.tokens--
-	if l.ended && l.tokens == 0 { // the last that is told
-		for _, rest := range l.entries {
-			told.Missed += rest.Count
+	q.tokens--
+	if q.ended && q.tokens == 0 { // the last that is told
+		for _, rest := range q.entries {
+			denial.Missed += rest.Count
 		}
 	}
-	return told
+	return denial
 }
 
 // end lets next give what has not been told, as far as may be told at once, and
 // then nothing any more.
-func (l *ledger) end() {
-	if l == nil {
+func (q *denialQueue) end() {
+	if q == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended {
-		l.ended, l.tokens = true, denialBurst
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.ended {
+		q.ended, q.tokens = true, denialBurst
 	}
-	l.changed.Broadcast()
+	q.changed.Broadcast()
 }
 
 // all lists everything that is remembered, with how often it was in all, in the
 // order in which it came first, and counts the rest.
-func (l *ledger) all() (list []Denial, missed int) {
-	if l == nil {
+func (q *denialQueue) all() (list []Denial, missed int) {
+	if q == nil {
 		return nil, 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	entries := make([]*denialEntry, 0, len(l.entries))
-	for _, e := range l.entries {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	entries := make([]*denialEntry, 0, len(q.entries))
+	for _, e := range q.entries {
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b *denialEntry) int { return cmp.Compare(a.order, b.order) })
@@ -235,5 +235,5 @@ func (l *ledger) all() (list []Denial, missed int) {
 		list[i] = Denial{Denial: e.Denial}
 		list[i].Count = e.total
 	}
-	return list, l.missed
+	return list, q.missed
 }

@@ -12,100 +12,100 @@ import (
 )
 
 const (
-	// aheadPause lets what was just started have the processors first.
-	aheadPause = 30 * time.Millisecond
-	// aheadLife is how long a stage that nobody needs is kept: agents run one
+	// standbyDelay lets what was just started have the processors first.
+	standbyDelay = 30 * time.Millisecond
+	// standbyLifetime is how long a stage that nobody needs is kept: agents run one
 	// command after another, people open a terminal now and then.
-	aheadLife = 15 * time.Second
+	standbyLifetime = 15 * time.Second
 )
 
-// ahead keeps a stage ready for the next sandboxed session, because the start
+// standbyPool keeps a stage ready for the next sandboxed session, because the start
 // of a process and of its runtime is the most of what a session waits for. The
 // stage has a group of its own, which becomes the session's, and has seen
 // nothing yet of any: its order tells it everything. The zero value is ready,
 // and keeps nothing before want.
-type ahead struct {
-	mu      sync.Mutex // guards the fields below
-	ready   *ready     // nil where there is none
+type standbyPool struct {
+	mu      sync.Mutex    // guards the fields below
+	waiting *standbyStage // nil where there is none
 	timer   *time.Timer
 	count   int
 	closed  bool
 	working sync.WaitGroup
 }
 
-// ready is a stage that waits.
-type ready struct {
+// standbyStage is a stage that waits.
+type standbyStage struct {
 	group      lifecycle.Group
 	stage      *platform.Standby
 	standbyKey string
 }
 
 // take hands out the stage; nil where there is none.
-func (a *ahead) take() *ready {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	taken := a.ready
-	a.ready = nil
-	a.stop()
+func (p *standbyPool) take() *standbyStage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.waiting
+	p.waiting = nil
+	p.stop()
 	return taken
 }
 
-// stop ends whatever is planned. a.mu is held.
-func (a *ahead) stop() {
-	if a.timer != nil && a.timer.Stop() {
-		a.working.Done()
+// stop ends whatever is planned. p.mu is held.
+func (p *standbyPool) stop() {
+	if p.timer != nil && p.timer.Stop() {
+		p.working.Done()
 	}
-	a.timer = nil
+	p.timer = nil
 }
 
-// plan does something later, in place of what was planned before. a.mu is held.
-func (a *ahead) plan(pause time.Duration, do func()) {
-	a.stop()
-	a.working.Add(1)
-	a.timer = time.AfterFunc(pause, func() {
-		defer a.working.Done()
+// plan does something later, in place of what was planned before. p.mu is held.
+func (p *standbyPool) plan(pause time.Duration, do func()) {
+	p.stop()
+	p.working.Add(1)
+	p.timer = time.AfterFunc(pause, func() {
+		defer p.working.Done()
 		do()
 	})
 }
 
 // want has a stage started soon that is like this session's.
-func (a *ahead) want(s *Spawner, confinement platform.Confinement) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !s.Ahead || a.closed || confinement.StandbyKey == "" || a.ready != nil {
+func (p *standbyPool) want(s *Spawner, confinement platform.Confinement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !s.Standby || p.closed || confinement.StandbyKey == "" || p.waiting != nil {
 		return
 	}
-	a.count++
-	name := "ahead-" + strconv.Itoa(a.count)
-	a.plan(aheadPause, func() {
+	p.count++
+	name := "standby-" + strconv.Itoa(p.count)
+	p.plan(standbyDelay, func() {
 		made, err := s.prepare(name, confinement)
 		if err != nil {
 			s.log().Debug("no stage started ahead", "error", err) // the next session starts its own, and says what is wrong
 			return
 		}
-		if !a.keep(s, made) {
+		if !p.keep(s, made) {
 			s.drop(made)
 		}
 	})
 }
 
 // keep makes a stage the one that is ready, and reports whether it may be.
-func (a *ahead) keep(s *Spawner, made *ready) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed || a.ready != nil {
+func (p *standbyPool) keep(s *Spawner, made *standbyStage) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.waiting != nil {
 		return false
 	}
-	a.ready = made
-	a.plan(aheadLife, func() {
-		a.mu.Lock()
-		old := a.ready
+	p.waiting = made
+	p.plan(standbyLifetime, func() {
+		p.mu.Lock()
+		old := p.waiting
 		if old != made {
 			old = nil
 		} else {
-			a.ready = nil
+			p.waiting = nil
 		}
-		a.mu.Unlock()
+		p.mu.Unlock()
 		if old != nil {
 			s.drop(old)
 		}
@@ -114,21 +114,21 @@ func (a *ahead) keep(s *Spawner, made *ready) bool {
 }
 
 // close ends it for good, with the stage.
-func (a *ahead) close(s *Spawner) {
-	a.mu.Lock()
-	a.closed = true
-	old := a.ready
-	a.ready = nil
-	a.stop()
-	a.mu.Unlock()
+func (p *standbyPool) close(s *Spawner) {
+	p.mu.Lock()
+	p.closed = true
+	old := p.waiting
+	p.waiting = nil
+	p.stop()
+	p.mu.Unlock()
 	if old != nil {
 		s.drop(old)
 	}
-	a.working.Wait()
+	p.working.Wait()
 }
 
 // prepare starts a stage in a group of its own.
-func (s *Spawner) prepare(name string, confinement platform.Confinement) (*ready, error) {
+func (s *Spawner) prepare(name string, confinement platform.Confinement) (*standbyStage, error) {
 	group, err := s.Tracker.NewGroup(name)
 	if err != nil {
 		return nil, err
@@ -139,11 +139,11 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*ready
 		s.abandon(group)
 		return nil, err
 	}
-	return &ready{group: group, stage: stage, standbyKey: confinement.StandbyKey}, nil
+	return &standbyStage{group: group, stage: stage, standbyKey: confinement.StandbyKey}, nil
 }
 
 // drop ends a stage that nobody has needed.
-func (s *Spawner) drop(unneeded *ready) {
+func (s *Spawner) drop(unneeded *standbyStage) {
 	unneeded.stage.Drop()
 	s.abandon(unneeded.group)
 }
@@ -161,8 +161,8 @@ var errRetry = errors.New("the stage was started for another kind of session")
 func (s *Spawner) start(ctx context.Context, request Request,
 	streams func(*platform.Target) (release func(), err error)) (*running, error) {
 	if request.Policy.Restricted {
-		if prepared := s.ahead.take(); prepared != nil {
-			if run, err := s.startIn(ctx, request, streams, prepared); !errors.Is(err, errRetry) {
+		if standby := s.pool.take(); standby != nil {
+			if run, err := s.startIn(ctx, request, streams, standby); !errors.Is(err, errRetry) {
 				return run, err
 			}
 		}
@@ -175,4 +175,4 @@ func (s *Spawner) start(ctx context.Context, request Request,
 }
 
 // Close ends what was started ahead. No session may be started any more.
-func (s *Spawner) Close() { s.ahead.close(s) }
+func (s *Spawner) Close() { s.pool.close(s) }

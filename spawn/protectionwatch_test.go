@@ -10,23 +10,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// lookOut is one whose alarms the test raises; closing raises the last.
-type lookOut struct {
+// fakeWatching is one whose alarms the test raises; closing raises the last.
+type fakeWatching struct {
 	raise  func(platform.Alarm)
 	closed int
 }
 
-func (l *lookOut) Close() {
+func (l *fakeWatching) Close() {
 	if l.closed++; l.closed == 1 {
 		l.raise(platform.Alarm{Kind: platform.AlarmCreated, Path: "last"})
 	}
 }
 
-func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
+func TestProtectionWatch_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var out lookOut
-	v, err := newVigil(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watching, error) {
+	var out fakeWatching
+	w, err := newProtectionWatch(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watching, error) {
 		out.raise = raise
 		return &out, nil
 	})
@@ -36,7 +36,7 @@ func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	taken := make(chan []string)
 	go func() {
 		var paths []string
-		for alarm, ok := v.next(); ok; alarm, ok = v.next() {
+		for alarm, ok := w.next(); ok; alarm, ok = w.next() {
 			paths = append(paths, alarm.Path)
 		}
 		taken <- paths
@@ -46,7 +46,7 @@ func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	if err := os.WriteFile(dir+"/Makefile", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if findings := v.end(); len(findings) != 1 || findings[0].Path != dir+"/Makefile" {
+	if findings := w.end(); len(findings) != 1 || findings[0].Path != dir+"/Makefile" {
 		t.Errorf("%+v", findings)
 	}
 	if got := <-taken; !slices.Equal(got, []string{"first", "second", "last"}) {
@@ -55,29 +55,29 @@ func TestVigil_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	if err := os.Remove(dir + "/Makefile"); err != nil {
 		t.Fatal(err)
 	}
-	if findings := v.end(); len(findings) != 1 {
+	if findings := w.end(); len(findings) != 1 {
 		t.Errorf("the second end finds %+v", findings)
 	}
 }
 
-func TestVigil_ReviewsWithoutALookOut(t *testing.T) {
+func TestProtectionWatch_ReviewsWithoutALookOut(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
-	v, err := newVigil(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
+	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
 		func(func(platform.Alarm)) (platform.Watching, error) {
 			return nil, failed
 		})
-	if !errors.Is(err, failed) || v == nil {
+	if !errors.Is(err, failed) || w == nil {
 		t.Fatal(err)
 	}
-	if findings := v.end(); len(findings) > 0 {
+	if findings := w.end(); len(findings) > 0 {
 		t.Errorf("%+v", findings)
 	}
-	if alarm, ok := v.next(); ok {
+	if alarm, ok := w.next(); ok {
 		t.Errorf("%+v", alarm)
 	}
-	var none *vigil
+	var none *protectionWatch
 	if _, ok := none.next(); ok || none.end() != nil {
-		t.Error("no vigil notices something")
+		t.Error("a nil protectionWatch reports something")
 	}
 }
