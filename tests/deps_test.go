@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/darwin", "lifecycle", "fsguard"},
 	"cmd/gen":                   {"rpc/protocol", "settings"},
+	"cmd/measure":               {},
 	"cmd/sbom":                  {},
 	"clients/tty":               {"rpc/client", "rpc/protocol"},
 	"tests/bench":               {"rpc/protocol"},

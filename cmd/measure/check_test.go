@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCheck_NamesFileAndLine(t *testing.T) {
+	t.Parallel()
+	files := []string{
+		"-- wide.go --\npackage a\n\nvar x = \"" + strings.Repeat("x", 111) + "\"",
+		"-- comment.go --\npackage a\n\n// " + strings.Repeat("x", 83),
+		"-- fits.go --\npackage a\n\n// " + strings.Repeat("x", 82) + "\nvar y = \"" + strings.Repeat("ü", 110) + "\"",
+		"-- text.md --\n\n" + words(46),
+	}
+	for i := range 31 {
+		files = append(files, fmt.Sprintf("-- hall/f%02d.go --\npackage hall", i))
+		files = append(files, fmt.Sprintf("-- room/f%02d_test.go --\npackage room", i))
+	}
+	var out strings.Builder
+	err := run([]string{"-check", write(t, strings.Join(files, "\n")+"\n")}, &out)
+	if err == nil {
+		t.Error("it does not fail")
+	}
+	want := []string{
+		"comment.go:3: comment of 86 columns, at most 85 (better 80): wrap it",
+		"wide.go:3: line of 121 columns, at most 120: break it",
+		"text.md:2: sentence of 46 words, at most 45: split it, one claim a sentence: ",
+		"hall/f00.go:1: package of 31 files without tests, at most 30: ",
+	}
+	if got := strings.Split(strings.TrimSpace(out.String()), "\n"); !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("findings:\n%s\nwant:\n%s", &out, strings.Join(want, "\n"))
+	}
+	if err := run([]string{"-check", write(t, small)}, &out); err != nil {
+		t.Errorf("a project within bounds: %v", err)
+	}
+}
