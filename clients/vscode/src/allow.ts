@@ -55,7 +55,8 @@ export class Allow {
   private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {
     const uri = vscode.Uri.file(file);
     const open = vscode.workspace.textDocuments.find((document) => document.uri.fsPath === file && document.isDirty);
-    if (open !== undefined) throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", quote(file)));
+    if (open !== undefined)
+      throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", quote(file)));
     const before = await vscode.workspace.fs.readFile(uri).then(
       (bytes) => new TextDecoder().decode(bytes),
       () => "",
@@ -67,6 +68,8 @@ export class Allow {
   }
 
   private say(file: string): void {
-    void vscode.window.showInformationMessage(vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", quote(file)));
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", quote(file)),
+    );
   }
 }

@@ -34,7 +34,11 @@ export class Approvals {
       { label: vscode.l10n.t("For all my projects"), detail: setting, decision: "user" },
     ];
     const offered = all.filter(({ decision }) => params.choices.includes(decision));
-    const chosen = await vscode.window.showQuickPick(offered, { title: params.message, placeHolder: vscode.l10n.t("How long is it allowed?"), ignoreFocusOut: true });
+    const chosen = await vscode.window.showQuickPick(offered, {
+      title: params.message,
+      placeHolder: vscode.l10n.t("How long is it allowed?"),
+      ignoreFocusOut: true,
+    });
     return chosen?.decision ?? "deny";
   }
 }

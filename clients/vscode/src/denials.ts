@@ -43,7 +43,10 @@ export class Denials {
   private async tell(what: DeniedParams): Promise<void> {
     const { suggestion, hint } = what;
     const [allow, copy] = [vscode.l10n.t("Allow…"), vscode.l10n.t("Copy Setting")];
-    const choice = await vscode.window.showWarningMessage(withHint(what.message, hint), ...(suggestion === undefined ? [] : [allow, copy]));
+    const choice = await vscode.window.showWarningMessage(
+      withHint(what.message, hint),
+      ...(suggestion === undefined ? [] : [allow, copy]),
+    );
     if (suggestion === undefined || choice === undefined) return;
     if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${json(suggestion.value)}`);
     else await this.ask(what);
@@ -84,7 +87,10 @@ export class Denials {
       return;
     }
     const placeHolder = vscode.l10n.t("Choose one to allow it. What has no setting below it cannot be allowed by one.");
-    const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("What the sandbox refused"), placeHolder });
+    const chosen = await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t("What the sandbox refused"),
+      placeHolder,
+    });
     if (chosen !== undefined) await this.ask(chosen.what);
   }
 }

@@ -30,13 +30,21 @@ export function line(s: string): string {
 
 /** Some lines of code, as they are but for what cannot be seen. */
 export function lines(s: string): string {
-  return Array.from(s).map((c) => (c === "\n" || c === "\t" || visible(c) ? c : code(c.codePointAt(0) ?? 0))).join("");
+  return Array.from(s)
+    .map((c) => (c === "\n" || c === "\t" || visible(c) ? c : code(c.codePointAt(0) ?? 0)))
+    .join("");
 }
 
 /** A value as JSON on one line, with every character that cannot be seen as \uXXXX, which JSON reads back. */
 export function json(value: unknown): string {
   return Array.from(JSON.stringify(value))
-    .map((c) => (visible(c) ? c : Array.from({ length: c.length }, (_, i) => i).map((i) => `\\u${hex(c.charCodeAt(i), 4)}`).join("")))
+    .map((c) =>
+      visible(c)
+        ? c
+        : Array.from({ length: c.length }, (_, i) => i)
+            .map((i) => `\\u${hex(c.charCodeAt(i), 4)}`)
+            .join(""),
+    )
     .join("");
 }
 
@@ -64,7 +72,10 @@ function escape(s: string, all: boolean): string {
 }
 
 function visible(c: string): boolean {
-  return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(c) && !/^[\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\u2800\u{1d159}\ufffc]$/u.test(c);
+  return (
+    /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(c) &&
+    !/^[\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\u2800\u{1d159}\ufffc]$/u.test(c)
+  );
 }
 
 function code(point: number): string {
@@ -82,9 +93,11 @@ function hex(point: number, digits: number): string {
 /** Cuts the middle out; never through an escape, nor between a letter and its marks. */
 function shorten(s: string, limit: number): string {
   if (Array.from(s).length <= limit) return s;
-  const parts = (s.match(/\\x[^]{0,2}|\\u[^]{0,4}|\\U[^]{0,8}|\\[^]|[^][\p{Mn}\p{Me}]*/gu) ?? []).map((part) => [part, Array.from(part).length] as const);
+  const parts = (s.match(/\\x[^]{0,2}|\\u[^]{0,4}|\\U[^]{0,8}|\\[^]|[^][\p{Mn}\p{Me}]*/gu) ?? []).map(
+    (part) => [part, Array.from(part).length] as const,
+  );
   let [head, tail, headLength, tailLength] = ["", "", 0, 0];
-  for (let [first, last] = [0, parts.length - 1]; first <= last; ) {
+  for (let [first, last] = [0, parts.length - 1]; first <= last;) {
     const [part, length] = parts[headLength <= tailLength ? first : last] ?? ["", 0];
     if (headLength + tailLength + 1 + length > limit) break;
     if (headLength <= tailLength) {

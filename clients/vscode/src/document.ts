@@ -38,7 +38,10 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Doc
   /** Places in files, such as /home/ada/.zed/settings.json:12, can be followed. */
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
     return [...document.getText().matchAll(/(\/[^\s"():]+):(\d+)/g)].map((match) => {
-      const range = new vscode.Range(document.positionAt(match.index), document.positionAt(match.index + match[0].length));
+      const range = new vscode.Range(
+        document.positionAt(match.index),
+        document.positionAt(match.index + match[0].length),
+      );
       return new vscode.DocumentLink(range, vscode.Uri.file(match[1] ?? "").with({ fragment: `L${match[2] ?? "1"}` }));
     });
   }

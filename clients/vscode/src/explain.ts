@@ -6,7 +6,10 @@ import type { Manager } from "./manager";
 import { PolicyExplainRequest, type Access, type Kind } from "./protocol.gen";
 
 /** Asks what the user wants to know, and says whether a session could do it, by which rule, and which setting would change that. */
-export async function explain(manager: Manager, copy: (setting: string, value: string) => Promise<void>): Promise<void> {
+export async function explain(
+  manager: Manager,
+  copy: (setting: string, value: string) => Promise<void>,
+): Promise<void> {
   const folder = await pickFolder();
   if (folder === undefined) return;
   const accesses: (vscode.QuickPickItem & { access: Access; example: string })[] = [

@@ -98,9 +98,12 @@ function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void
   const start = () => {
     if (sidecar.state.is === "idle") sidecar.get().catch(() => undefined); // the status bar tells
   };
-  const isSettings = (document: vscode.TextDocument) => /[/](\.?zed|sandbox-sidecar)[/]settings\.json$/.test(document.uri.path);
+  const isSettings = (document: vscode.TextDocument) =>
+    /[/](\.?zed|sandbox-sidecar)[/]settings\.json$/.test(document.uri.path);
   if (vscode.workspace.textDocuments.some(isSettings)) start();
-  context.subscriptions.push(vscode.workspace.onDidOpenTextDocument((document) => (isSettings(document) ? start() : undefined)));
+  context.subscriptions.push(
+    vscode.workspace.onDidOpenTextDocument((document) => (isSettings(document) ? start() : undefined)),
+  );
   for (const folder of vscode.workspace.workspaceFolders ?? []) {
     vscode.workspace.fs.stat(vscode.Uri.file(projectSettings(folder.uri.fsPath))).then(start, () => undefined);
   }
@@ -134,10 +137,14 @@ async function showPolicy(sidecar: Manager, documents: Documents): Promise<void>
   const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy of") });
   if (chosen === undefined) return;
   const projectDir = folder.uri.fsPath;
-  await documents.show(vscode.l10n.t("Sandbox Policy ({0}, {1})", text(folder.name), chosen.session), projectDir, async () => {
-    const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind: chosen.session });
-    return policyText(chosen.session, policyId, policy);
-  });
+  await documents.show(
+    vscode.l10n.t("Sandbox Policy ({0}, {1})", text(folder.name), chosen.session),
+    projectDir,
+    async () => {
+      const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind: chosen.session });
+      return policyText(chosen.session, policyId, policy);
+    },
+  );
 }
 
 async function copySetting(setting: string, value: string): Promise<void> {

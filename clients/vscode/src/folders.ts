@@ -35,7 +35,10 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
  * because the directory that a session works in becomes its project, which it
  * may write.
  */
-export async function placeOf(cwd: string | undefined, folders: readonly string[]): Promise<{ cwd: string; folder: string }> {
+export async function placeOf(
+  cwd: string | undefined,
+  folders: readonly string[],
+): Promise<{ cwd: string; folder: string }> {
   const first = folders[0];
   if (first === undefined) throw new Error("no folder is open, so there is no project that the command could work in");
   const wanted = path.resolve(first, cwd ?? ".");

@@ -1,7 +1,13 @@
 import * as path from "node:path";
 
 import * as vscode from "vscode";
-import type { MessageConnection, NotificationType, RequestHandler, RequestParam, RequestType } from "vscode-jsonrpc/node";
+import type {
+  MessageConnection,
+  NotificationType,
+  RequestHandler,
+  RequestParam,
+  RequestType,
+} from "vscode-jsonrpc/node";
 
 import { Backoff } from "./backoff";
 import { findProgram, NotFound } from "./binary";
@@ -72,7 +78,9 @@ export class Manager {
         });
       }),
       vscode.workspace.onDidChangeConfiguration((event) => {
-        const needed = ["path", "settingsPath", "logLevel"].some((key) => event.affectsConfiguration(`${section}.${key}`));
+        const needed = ["path", "settingsPath", "logLevel"].some((key) =>
+          event.affectsConfiguration(`${section}.${key}`),
+        );
         if (needed && this.current.is !== "idle") void this.offerRestart();
       }),
     );
@@ -202,7 +210,9 @@ export class Manager {
       onLine: (said) => this.log.info(line(said)),
     });
     if (sessions === undefined) throw new Error("start sidecar: the conversation was never opened");
-    this.log.info(`started ${quote(program)}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`);
+    this.log.info(
+      `started ${quote(program)}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`,
+    );
     return { sidecar, sessions };
   }
 
@@ -217,7 +227,11 @@ export class Manager {
     const lost =
       count === 0
         ? vscode.l10n.t("The sandbox's sidecar ended unexpectedly ({0}).", how)
-        : vscode.l10n.t("The sandbox's sidecar ended unexpectedly ({0}), and {1} running session(s) with it.", how, count);
+        : vscode.l10n.t(
+            "The sandbox's sidecar ended unexpectedly ({0}), and {1} running session(s) with it.",
+            how,
+            count,
+          );
     if (wait === undefined) {
       this.set({ is: "failed", reason: how });
       void this.tell(`${lost} ${vscode.l10n.t("It keeps ending and is not started again.")}`);
@@ -248,14 +262,19 @@ export class Manager {
   /** Tells the user why there is no sidecar. */
   async explainFailure(error: unknown): Promise<void> {
     const [log, settings] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Open Settings")];
-    const choice = await vscode.window.showErrorMessage(describe(error), ...(error instanceof NotFound ? [settings, log] : [log]));
+    const choice = await vscode.window.showErrorMessage(
+      describe(error),
+      ...(error instanceof NotFound ? [settings, log] : [log]),
+    );
     if (choice === log) this.log.show();
     if (choice === settings) await vscode.commands.executeCommand("workbench.action.openSettings", `${section}.path`);
   }
 
   private async offerRestart(): Promise<void> {
     const restart = vscode.l10n.t("Restart");
-    const message = vscode.l10n.t("The new settings count when the sandbox's sidecar is started again. That ends every sandboxed terminal.");
+    const message = vscode.l10n.t(
+      "The new settings count when the sandbox's sidecar is started again. That ends every sandboxed terminal.",
+    );
     if ((await vscode.window.showInformationMessage(message, restart)) === restart) await this.tryRestart();
   }
 }

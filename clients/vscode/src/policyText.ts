@@ -14,7 +14,12 @@ const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_
 function from(key: string, origin: { file: string; line?: number; entry?: string; reason?: string }): string {
   const file = text(origin.file);
   const place = origin.line === undefined ? file : `${file}:${origin.line}`;
-  const source = origin.entry !== undefined ? `toolchains: ${text(origin.entry)} (${place})` : key === "" ? place : `${key} (${place})`;
+  const source =
+    origin.entry !== undefined
+      ? `toolchains: ${text(origin.entry)} (${place})`
+      : key === ""
+        ? place
+        : `${key} (${place})`;
   return origin.reason === undefined ? source : `${source}, ${text(origin.reason)}`;
 }
 
@@ -40,22 +45,32 @@ function lines(row: Row, widths: number[]): string[] {
 }
 
 function section(title: string, rows: Row[]): string[] {
-  const widths = [0, 1].map((i) => Math.min(widest, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))));
+  const widths = [0, 1].map((i) =>
+    Math.min(widest, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))),
+  );
   return [title, ...(rows.length === 0 ? ["  none"] : rows.flatMap((row) => lines(row, widths))), ""];
 }
 
 function fileRow(rule: PolicyRule): Row {
-  const guarded = rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only where protected paths are enforced`;
+  const guarded =
+    rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only where protected paths are enforced`;
   return [rule.access.join(", "), text(rule.path), from(rule.setting, rule) + guarded];
 }
 
 /** Writes a policy for people: everything that a session may do, and which line of which file says so. */
 export function policyText(kind: Kind, policyId: string, policy: Policy): string {
   const files = policy.rules.map(fileRow);
-  if (policy.privateRuntimeDir) files.push(["read, write, execute", "a runtime directory of its own", "system_paths.read_write (built-in defaults)"]);
-  if (policy.privateTerminals) files.push(["read, write", "terminals of its own", "system_paths.read_write (built-in defaults)"]);
+  if (policy.privateRuntimeDir)
+    files.push([
+      "read, write, execute",
+      "a runtime directory of its own",
+      "system_paths.read_write (built-in defaults)",
+    ]);
+  if (policy.privateTerminals)
+    files.push(["read, write", "terminals of its own", "system_paths.read_write (built-in defaults)"]);
   const origins = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
-  const values = (...keys: string[]): Row[] => origins(...keys).map((origin) => [text(origin.value), from(origin.key, origin)]);
+  const values = (...keys: string[]): Row[] =>
+    origins(...keys).map((origin) => [text(origin.value), from(origin.key, origin)]);
   return [
     `A ${kind} in ${text(policy.project)}, policy ${policyId}`,
     policy.restricted ? "is sandboxed." : "is not sandboxed. If it were:",
@@ -64,7 +79,13 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
     ...section("PROTECTED (read-only, whatever is granted)", values("protected_paths", "settings files")),
     ...section("VARIABLES THAT ARRIVE", values("allowed_env_vars")),
     ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
-    ...section("SWITCHES", switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)]))),
-    ...section("REMARKS ON THE SETTINGS", policy.diagnostics.map((d) => [d.severity, `${text(d.file)}:${d.line}`, d.message])),
+    ...section(
+      "SWITCHES",
+      switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)])),
+    ),
+    ...section(
+      "REMARKS ON THE SETTINGS",
+      policy.diagnostics.map((d) => [d.severity, `${text(d.file)}:${d.line}`, d.message]),
+    ),
   ].join("\n");
 }

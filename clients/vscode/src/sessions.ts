@@ -76,7 +76,10 @@ export class Sessions {
   /** Ends a session; undefined where it was closed before, or the sidecar is gone, and so everything of it. */
   async close(sessionId: string, graceMs?: number): Promise<CloseResult | undefined> {
     try {
-      return await this.connection.sendRequest(CloseRequest, graceMs === undefined ? { sessionId } : { sessionId, graceMs });
+      return await this.connection.sendRequest(
+        CloseRequest,
+        graceMs === undefined ? { sessionId } : { sessionId, graceMs },
+      );
     } catch {
       return undefined;
     }

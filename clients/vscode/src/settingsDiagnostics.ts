@@ -23,7 +23,10 @@ export class SettingsDiagnostics {
 
   constructor(context: vscode.ExtensionContext, manager: Manager) {
     context.subscriptions.push(this.collection);
-    manager.onNotification(SettingsDiagnosticsNotification, ({ file, diagnostics }) => void this.show(file, diagnostics));
+    manager.onNotification(
+      SettingsDiagnosticsNotification,
+      ({ file, diagnostics }) => void this.show(file, diagnostics),
+    );
     manager.onDidChange(({ is }) => {
       if (is === "idle") this.collection.clear();
     });
@@ -39,7 +42,11 @@ export class SettingsDiagnostics {
       uri,
       diagnostics.map(({ line, column, severity, key, message }) => {
         const [startLine, start, endLine, end] = rangeOf(lines, line, column);
-        const result = new vscode.Diagnostic(new vscode.Range(startLine, start, endLine, end), message, severities[severity]);
+        const result = new vscode.Diagnostic(
+          new vscode.Range(startLine, start, endLine, end),
+          message,
+          severities[severity],
+        );
         result.source = "sandbox-sidecar";
         if (key !== undefined) result.code = key;
         return result;
@@ -61,7 +68,9 @@ export class SettingsDiagnostics {
   /** Whoever has the file before them sees it there. Anybody else must hear, once, that a setting does not count. */
   private async tell(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
     const message = `${text(path.join(path.basename(path.dirname(uri.fsPath)), path.basename(uri.fsPath)))}:${diagnostic.line}: ${diagnostic.message}`;
-    const visible = vscode.window.visibleTextEditors.some((editor) => editor.document.uri.toString() === uri.toString());
+    const visible = vscode.window.visibleTextEditors.some(
+      (editor) => editor.document.uri.toString() === uri.toString(),
+    );
     if (visible || this.told.has(message)) return;
     this.told.add(message);
     const open = vscode.l10n.t("Open File");

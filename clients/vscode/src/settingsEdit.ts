@@ -17,7 +17,8 @@ export function withSetting(text: string, platform: "linux" | "macos", key: stri
   const source = text.trim() === "" ? "{}\n" : text;
   const errors: ParseError[] = [];
   const tree = parseTree(source, errors, { allowTrailingComma: true });
-  if (tree === undefined || errors.length > 0 || tree.type !== "object") throw new Error("the file has mistakes: mend it first");
+  if (tree === undefined || errors.length > 0 || tree.type !== "object")
+    throw new Error("the file has mistakes: mend it first");
   const block = ["terminal", "sandbox", ...key.split(".")];
   const own = [platform, ...block];
   const path = findNodeAtLocation(tree, own) === undefined ? block : own;

@@ -14,7 +14,12 @@ export interface Choice {
  * which is not known yet while a window is being set up, else that of the
  * environment. Terminals of macOS run login shells.
  */
-export function chooseShell(configured: string[], editors: string, environment: string, platform: NodeJS.Platform): Choice {
+export function chooseShell(
+  configured: string[],
+  editors: string,
+  environment: string,
+  platform: NodeJS.Platform,
+): Choice {
   const [program, ...args] = configured;
   if (program !== undefined) return { program, args };
   const shell = [editors, environment].find((name) => name !== "") ?? "/bin/sh";
@@ -56,7 +61,9 @@ export async function integrate(
     }
     case "fish": {
       const script = await readable(path.join(scripts, "shellIntegration.fish"), canRead);
-      return script === undefined ? undefined : through([...(login ? ["-l"] : []), "--init-command", `source ${quote(script)}`]);
+      return script === undefined
+        ? undefined
+        : through([...(login ? ["-l"] : []), "--init-command", `source ${quote(script)}`]);
     }
     default:
       return undefined;
@@ -76,7 +83,12 @@ async function readable(file: string, canRead: (file: string) => Promise<boolean
 async function zshDirectory(scripts: string, directory: string): Promise<string | undefined> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    for (const [from, to] of [["rc", ".zshrc"], ["env", ".zshenv"], ["profile", ".zprofile"], ["login", ".zlogin"]] as const) {
+    for (const [from, to] of [
+      ["rc", ".zshrc"],
+      ["env", ".zshenv"],
+      ["profile", ".zprofile"],
+      ["login", ".zlogin"],
+    ] as const) {
       await copyFile(path.join(scripts, `shellIntegration-${from}.zsh`), path.join(directory, to));
     }
     return await realpath(directory);

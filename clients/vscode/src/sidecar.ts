@@ -75,7 +75,10 @@ export class Sidecar {
       });
     });
     createInterface({ input: child.stderr }).on("line", (line) => launch.onLine(line));
-    const connection = createMessageConnection(new StreamMessageReader(child.stdout), new StreamMessageWriter(child.stdin));
+    const connection = createMessageConnection(
+      new StreamMessageReader(child.stdout),
+      new StreamMessageWriter(child.stdin),
+    );
     // A pipe that breaks is told of by the process's end.
     child.stdin.on("error", (error) => launch.onLine(`write to sidecar: ${error.message}`));
     connection.onError(([error]) => launch.onLine(`conversation with sidecar: ${error.message}`));
@@ -125,7 +128,9 @@ export class Sidecar {
 /** Sends a notification that may come too late. */
 export function tell<P>(connection: MessageConnection, type: NotificationType<P>, params: P): void {
   try {
-    (connection.sendNotification as (type: NotificationType<P>, params: P) => Promise<void>)(type, params).catch(() => undefined);
+    (connection.sendNotification as (type: NotificationType<P>, params: P) => Promise<void>)(type, params).catch(
+      () => undefined,
+    );
   } catch {
     // The connection was closed meanwhile.
   }

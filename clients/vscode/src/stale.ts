@@ -22,7 +22,10 @@ export class Stale {
     const message =
       count === 1
         ? vscode.l10n.t("The sandbox's settings have changed. One running terminal keeps what it started with.")
-        : vscode.l10n.t("The sandbox's settings have changed. {0} running terminals keep what they started with.", count);
+        : vscode.l10n.t(
+            "The sandbox's settings have changed. {0} running terminals keep what they started with.",
+            count,
+          );
     if ((await vscode.window.showInformationMessage(message, reopen)) === reopen) await this.reopen();
   }
 
@@ -30,10 +33,22 @@ export class Stale {
   async reopen(): Promise<void> {
     const open = vscode.window.terminals.flatMap((terminal) => {
       const pty = this.terminals.of(terminal);
-      return pty?.stale === true ? [{ label: text(terminal.name), description: text(pty.spawned?.argv.join(" ") ?? ""), picked: true, terminal, pty }] : [];
+      return pty?.stale === true
+        ? [
+            {
+              label: text(terminal.name),
+              description: text(pty.spawned?.argv.join(" ") ?? ""),
+              picked: true,
+              terminal,
+              pty,
+            },
+          ]
+        : [];
     });
     if (open.length === 0) {
-      void vscode.window.showInformationMessage(vscode.l10n.t("Every sandboxed terminal runs under the settings of now."));
+      void vscode.window.showInformationMessage(
+        vscode.l10n.t("Every sandboxed terminal runs under the settings of now."),
+      );
       return;
     }
     const chosen = await vscode.window.showQuickPick(open, {

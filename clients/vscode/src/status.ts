@@ -8,11 +8,19 @@ import { PolicyGetRequest, SettingsChangedNotification, type Protection, type Pr
 import { escapeMarkdown, summarize, type Routing, type Summary } from "./summary";
 import type { Terminals } from "./terminals";
 
-const marks: Record<Protection["status"], string> = { enforced: "$(pass-filled)", degraded: "$(warning)", absent: "$(circle-slash)" };
+const marks: Record<Protection["status"], string> = {
+  enforced: "$(pass-filled)",
+  degraded: "$(warning)",
+  absent: "$(circle-slash)",
+};
 
 /** The item in the status bar, with what is enforced and why in its hover. */
 export class Status {
-  private readonly item = vscode.window.createStatusBarItem("sandboxSidecar.status", vscode.StatusBarAlignment.Left, 90);
+  private readonly item = vscode.window.createStatusBarItem(
+    "sandboxSidecar.status",
+    vscode.StatusBarAlignment.Left,
+    90,
+  );
   private round = 0;
 
   constructor(
@@ -45,7 +53,12 @@ export class Status {
     }
     const folder = currentFolder();
     if (folder === undefined) {
-      this.show("shield", vscode.l10n.t("Sandbox: no folder"), undefined, this.protections(state.hello.capabilities.enforcement));
+      this.show(
+        "shield",
+        vscode.l10n.t("Sandbox: no folder"),
+        undefined,
+        this.protections(state.hello.capabilities.enforcement),
+      );
       return;
     }
     const projectDir = folder.uri.fsPath;
@@ -58,16 +71,27 @@ export class Status {
       const routing: Routing = { terminal: terminal.policy, tool: tool.policy };
       this.showSummary(summarize(state.hello, routing), routing, folder, state.hello.capabilities.enforcement);
     } catch (error) {
-      if (round === this.round) this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(describe(error)));
+      if (round === this.round)
+        this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(describe(error)));
     }
   }
 
   private showNotRunning(state: Exclude<State, { is: "running" }>): void {
     switch (state.is) {
       case "idle":
-        return this.show("shield", vscode.l10n.t("Sandbox"), undefined, vscode.l10n.t("The sandbox starts with the first terminal or tool."));
+        return this.show(
+          "shield",
+          vscode.l10n.t("Sandbox"),
+          undefined,
+          vscode.l10n.t("The sandbox starts with the first terminal or tool."),
+        );
       case "starting":
-        return this.show("loading~spin", vscode.l10n.t("Sandbox: starting"), undefined, vscode.l10n.t("The sandbox's sidecar is starting."));
+        return this.show(
+          "loading~spin",
+          vscode.l10n.t("Sandbox: starting"),
+          undefined,
+          vscode.l10n.t("The sandbox's sidecar is starting."),
+        );
       case "waiting":
         return this.show("error", vscode.l10n.t("Sandbox: restarting"), "error", escapeMarkdown(state.reason));
       case "failed":
@@ -75,7 +99,12 @@ export class Status {
     }
   }
 
-  private showSummary(summary: Summary, routing: Routing, folder: vscode.WorkspaceFolder, enforcement: Protections): void {
+  private showSummary(
+    summary: Summary,
+    routing: Routing,
+    folder: vscode.WorkspaceFolder,
+    enforcement: Protections,
+  ): void {
     const both = routing.terminal.restricted && routing.tool.restricted;
     const who = both
       ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(quote(folder.name)))
@@ -83,7 +112,10 @@ export class Status {
         ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(quote(folder.name)))
         : routing.tool.restricted
           ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(quote(folder.name)))
-          : vscode.l10n.t("Nothing in **{0}** is sandboxed: the settings do not switch it on.", escapeMarkdown(quote(folder.name)));
+          : vscode.l10n.t(
+              "Nothing in **{0}** is sandboxed: the settings do not switch it on.",
+              escapeMarkdown(quote(folder.name)),
+            );
     const hover = `${who}\n\n${this.terminal()}${this.protections(enforcement)}`;
     switch (summary) {
       case "full":
@@ -120,7 +152,11 @@ export class Status {
       const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + mend;
       return `| ${marks[status]}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
-    return [`| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`, "|---|---|---|", ...rows].join("\n");
+    return [
+      `| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`,
+      "|---|---|---|",
+      ...rows,
+    ].join("\n");
   }
 
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
@@ -138,5 +174,8 @@ export class Status {
 
 /** Shortens the paths in a text that are below an open folder: there are many of them where it is about protected paths. */
 function withinFolders(text: string): string {
-  return (vscode.workspace.workspaceFolders ?? []).reduce((rest, folder) => rest.replaceAll(`${folder.uri.fsPath}/`, ""), text);
+  return (vscode.workspace.workspaceFolders ?? []).reduce(
+    (rest, folder) => rest.replaceAll(`${folder.uri.fsPath}/`, ""),
+    text,
+  );
 }

@@ -175,7 +175,9 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private linger(words: string): void {
     this.isLingering = true;
     this.options.onEnded();
-        // CAN ends whatever escape sequence the program left open.
-    this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(words)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`);
+    // CAN ends whatever escape sequence the program left open.
+    this.written.fire(
+      `\u0018\u001b[0m\r\n\u001b[31m${line(words)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`,
+    );
   }
 }

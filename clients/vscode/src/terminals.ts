@@ -45,7 +45,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
   async provideTerminalProfile(): Promise<vscode.TerminalProfile | undefined> {
     const folder = await pickFolder();
-    return folder === undefined ? undefined : new vscode.TerminalProfile(this.options(folder.uri.fsPath, folder.uri.fsPath));
+    return folder === undefined
+      ? undefined
+      : new vscode.TerminalProfile(this.options(folder.uri.fsPath, folder.uri.fsPath));
   }
 
   /** Opens a terminal where the user can see it. */
@@ -99,7 +101,11 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return { name: nameOf(title, undefined, false), pty, iconPath: new vscode.ThemeIcon("shield") };
   }
 
-  private async shell(shell: { program: string; args: string[] }, projectDir: string, integration: boolean): Promise<Shell> {
+  private async shell(
+    shell: { program: string; args: string[] },
+    projectDir: string,
+    integration: boolean,
+  ): Promise<Shell> {
     const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
     // Before anything runs; whether the sandbox was applied is looked at again
     // in the answer.
@@ -107,7 +113,12 @@ export class Terminals implements vscode.TerminalProfileProvider {
     if (!integration) return shell;
     const canRead = async (target: string) => {
       if (!policy.restricted) return true;
-      const { allowed } = await this.manager.request(PolicyExplainRequest, { projectDir, kind: "terminal", access: "read", target });
+      const { allowed } = await this.manager.request(PolicyExplainRequest, {
+        projectDir,
+        kind: "terminal",
+        access: "read",
+        target,
+      });
       if (!allowed) this.log.info(`no shell integration: ${quote(target)} cannot be read from inside`);
       return allowed;
     };
@@ -136,7 +147,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
 }
 
 function untrusted(): Error {
-  return new Error(vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."));
+  return new Error(
+    vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."),
+  );
 }
 
 /**

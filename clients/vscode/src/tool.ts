@@ -41,7 +41,9 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
 
   constructor(private readonly manager: Manager) {}
 
-  async prepareInvocation(options: vscode.LanguageModelToolInvocationPrepareOptions<ToolInput>): Promise<vscode.PreparedToolInvocation> {
+  async prepareInvocation(
+    options: vscode.LanguageModelToolInvocationPrepareOptions<ToolInput>,
+  ): Promise<vscode.PreparedToolInvocation> {
     const { command, cwd } = check(options.input);
     const message = new vscode.MarkdownString();
     message.appendCodeblock(lines(command), "sh");
@@ -55,7 +57,10 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
     } catch (error) {
       message.appendText(vscode.l10n.t("It will not run: {0}", describe(error)));
     }
-    return { invocationMessage: vscode.l10n.t("Running a command in the sandbox"), confirmationMessages: { title, message } };
+    return {
+      invocationMessage: vscode.l10n.t("Running a command in the sandbox"),
+      confirmationMessages: { title, message },
+    };
   }
 
   async invoke(
@@ -113,7 +118,13 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
         }, reject);
       });
       if (ending === "cancelled") throw new vscode.CancellationError();
-      return { status, output, denied, sandbox: spawned?.sandbox, timedOut: ending === "timeout" ? timeout : undefined };
+      return {
+        status,
+        output,
+        denied,
+        sandbox: spawned?.sandbox,
+        timedOut: ending === "timeout" ? timeout : undefined,
+      };
     } finally {
       clearTimeout(timer);
       cancelled.dispose();
@@ -135,10 +146,16 @@ function check(input: ToolInput): ToolInput {
 /** Says what a command may do, for the person who is to decide whether it runs. */
 function allowance(policy: Policy): string[] {
   if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
-  const own = policy.rules.filter((rule) => rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"));
+  const own = policy.rules.filter(
+    (rule) =>
+      rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"),
+  );
   const writes = own.map((rule) => quote(rule.path)).join(", ");
   return [
-    vscode.l10n.t("It may write {0} and temporary directories, and read the system.", writes === "" ? vscode.l10n.t("nothing of the project") : writes),
+    vscode.l10n.t(
+      "It may write {0} and temporary directories, and read the system.",
+      writes === "" ? vscode.l10n.t("nothing of the project") : writes,
+    ),
     policy.allowNetwork ? vscode.l10n.t("It may use the network.") : vscode.l10n.t("It has no network."),
   ];
 }

@@ -21,7 +21,8 @@ export function report(outcome: Outcome): string {
   const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);
   const lines: string[] = [];
   const { exitCode, signal } = outcome.status;
-  if (outcome.timedOut !== undefined) lines.push(`Killed, with everything that it had started: it took longer than ${outcome.timedOut} s.`);
+  if (outcome.timedOut !== undefined)
+    lines.push(`Killed, with everything that it had started: it took longer than ${outcome.timedOut} s.`);
   else if (signal !== null) lines.push(`Ended by ${signal}.`);
   else lines.push(`Exit code: ${exitCode ?? "unknown"}`);
   const sandbox = outcome.sandbox;
@@ -59,7 +60,8 @@ function refusals(denied: DeniedParams[]): string[] {
 
 function advice({ suggestion, hint }: DeniedParams): string {
   const parts = [];
-  if (suggestion !== undefined) parts.push(`the user can allow it with the setting "${suggestion.setting}": ${json(suggestion.value)}`);
+  if (suggestion !== undefined)
+    parts.push(`the user can allow it with the setting "${suggestion.setting}": ${json(suggestion.value)}`);
   if (hint !== undefined) parts.push(line(hint));
   return parts.map((part) => `; ${part}`).join("");
 }

@@ -6,7 +6,13 @@ import { describe } from "./errors";
 import { pickFolder } from "./folders";
 import type { Manager } from "./manager";
 import { wrap } from "./policyText";
-import { ProjectStatusRequest, ProjectTrustRequest, ProjectUntrustRequest, SettingsChangedNotification, type Project } from "./protocol.gen";
+import {
+  ProjectStatusRequest,
+  ProjectTrustRequest,
+  ProjectUntrustRequest,
+  SettingsChangedNotification,
+  type Project,
+} from "./protocol.gen";
 
 /** So many rows of text have room in the question, of so many characters. */
 const [rows, columns] = [18, 70];
@@ -31,7 +37,9 @@ export class Trust {
     private readonly manager: Manager,
     private readonly documents: Documents,
   ) {
-    manager.onNotification(SettingsChangedNotification, ({ projects }) => projects.forEach((project) => this.consider(project)));
+    manager.onNotification(SettingsChangedNotification, ({ projects }) =>
+      projects.forEach((project) => this.consider(project)),
+    );
     context.subscriptions.push(
       manager.onDidChange(({ is }) => {
         if (is === "running") void this.look();
@@ -63,7 +71,8 @@ export class Trust {
   private async tell(project: Project): Promise<void> {
     const show = vscode.l10n.t("Show…");
     const buttons = vscode.workspace.isTrusted ? [show] : []; // trust in the workspace comes first
-    if ((await vscode.window.showWarningMessage(project.message, ...buttons)) === show) await this.askFor(project.projectDir);
+    if ((await vscode.window.showWarningMessage(project.message, ...buttons)) === show)
+      await this.askFor(project.projectDir);
   }
 
   /** Shows what a project asks for, and asks the user. */
@@ -83,7 +92,8 @@ export class Trust {
     const asks = project.asks.map(({ message }) => `• ${message}`);
     const more = asks.length - room(asks);
     const shown = more > 0 ? [...asks.slice(0, -more), vscode.l10n.t("… and {0} more: choose Show All.", more)] : asks;
-    const detail = asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : shown.join("\n");
+    const detail =
+      asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : shown.join("\n");
     const [no, all, view, trust] = [
       vscode.l10n.t("Don't Trust"),
       vscode.l10n.t("Show All"),
@@ -92,7 +102,14 @@ export class Trust {
     ];
     const question = vscode.l10n.t("Trust {0}? It asks for:", quote(project.file));
     // The first button has the focus, and Enter is that one.
-    const choice = await vscode.window.showWarningMessage(question, { modal: true, detail }, no, ...(more > 0 ? [all] : []), view, trust);
+    const choice = await vscode.window.showWarningMessage(
+      question,
+      { modal: true, detail },
+      no,
+      ...(more > 0 ? [all] : []),
+      view,
+      trust,
+    );
     if (choice === view) await vscode.window.showTextDocument(vscode.Uri.file(project.file));
     if (choice === all) await this.showAll(project, asks);
     if (choice !== trust) return;

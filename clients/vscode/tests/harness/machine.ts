@@ -24,11 +24,15 @@ export function diagnose(program = given("SIDECAR_BINARY")): Diagnosis[] {
  * of the sidecar.
  */
 export function standing(): "full" | "degraded" {
-  const lacking = diagnose().filter(({ name, status }) => status !== "enforced" && name !== "denials" && name !== "network");
+  const lacking = diagnose().filter(
+    ({ name, status }) => status !== "enforced" && name !== "denials" && name !== "network",
+  );
   const known = (process.env["SIDECAR_MISSING"] ?? "").split(" ");
   const unknown = lacking.filter(({ name }) => !known.includes(name));
   if ((process.env["CI"] ?? "") !== "" && unknown.length > 0) {
-    throw new Error(`this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_MISSING does not list it`);
+    throw new Error(
+      `this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_MISSING does not list it`,
+    );
   }
   return lacking.length > 0 ? "degraded" : "full";
 }

@@ -69,10 +69,18 @@ export class Server {
     };
     const common = [
       path.join(vscode, "server/node_modules/code-server/out/node/entry.js"),
-      ...["--config", path.join(world.root, "server.yaml"), "--user-data-dir", data, "--extensions-dir", world.directory("extensions")],
+      ...[
+        "--config",
+        path.join(world.root, "server.yaml"),
+        "--user-data-dir",
+        data,
+        "--extensions-dir",
+        world.directory("extensions"),
+      ],
     ];
     const node = path.join(bin, "node");
-    if (options.vsix !== undefined) execFileSync(node, [...common, "--install-extension", options.vsix, "--force"], { env, stdio: "pipe" });
+    if (options.vsix !== undefined)
+      execFileSync(node, [...common, "--install-extension", options.vsix, "--force"], { env, stdio: "pipe" });
     const args = [
       ...common,
       ...["--auth", "none", "--bind-addr", "127.0.0.1:0", "--reconnection-grace-time", "3"],
@@ -90,7 +98,12 @@ export class Server {
     }
   }
 
-  private static async launch(node: string, args: string[], env: Record<string, string>, world: World): Promise<Server> {
+  private static async launch(
+    node: string,
+    args: string[],
+    env: Record<string, string>,
+    world: World,
+  ): Promise<Server> {
     const child = spawn(node, args, { env, cwd: world.root, stdio: ["ignore", "pipe", "pipe"] });
     const log = createWriteStream(path.join(world.root, "server.log"), { flags: "a" });
     let heard = "";
@@ -133,7 +146,9 @@ export class Server {
   async stop(): Promise<void> {
     const all = below(this.child.pid ?? 0).map(({ pid }) => pid);
     this.child.kill("SIGTERM");
-    await until("the server has ended", () => this.child.exitCode !== null || this.child.signalCode !== null, 20).catch(() => this.child.kill("SIGKILL"));
+    await until("the server has ended", () => this.child.exitCode !== null || this.child.signalCode !== null, 20).catch(
+      () => this.child.kill("SIGKILL"),
+    );
     for (const pid of all) {
       try {
         if (alive(pid)) process.kill(pid, "SIGKILL"); // watchers of files linger for a while

@@ -33,7 +33,9 @@ export async function setStage(options: StageOptions = {}): Promise<Stage> {
     await window.open(world.project);
     return { world, server, browser, window };
   } catch (error) {
-    await partial.browser?.page.screenshot({ path: path.join(process.env["SHOTS"] ?? world.root, "stage.png") }).catch(() => undefined);
+    await partial.browser?.page
+      .screenshot({ path: path.join(process.env["SHOTS"] ?? world.root, "stage.png") })
+      .catch(() => undefined);
     await partial.browser?.close();
     await partial.server?.stop();
     world.dispose();

@@ -69,7 +69,10 @@ export class Workbench {
 
   /** Waits for a notification, whatever others there are. */
   async told(text: string | RegExp): Promise<Locator> {
-    const notification = this.page.locator(".notification-list-item", { hasText: text }).filter({ visible: true }).first();
+    const notification = this.page
+      .locator(".notification-list-item", { hasText: text })
+      .filter({ visible: true })
+      .first();
     const shown = await notification.waitFor({ timeout: 20_000 }).then(
       () => true,
       () => false,
@@ -83,11 +86,15 @@ export class Workbench {
 
   /** Waits for a notification, and clicks one of its buttons. */
   async answer(text: string | RegExp, button: string): Promise<void> {
-    await until(`${button} of the notification ${String(text)}`, async () => {
-      const notification = await this.told(text);
-      await notification.getByText(button).click({ timeout: 5000 }); // it may go from the window into the list meanwhile
-      return true;
-    }, 120);
+    await until(
+      `${button} of the notification ${String(text)}`,
+      async () => {
+        const notification = await this.told(text);
+        await notification.getByText(button).click({ timeout: 5000 }); // it may go from the window into the list meanwhile
+        return true;
+      },
+      120,
+    );
   }
 
   /** Answers those in the list of notifications, where all stay that nobody has answered. */

@@ -58,7 +58,8 @@ export class World {
 /** Answers a variable that the script that runs the tests sets. */
 export function given(name: string): string {
   const value = process.env[name];
-  if (value === undefined || value === "") throw new Error(`${name} is not set: run the tests by clients/vscode/tests/run`);
+  if (value === undefined || value === "")
+    throw new Error(`${name} is not set: run the tests by clients/vscode/tests/run`);
   return value;
 }
 

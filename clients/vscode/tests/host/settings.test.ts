@@ -16,12 +16,16 @@ describe("settings", () => {
   it("have their mistakes in the Problems view", async () => {
     const uri = vscode.Uri.file(settingsFile);
     await withSettings({ enabeld: true }, async () => {
-      const found = await until("a diagnostic", () => vscode.languages.getDiagnostics(uri).find(({ source }) => source === "sandbox-sidecar"));
+      const found = await until("a diagnostic", () =>
+        vscode.languages.getDiagnostics(uri).find(({ source }) => source === "sandbox-sidecar"),
+      );
       assert.match(found.message, /did you mean "enabled"/);
       const document = await vscode.workspace.openTextDocument(uri);
       assert.match(document.getText(found.range), /enabeld/);
     });
-    await until("no diagnostic", () => vscode.languages.getDiagnostics(uri).every(({ source }) => source !== "sandbox-sidecar"));
+    await until("no diagnostic", () =>
+      vscode.languages.getDiagnostics(uri).every(({ source }) => source !== "sandbox-sidecar"),
+    );
   });
 
   it("are completed by their schema", async () => {
@@ -34,8 +38,14 @@ describe("settings", () => {
       assert.equal(document.languageId, "jsonc");
       const list = await until("completions", async () => {
         const position = new vscode.Position(3, 6);
-        const found = await vscode.commands.executeCommand<vscode.CompletionList>("vscode.executeCompletionItemProvider", document.uri, position);
-        return found.items.some(({ label }) => (typeof label === "string" ? label : label.label) === "allow_network") ? found : undefined;
+        const found = await vscode.commands.executeCommand<vscode.CompletionList>(
+          "vscode.executeCompletionItemProvider",
+          document.uri,
+          position,
+        );
+        return found.items.some(({ label }) => (typeof label === "string" ? label : label.label) === "allow_network")
+          ? found
+          : undefined;
       });
       assert.ok(list.items.length > 5);
     } finally {
@@ -47,7 +57,10 @@ describe("settings", () => {
     const secret = path.join(process.env["HOME"] ?? "", ".ssh");
     const file = path.join(folder(0), ".zed", "settings.json");
     mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, JSON.stringify({ terminal: { sandbox: { enabled: false, additional_read_only_paths: [secret] } } }));
+    writeFileSync(
+      file,
+      JSON.stringify({ terminal: { sandbox: { enabled: false, additional_read_only_paths: [secret] } } }),
+    );
     try {
       await until("the remark", () => vscode.languages.getDiagnostics(vscode.Uri.file(file)).length > 0);
       assert.match(await runTool({ command: `cat ${secret}/id_test` }), /Permission denied/);

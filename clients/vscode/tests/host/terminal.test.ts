@@ -24,7 +24,11 @@ describe("a sandboxed terminal", () => {
   });
 
   it("may write its own folder and no other one", async () => {
-    const [own, other, done] = [path.join(folder(1), "own"), path.join(folder(0), "other"), path.join(folder(1), "done")];
+    const [own, other, done] = [
+      path.join(folder(1), "own"),
+      path.join(folder(0), "other"),
+      path.join(folder(1), "done"),
+    ];
     open(1).sendText(`echo yes >${own}; echo no >${other}; echo done >${done}`);
     assert.equal(await content(done), "done");
     assert.equal(await content(own), "yes");

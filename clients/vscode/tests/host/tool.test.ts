@@ -64,7 +64,9 @@ describe("the tool sandbox_run", () => {
     assert.match(text, new RegExp(`It may write "${folder(1)}"`));
     assert.match(text, /It may use the network\./);
     await withSettings({ allow_network: false }, async () => {
-      await until("no network", async () => asked(await api.toolConfirmation({ command: "true" })).text.includes("It has no network."));
+      await until("no network", async () =>
+        asked(await api.toolConfirmation({ command: "true" })).text.includes("It has no network."),
+      );
     });
   });
 

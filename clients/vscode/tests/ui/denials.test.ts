@@ -35,7 +35,9 @@ describe("what the sandbox refuses", () => {
     await window.newTerminal();
     assert.match(await window.run(`echo x >>${file}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
     await window.answer(`refused to let "bash" write "${file}"`, "Copy Setting");
-    await until("the setting in the clipboard", async () => /additional_read_write_paths.*notes/.test(await window.clipboard()));
+    await until("the setting in the clipboard", async () =>
+      /additional_read_write_paths.*notes/.test(await window.clipboard()),
+    );
   });
 
   it("is told once, however often it happens, and listed", async () => {
@@ -61,14 +63,18 @@ describe("what the sandbox refuses", () => {
     assert.match(await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m), /Permission denied/);
     await window.answer(`refused to let "cat" read "${file}"`, "Allow…");
     await window.choose("For all my projects");
-    await until("the setting is written", () => /"additional_read_only_paths": \[[^\]]*books/.test(readFileSync(world.settingsFile, "utf8")));
+    await until("the setting is written", () =>
+      /"additional_read_only_paths": \[[^\]]*books/.test(readFileSync(world.settingsFile, "utf8")),
+    );
 
     // The terminal that was refused stays as it is; a new one may read, and no
     // more than that.
     assert.match(await window.run(`clear; cat ${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await until("it is allowed", async () => {
       await window.newTerminal();
-      return /^what-stands-in-the-books\nafter=0$/m.test(await window.run(`clear; cat ${file}; echo after=$?`, /^after=\d+$/m));
+      return /^what-stands-in-the-books\nafter=0$/m.test(
+        await window.run(`clear; cat ${file}; echo after=$?`, /^after=\d+$/m),
+      );
     });
     assert.match(await window.run(`clear; echo x >>${file}; echo written=$?`, /^written=1$/m), /Permission denied/);
   });
@@ -83,12 +89,19 @@ describe("what the sandbox refuses", () => {
     await window.told("counts in terminals that are opened from now on");
     await until("it is allowed", async () => {
       await window.newTerminal();
-      return until("the file is written", async () => {
-        await window.run(`clear; echo written >>${file}; echo wro''te`, /^wrote$/m);
-        return readFileSync(file, "utf8").includes("written");
-      }, 5).catch(() => false);
+      return until(
+        "the file is written",
+        async () => {
+          await window.run(`clear; echo written >>${file}; echo wro''te`, /^wrote$/m);
+          return readFileSync(file, "utf8").includes("written");
+        },
+        5,
+      ).catch(() => false);
     });
-    assert.match(await window.run(`clear; echo x >>${path.join(world.home, "notes", "list.txt")}; echo sti''ll`, /^still$/m), /Permission denied/);
+    assert.match(
+      await window.run(`clear; echo x >>${path.join(world.home, "notes", "list.txt")}; echo sti''ll`, /^still$/m),
+      /Permission denied/,
+    );
   });
 
   it("works in a new terminal of this project once the user has allowed it there, and the file keeps its comments", async () => {
@@ -105,7 +118,8 @@ describe("what the sandbox refuses", () => {
     await window.told(`"${settings}" is trusted`);
 
     const text = readFileSync(settings, "utf8");
-    for (const comment of ["// of the team", "// four, not two", "/* why not */"]) assert.ok(text.includes(comment), `${comment} has gone: ${text}`);
+    for (const comment of ["// of the team", "// four, not two", "/* why not */"])
+      assert.ok(text.includes(comment), `${comment} has gone: ${text}`);
     assert.match(text, /"tab_size": 4/);
     assert.match(text, /"additional_read_write_paths": \[[^\]]*third/);
     assert.doesNotMatch(readFileSync(world.settingsFile, "utf8"), /third/);

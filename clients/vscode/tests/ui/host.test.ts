@@ -7,7 +7,8 @@ import { Server } from "../harness/server";
 import { given, World } from "../harness/world";
 
 /** HOST_ONLY=PATTERN picks tests while one is at work on them. */
-const only: Record<string, string> = process.env["HOST_ONLY"] === undefined ? {} : { HOST_ONLY: process.env["HOST_ONLY"] };
+const only: Record<string, string> =
+  process.env["HOST_ONLY"] === undefined ? {} : { HOST_ONLY: process.env["HOST_ONLY"] };
 
 interface Report {
   tests: { fullTitle: string; duration?: number; err: { message?: string; stack?: string } }[];
@@ -27,11 +28,18 @@ describe("in the extension host", function () {
     const said: string[] = [];
     const partial: { server?: Server; browser?: Browser } = {};
     try {
-      const options = { driver: true, machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") }, env: { HOST_REPORT: file, ...only } };
+      const options = {
+        driver: true,
+        machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") },
+        env: { HOST_REPORT: file, ...only },
+      };
       const server = (partial.server = await Server.start(world, options));
       const browser = (partial.browser = await Browser.open(world));
       const ended = new Promise<number>((resolve) => void browser.page.exposeFunction("codeAutomationExit", resolve));
-      await browser.page.exposeFunction("codeAutomationLog", (_: string, args: unknown[]) => void said.push(args.map(String).join(" ")));
+      await browser.page.exposeFunction(
+        "codeAutomationLog",
+        (_: string, args: unknown[]) => void said.push(args.map(String).join(" ")),
+      );
       const remote = (name: string) => `vscode-remote://127.0.0.1:${server.port}${name}`;
       const extension = given("EXTENSION_DIR");
       const payload = [
@@ -39,14 +47,20 @@ describe("in the extension host", function () {
         ["extensionTestsPath", remote(path.join(extension, "dist-test", "host", "index"))],
         ["skipWelcome", "true"],
       ];
-      await browser.page.goto(`http://127.0.0.1:${server.port}/?workspace=${workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
+      await browser.page.goto(
+        `http://127.0.0.1:${server.port}/?workspace=${workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`,
+      );
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`the extension host's tests do not end:\n${said.slice(-40).join("\n")}`)), 540_000);
+        timer = setTimeout(
+          () => reject(new Error(`the extension host's tests do not end:\n${said.slice(-40).join("\n")}`)),
+          540_000,
+        );
       });
       await Promise.race([ended, late]);
       clearTimeout(timer);
-      if (process.env["SHOTS"] !== undefined) await browser.page.screenshot({ path: path.join(process.env["SHOTS"], "host.png") });
+      if (process.env["SHOTS"] !== undefined)
+        await browser.page.screenshot({ path: path.join(process.env["SHOTS"], "host.png") });
       assert.ok(existsSync(file), `the extension host's tests did not run:\n${said.slice(-40).join("\n")}`);
       report = JSON.parse(readFileSync(file, "utf8")) as Report;
     } finally {
@@ -61,7 +75,12 @@ describe("in the extension host", function () {
   it("passes them", () => {
     const failed = report.tests.filter(({ err }) => err.message !== undefined);
     const passed = report.tests.filter(({ err }) => err.message === undefined);
-    process.stdout.write(passed.map(({ fullTitle, duration }) => `      ✔ ${fullTitle} (${duration ?? 0} ms)\n`).join(""));
-    assert.deepEqual(failed.map(({ fullTitle, err }) => `${fullTitle}: ${err.stack ?? err.message ?? ""}`), []);
+    process.stdout.write(
+      passed.map(({ fullTitle, duration }) => `      ✔ ${fullTitle} (${duration ?? 0} ms)\n`).join(""),
+    );
+    assert.deepEqual(
+      failed.map(({ fullTitle, err }) => `${fullTitle}: ${err.stack ?? err.message ?? ""}`),
+      [],
+    );
   });
 });

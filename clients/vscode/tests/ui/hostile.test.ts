@@ -24,10 +24,22 @@ const names = Object.values(hostile);
 
 /** Makes sure that what is shown has no link but the buttons, no icon of the names, no character that moves or hides others. */
 async function harmless(shown: Locator, what: string): Promise<string> {
-  assert.equal(await shown.locator("a[href], a[data-href]").count(), 0, `${what} holds a link: ${await shown.innerHTML()}`);
-  assert.equal(await shown.locator(".codicon-trash, b, code").count(), 0, `${what} holds what a name wants: ${await shown.innerHTML()}`);
+  assert.equal(
+    await shown.locator("a[href], a[data-href]").count(),
+    0,
+    `${what} holds a link: ${await shown.innerHTML()}`,
+  );
+  assert.equal(
+    await shown.locator(".codicon-trash, b, code").count(),
+    0,
+    `${what} holds what a name wants: ${await shown.innerHTML()}`,
+  );
   const text = await shown.innerText();
-  assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/, `${what}: ${JSON.stringify(text)}`);
+  assert.doesNotMatch(
+    text,
+    /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/,
+    `${what}: ${JSON.stringify(text)}`,
+  );
   assert.doesNotMatch(text, /^FORGED/m, what);
   return text;
 }
@@ -49,7 +61,8 @@ const picture = async (locator: Locator, name: string) => {
 };
 
 /** Writes a name so that a shell reads it, whatever is in it. */
-const quoted = (name: string) => `$'${[...Buffer.from(name)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}'`;
+const quoted = (name: string) =>
+  `$'${[...Buffer.from(name)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}'`;
 
 const prepare = (world: World) => {
   mkdirSync(path.join(world.home, "notes"), { recursive: true });
@@ -130,9 +143,20 @@ describe("hostile names that are asked about", () => {
       await picture(question, `question-${what}`);
       await question.getByText("Allow…").click();
       const list = window.page.locator(".quick-input-widget");
-      await list.getByText("How long is it allowed?").or(list.locator("input[placeholder*='How long']")).first().waitFor();
+      await list
+        .getByText("How long is it allowed?")
+        .or(list.locator("input[placeholder*='How long']"))
+        .first()
+        .waitFor();
       await harmless(list, `how long, of ${what}`);
-      assert.equal(await list.locator(".monaco-list-row").first().innerText().then((row) => row.trim()), "Not at all");
+      assert.equal(
+        await list
+          .locator(".monaco-list-row")
+          .first()
+          .innerText()
+          .then((row) => row.trim()),
+        "Not at all",
+      );
       await picture(list, `question-how-long-${what}`);
       // Who presses Enter without a look denies.
       await window.page.keyboard.press("Enter");
@@ -166,11 +190,16 @@ describe("a project whose settings hold hostile values", () => {
     assert.ok(rest, text);
     assert.ok(lines.length > 2, text);
     for (const line of lines) assert.match(line, /^• line \d+: \w+ "/);
-    const scrolls = await dialog.locator(".dialog-message-row, .dialog-message-container, .dialog-message-detail").evaluateAll((all) => {
-      const boxes = all as unknown as { scrollHeight: number; clientHeight: number }[];
-      return boxes.map((box) => box.scrollHeight - box.clientHeight);
-    });
-    assert.ok(scrolls.length > 0 && scrolls.every((more) => more <= 1), `something is out of sight: ${String(scrolls)}`);
+    const scrolls = await dialog
+      .locator(".dialog-message-row, .dialog-message-container, .dialog-message-detail")
+      .evaluateAll((all) => {
+        const boxes = all as unknown as { scrollHeight: number; clientHeight: number }[];
+        return boxes.map((box) => box.scrollHeight - box.clientHeight);
+      });
+    assert.ok(
+      scrolls.length > 0 && scrolls.every((more) => more <= 1),
+      `something is out of sight: ${String(scrolls)}`,
+    );
     await picture(dialog, "trust");
     const focused = await window.page.evaluate("document.activeElement.textContent");
     assert.equal(focused, "Don't Trust");

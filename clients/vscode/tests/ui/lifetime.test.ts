@@ -36,7 +36,9 @@ describe("what was started in a terminal", () => {
     process.kill(sidecar.pid, "SIGKILL");
     await window.told("ended unexpectedly");
     await until("the daemon is dead", () => !alive(pid));
-    await until("the terminal says so", async () => (await window.terminal()).includes("The sandbox's sidecar ended (killed by SIGKILL)"));
+    await until("the terminal says so", async () =>
+      (await window.terminal()).includes("The sandbox's sidecar ended (killed by SIGKILL)"),
+    );
     await window.statusSays(`Sandbox: ${standing()}`);
     await window.focusTerminal();
     const before = await window.tabs();

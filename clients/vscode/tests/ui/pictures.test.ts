@@ -10,7 +10,10 @@ import { until } from "../harness/until";
 const directory = process.env["PICTURES"] ?? path.join(__dirname, "pictures");
 
 /** Takes the pictures of the README, in a dark window and in a light one: a feature that cannot be shown has gone. */
-for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Default Light Modern"]] as const) {
+for (const [scheme, theme] of [
+  ["dark", "Default Dark Modern"],
+  ["light", "Default Light Modern"],
+] as const) {
   describe(`pictures, ${scheme}`, () => {
     let stage: Stage | undefined;
     before(async function () {
@@ -18,11 +21,19 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
       mkdirSync(directory, { recursive: true });
       stage = await setStage({
         scheme,
-        settings: { "workbench.colorTheme": theme, "window.commandCenter": false, "editor.minimap.enabled": false, "workbench.layoutControl.enabled": false },
+        settings: {
+          "workbench.colorTheme": theme,
+          "window.commandCenter": false,
+          "editor.minimap.enabled": false,
+          "workbench.layoutControl.enabled": false,
+        },
         prepare: (world) => {
           world.write(path.join(world.home, ".bashrc"), "PS1='project$ '\n");
           world.write(path.join(world.home, "notes", "list.txt"), "milk\n");
-          world.write(path.join(world.project, "main.c"), '#include <stdio.h>\n\nint main(void)\n{\n  puts("hello");\n}\n');
+          world.write(
+            path.join(world.project, "main.c"),
+            '#include <stdio.h>\n\nint main(void)\n{\n  puts("hello");\n}\n',
+          );
         },
       });
     });
@@ -36,7 +47,11 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
     };
     const take = async (name: string) => {
       const { page } = at().window;
-      await page.screenshot({ path: path.join(directory, `${name}-${scheme}.png`), animations: "disabled", caret: "hide" });
+      await page.screenshot({
+        path: path.join(directory, `${name}-${scheme}.png`),
+        animations: "disabled",
+        caret: "hide",
+      });
     };
     const prompt = /project\$ $/;
 
@@ -74,7 +89,10 @@ for (const [scheme, theme] of [["dark", "Default Dark Modern"], ["light", "Defau
       const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
       for (const line of await window.page.locator(".editor-instance .view-line > span").all()) {
         const box = await line.boundingBox();
-        assert.ok(editor && box && box.x + box.width <= editor.x + editor.width, `it is cut off: ${await line.innerText()}`);
+        assert.ok(
+          editor && box && box.x + box.width <= editor.x + editor.width,
+          `it is cut off: ${await line.innerText()}`,
+        );
       }
       await take("policy");
       await window.page.keyboard.press("Control+B");

@@ -4,7 +4,9 @@ import { onStage } from "../harness/stage";
 import { until } from "../harness/until";
 
 describe("a workspace that is not trusted", () => {
-  const stage = onStage({ settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" } });
+  const stage = onStage({
+    settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" },
+  });
 
   /** VS Code asks for trust before any terminal, and in a remote window opens it all the same when the user declines. */
   async function newTerminal(): Promise<void> {
@@ -37,7 +39,10 @@ describe("a workspace that is not trusted", () => {
     await window.page.keyboard.press("F1");
     await window.page.locator(".quick-input-widget:visible input.input").fill(">Sandbox: ");
     await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Policy" }).waitFor();
-    assert.equal(await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Trust Project Settings…" }).count(), 0);
+    assert.equal(
+      await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Trust Project Settings…" }).count(),
+      0,
+    );
     await window.page.keyboard.press("Escape");
   });
 

@@ -15,7 +15,9 @@ async function explained(window: Workbench, diagnoses: Diagnosis[]): Promise<str
   await hover.waitFor();
   // Numbers of processes are in the names of control groups.
   const plain = (text: string) => text.replace(/\s+/g, " ").replace(/\d+/g, "0").trim();
-  const rows = await Promise.all((await hover.locator("tbody tr").all()).map((row) => row.locator("td").allInnerTexts()));
+  const rows = await Promise.all(
+    (await hover.locator("tbody tr").all()).map((row) => row.locator("td").allInnerTexts()),
+  );
   const shown = rows.map((row) => row.map(plain).join(" | "));
   const wanted = diagnoses.map(({ name, status, mechanism, detail, fix }) => {
     const why = status === "enforced" ? mechanism : `${detail}${fix === undefined ? "" : ` — to mend it: ${fix}`}`;
@@ -62,14 +64,22 @@ describe("settings in the window", () => {
     await window.command("View: Focus Problems");
     await window.page.locator(".markers-panel", { hasText: "unknown setting" }).waitFor();
     await window.command("Terminal: Focus Terminal");
-    await window.page.locator(".terminal-tab, .single-terminal-tab, .terminal-tabs-entry", { hasText: "⚠ bash (old settings)" }).first().waitFor();
+    await window.page
+      .locator(".terminal-tab, .single-terminal-tab, .terminal-tabs-entry", { hasText: "⚠ bash (old settings)" })
+      .first()
+      .waitFor();
   });
 
   it("count in the terminal that is opened in a stale one's place", async () => {
     const { window } = stage();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
     await window.answer("keeps what it started with", "Reopen…");
-    await window.page.locator(".quick-input-widget:visible .quick-input-action, .quick-input-widget:visible .monaco-button", { hasText: "OK" }).first().click();
+    await window.page
+      .locator(".quick-input-widget:visible .quick-input-action, .quick-input-widget:visible .monaco-button", {
+        hasText: "OK",
+      })
+      .first()
+      .click();
     await until("one terminal, without the mark", async () => {
       const names = await window.page.locator(".single-terminal-tab, .terminal-tabs-entry").allInnerTexts();
       return names.length > 0 && names.every((name) => !name.includes("old settings"));
@@ -85,7 +95,9 @@ describe("settings in the window", () => {
     await window.choose("Terminals");
     await until("the policy", async () => (await window.editorText()).includes(`A terminal in ${world.project}`));
     await window.page.keyboard.press("Control+End");
-    await until("the switch with its line", async () => /allow_network\s+false\s+.*settings\.json:\d+/.test(await window.editorText()));
+    await until("the switch with its line", async () =>
+      /allow_network\s+false\s+.*settings\.json:\d+/.test(await window.editorText()),
+    );
   });
 
   it("are explained for one access, with the setting that would allow it", async () => {
@@ -97,7 +109,9 @@ describe("settings in the window", () => {
     await input.fill(world.secret);
     await window.page.keyboard.press("Enter");
     await window.answer(new RegExp(`Refused: .*"${world.secret}"`), "Copy Setting");
-    await until("the setting in the clipboard", async () => /additional_read_only_paths.*id_test/.test(await window.clipboard()));
+    await until("the setting in the clipboard", async () =>
+      /additional_read_only_paths.*id_test/.test(await window.clipboard()),
+    );
   });
 
   it("are proved by the doctor", async () => {
@@ -111,7 +125,10 @@ describe("settings in the window", () => {
     await window.command("Notifications: Clear All Notifications");
     const file = path.join(world.project, ".zed", "settings.json");
     const trustFile = path.join(world.home, ".local", "state", "sandbox-sidecar", "trust.json");
-    world.write(file, JSON.stringify({ terminal: { sandbox: { additional_read_only_paths: [path.dirname(world.secret)] } } }));
+    world.write(
+      file,
+      JSON.stringify({ terminal: { sandbox: { additional_read_only_paths: [path.dirname(world.secret)] } } }),
+    );
     await window.answer("asks for more than your sandbox settings allow", "Show…");
     const dialog = window.page.locator(".monaco-dialog-box");
     await dialog.waitFor();

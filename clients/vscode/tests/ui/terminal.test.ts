@@ -60,8 +60,14 @@ describe("a terminal in the window", () => {
     const { window } = stage();
     await window.run("clear; false; echo on''ce", /^once$/m);
     await window.type("ls /does/not/exist");
-    await until("a mark of failure", async () => (await window.page.locator(".terminal-command-decoration.error").count()) > 0);
-    await until("a mark of success", async () => (await window.page.locator(".terminal-command-decoration:not(.error)").count()) > 0);
+    await until(
+      "a mark of failure",
+      async () => (await window.page.locator(".terminal-command-decoration.error").count()) > 0,
+    );
+    await until(
+      "a mark of success",
+      async () => (await window.page.locator(".terminal-command-decoration:not(.error)").count()) > 0,
+    );
   });
 
   it("lets programs inside neither write nor read the clipboard", async () => {
@@ -73,13 +79,19 @@ describe("a terminal in the window", () => {
     const { window, world } = stage();
     const done = path.join(world.project, "flood-done");
     await window.page.evaluate(() => {
-      const w = globalThis as unknown as { recorder: Recorder; requestAnimationFrame(f: (at: number) => void): void; document: { querySelector(s: string): unknown } };
+      const w = globalThis as unknown as {
+        recorder: Recorder;
+        requestAnimationFrame(f: (at: number) => void): void;
+        document: { querySelector(s: string): unknown };
+      };
       w.recorder = { longest: 0, most: 0, stop: false };
       let last = 0;
       const frame = (at: number) => {
         if (last > 0) w.recorder.longest = Math.max(w.recorder.longest, at - last);
         last = at;
-        const element = w.document.querySelector(".terminal-wrapper.active") as { xterm?: { _core?: { _writeBuffer?: { _pendingData?: number } } } } | null;
+        const element = w.document.querySelector(".terminal-wrapper.active") as {
+          xterm?: { _core?: { _writeBuffer?: { _pendingData?: number } } };
+        } | null;
         w.recorder.most = Math.max(w.recorder.most, element?.xterm?._core?._writeBuffer?._pendingData ?? 0);
         if (!w.recorder.stop) w.requestAnimationFrame(frame);
       };
@@ -125,7 +137,12 @@ describe("a terminal in the window", () => {
       await window.page.keyboard.type("Sandboxed");
       const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Sandboxed Terminal" }).first();
       // The list is made before the extension's profiles are known, sometimes.
-      if (await row.waitFor({ timeout: 2000 }).then(() => true, () => false)) {
+      if (
+        await row.waitFor({ timeout: 2000 }).then(
+          () => true,
+          () => false,
+        )
+      ) {
         await row.click();
         return true;
       }

@@ -30,12 +30,22 @@ describe("the program", () => {
   });
 
   it("is not where the working directory happens to be", async () => {
-    await assert.rejects(findProgram({ configured: "bin/sandbox-sidecar", directories: [], searchPath: ".:bin:" }), NotFound);
+    await assert.rejects(
+      findProgram({ configured: "bin/sandbox-sidecar", directories: [], searchPath: ".:bin:" }),
+      NotFound,
+    );
   });
 
   it("may be configured as a name in the search path", async () => {
     const found = make("path");
-    assert.equal(await findProgram({ configured: "sandbox-sidecar", directories: [], searchPath: `/does/not/exist:${at("path")}` }), found);
+    assert.equal(
+      await findProgram({
+        configured: "sandbox-sidecar",
+        directories: [],
+        searchPath: `/does/not/exist:${at("path")}`,
+      }),
+      found,
+    );
   });
 
   it("is the extension's own, then that in the search path", async () => {
@@ -48,6 +58,9 @@ describe("the program", () => {
 
   it("can be executed", async () => {
     make("own", 0o644);
-    await assert.rejects(findProgram({ configured: "", directories: [at("own")], searchPath: "" }), /no sandbox-sidecar in/);
+    await assert.rejects(
+      findProgram({ configured: "", directories: [at("own")], searchPath: "" }),
+      /no sandbox-sidecar in/,
+    );
   });
 });

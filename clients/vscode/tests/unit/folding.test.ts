@@ -10,7 +10,10 @@ describe("what is told", () => {
     mock.timers.enable({ apis: ["setTimeout", "Date"] });
     told = [];
     const say = (text: string) => told.push({ at: Date.now(), text });
-    folding = new Folding<number>((what) => say(`${what}`), (all) => say(`sum of ${all.length}`));
+    folding = new Folding<number>(
+      (what) => say(`${what}`),
+      (all) => say(`sum of ${all.length}`),
+    );
   });
   afterEach(() => mock.timers.reset());
 
@@ -23,7 +26,10 @@ describe("what is told", () => {
   };
   const texts = () => told.map(({ text }) => text);
   const singles = () => texts().filter((text) => !text.startsWith("sum"));
-  const summed = () => texts().flatMap((text) => /^sum of (\d+)$/.exec(text)?.[1] ?? []).map(Number);
+  const summed = () =>
+    texts()
+      .flatMap((text) => /^sum of (\d+)$/.exec(text)?.[1] ?? [])
+      .map(Number);
   /** How many things were told of, in one way or the other. */
   const all = () => singles().length + summed().reduce((a, b) => a + b, 0);
 

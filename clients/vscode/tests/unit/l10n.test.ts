@@ -15,7 +15,10 @@ function strings(): string[] {
     const visit = (node: ts.Node): void => {
       if (ts.isCallExpression(node) && node.expression.getText(source) === "vscode.l10n.t") {
         const [text] = node.arguments;
-        assert.ok(text !== undefined && ts.isStringLiteral(text), `${name}: a text that translators cannot see: ${node.getText(source)}`);
+        assert.ok(
+          text !== undefined && ts.isStringLiteral(text),
+          `${name}: a text that translators cannot see: ${node.getText(source)}`,
+        );
         found.add(text.text);
       }
       ts.forEachChild(node, visit);
@@ -36,14 +39,25 @@ describe("texts", () => {
   it("of package.json are all there, and all used", () => {
     const used = new Set([...read("package.json").matchAll(/"%([\w.]+)%"/g)].map((match) => match[1]));
     const given = new Set(Object.keys(JSON.parse(read("package.nls.json")) as object));
-    assert.deepEqual([...used].filter((key) => key !== undefined && !given.has(key)), []);
-    assert.deepEqual([...given].filter((key) => !used.has(key)), []);
+    assert.deepEqual(
+      [...used].filter((key) => key !== undefined && !given.has(key)),
+      [],
+    );
+    assert.deepEqual(
+      [...given].filter((key) => !used.has(key)),
+      [],
+    );
   });
 
   it("belong to commands that exist", () => {
     const manifest = JSON.parse(read("package.json")) as { contributes: { commands: { command: string }[] } };
-    const registered = new Set([...read("src/extension.ts").matchAll(/register\("(\w+)"/g)].map((match) => `sandboxSidecar.${match[1] ?? ""}`));
-    assert.deepEqual(manifest.contributes.commands.map(({ command }) => command).filter((command) => !registered.has(command)), []);
+    const registered = new Set(
+      [...read("src/extension.ts").matchAll(/register\("(\w+)"/g)].map((match) => `sandboxSidecar.${match[1] ?? ""}`),
+    );
+    assert.deepEqual(
+      manifest.contributes.commands.map(({ command }) => command).filter((command) => !registered.has(command)),
+      [],
+    );
     assert.equal(registered.size, manifest.contributes.commands.length);
   });
 });

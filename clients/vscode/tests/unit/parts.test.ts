@@ -8,7 +8,10 @@ import { rangeOf } from "../../src/textRange";
 describe("the back-off", () => {
   it("waits longer each time, and gives up", () => {
     const backoff = new Backoff(1000, 3, 60_000);
-    assert.deepEqual([0, 1, 2, 3].map((at) => backoff.ended(at)), [1000, 2000, 4000, undefined]);
+    assert.deepEqual(
+      [0, 1, 2, 3].map((at) => backoff.ended(at)),
+      [1000, 2000, 4000, undefined],
+    );
   });
 
   it("forgets what is long ago", () => {
@@ -28,7 +31,13 @@ describe("the back-off", () => {
 
 describe("the sidecar's environment", () => {
   it("is the editor's without the editor's own", () => {
-    const own = { PATH: "/bin", ELECTRON_RUN_AS_NODE: "1", VSCODE_IPC_HOOK_CLI: "/run/x", HOME: "/home/ada", GONE: undefined };
+    const own = {
+      PATH: "/bin",
+      ELECTRON_RUN_AS_NODE: "1",
+      VSCODE_IPC_HOOK_CLI: "/run/x",
+      HOME: "/home/ada",
+      GONE: undefined,
+    };
     assert.deepEqual(sidecarEnvironment(own), { PATH: "/bin", HOME: "/home/ada" });
   });
 });

@@ -6,7 +6,12 @@ import type { Policy, PolicyRule } from "../../src/protocol.gen";
 const settings = "/home/ada-of-the-analytical-engines/.config/sandbox-sidecar/settings.json";
 
 function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[] {
-  const defaults = { path: "/usr/lib", access: ["read", "execute"], setting: "system_paths.executable", file: "built-in defaults" };
+  const defaults = {
+    path: "/usr/lib",
+    access: ["read", "execute"],
+    setting: "system_paths.executable",
+    file: "built-in defaults",
+  };
   const policy: Policy = {
     restricted: true,
     project: "/home/ada/project",
@@ -58,7 +63,10 @@ describe("the text of a policy", () => {
     const message = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
     const diagnostics = [{ file: settings, line: 12, column: 1, severity: "warning" as const, message }];
     const lines = text([], { diagnostics });
-    assert.deepEqual(lines.filter((line) => line.length > 120), []);
+    assert.deepEqual(
+      lines.filter((line) => line.length > 120),
+      [],
+    );
     assert.ok(lines.some((line) => line.includes(`${settings}:12`)));
     assert.ok(lines.join(" ").replace(/\s+/g, " ").includes(message));
   });

@@ -30,7 +30,8 @@ describe("a setting that is written", () => {
 
   it("may be a new one, in a new file too", () => {
     const want = { terminal: { sandbox: { allow_network: true } } };
-    for (const text of ["", "{}", "{\n}\n"]) assert.deepEqual(parse(withSetting(text, "linux", "allow_network", true)), want);
+    for (const text of ["", "{}", "{\n}\n"])
+      assert.deepEqual(parse(withSetting(text, "linux", "allow_network", true)), want);
     const sandbox = (parse(withSetting(file, "linux", "allow_network", true)) as typeof want).terminal.sandbox;
     assert.equal(sandbox.allow_network, true);
   });

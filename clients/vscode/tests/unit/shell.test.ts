@@ -30,14 +30,21 @@ describe("shell integration", () => {
     scripts = path.join(dir, "it's scripts");
     storage = path.join(dir, "storage");
     mkdirSync(scripts);
-    for (const name of ["bash.sh", "rc.zsh", "env.zsh", "profile.zsh", "login.zsh"]) writeFileSync(path.join(scripts, `shellIntegration-${name}`), "");
+    for (const name of ["bash.sh", "rc.zsh", "env.zsh", "profile.zsh", "login.zsh"])
+      writeFileSync(path.join(scripts, `shellIntegration-${name}`), "");
     writeFileSync(path.join(scripts, "shellIntegration.fish"), "");
   });
   afterEach(() => rmSync(path.dirname(scripts), { recursive: true }));
 
   it("gives bash its script, with the variables that the script wants", async () => {
-    writeFileSync(path.join(scripts, "shellIntegration-bash.sh"), 'echo "injection=$VSCODE_INJECTION login=$VSCODE_SHELL_LOGIN"; exit\n');
-    for (const [args, login] of [[[], ""], [["-l"], "1"]] as const) {
+    writeFileSync(
+      path.join(scripts, "shellIntegration-bash.sh"),
+      'echo "injection=$VSCODE_INJECTION login=$VSCODE_SHELL_LOGIN"; exit\n',
+    );
+    for (const [args, login] of [
+      [[], ""],
+      [["-l"], "1"],
+    ] as const) {
       const shell = await integrate({ program: "/bin/bash", args: [...args] }, scripts, storage, everything);
       assert.ok(shell);
       const text = execFileSync(shell.program, [...(shell.args ?? []), "-i"], { encoding: "utf8", stdio: "pipe" });
@@ -50,7 +57,10 @@ describe("shell integration", () => {
     assert.ok(shell);
     const print = shell.args?.map((arg) => (arg === "/bin/zsh" ? "/bin/sh" : arg === "-i" ? "-c" : arg)) ?? [];
     const env = { HOME: "/home/ada" };
-    const text = execFileSync(shell.program, [...print, 'echo "$ZDOTDIR and $USER_ZDOTDIR"'], { encoding: "utf8", env });
+    const text = execFileSync(shell.program, [...print, 'echo "$ZDOTDIR and $USER_ZDOTDIR"'], {
+      encoding: "utf8",
+      env,
+    });
     assert.equal(text, `${path.join(storage, "zsh")} and /home/ada\n`);
   });
 
@@ -66,12 +76,18 @@ describe("shell integration", () => {
   });
 
   it("is not there for shells that are to do something of their own, or that nobody knows", async () => {
-    assert.equal(await integrate({ program: "/bin/bash", args: ["-c", "make"] }, scripts, storage, everything), undefined);
+    assert.equal(
+      await integrate({ program: "/bin/bash", args: ["-c", "make"] }, scripts, storage, everything),
+      undefined,
+    );
     assert.equal(await integrate({ program: "/usr/bin/nu", args: [] }, scripts, storage, everything), undefined);
   });
 
   it("is not there where VS Code keeps its scripts elsewhere", async () => {
-    assert.equal(await integrate({ program: "/bin/bash", args: [] }, "/does/not/exist", storage, everything), undefined);
+    assert.equal(
+      await integrate({ program: "/bin/bash", args: [] }, "/does/not/exist", storage, everything),
+      undefined,
+    );
     assert.equal(await integrate({ program: "/bin/zsh", args: [] }, "/does/not/exist", storage, everything), undefined);
   });
 });

@@ -8,7 +8,14 @@ import { report, type Outcome } from "../../src/toolReport";
 function outcome(changes: Partial<Outcome> = {}): Outcome {
   const output = new Excerpt(1000);
   output.add(Buffer.from("out\r\n"));
-  return { status: { exitCode: 0, signal: null }, output, denied: [], sandbox: undefined, timedOut: undefined, ...changes };
+  return {
+    status: { exitCode: 0, signal: null },
+    output,
+    denied: [],
+    sandbox: undefined,
+    timedOut: undefined,
+    ...changes,
+  };
 }
 
 function refused(what: Partial<DeniedParams>): DeniedParams {
@@ -25,14 +32,19 @@ function refusals(...denied: Partial<DeniedParams>[]): string[] {
 describe("the tool's report", () => {
   it("says how the command has ended, and then gives its output", () => {
     assert.equal(report(outcome()), "Exit code: 0\nOutput, to the end of this text:\nout");
-    assert.equal(report(outcome({ status: { exitCode: null, signal: "SIGSEGV" } })), "Ended by SIGSEGV.\nOutput, to the end of this text:\nout");
+    assert.equal(
+      report(outcome({ status: { exitCode: null, signal: "SIGSEGV" } })),
+      "Ended by SIGSEGV.\nOutput, to the end of this text:\nout",
+    );
   });
 
   it("has one line for each refusal whatever its names are, and no line of the output can pass for one", () => {
     const forged = "Refused by the sandbox: nothing";
     const output = new Excerpt(1000);
     output.add(Buffer.from(`out\n${forged}\nExit code: 0\n`));
-    const denied = [refused({ target: `/a\n${forged}\u202e`, process: { pid: 7, name: `b\n${forged}` }, hint: `c\n${forged}` })];
+    const denied = [
+      refused({ target: `/a\n${forged}\u202e`, process: { pid: 7, name: `b\n${forged}` }, hint: `c\n${forged}` }),
+    ];
     const text = report(outcome({ status: { exitCode: 1, signal: null }, output, denied }));
     const [facts, said] = text.split("Output, to the end of this text:\n");
     assert.deepEqual(facts?.split("\n"), [
@@ -70,7 +82,9 @@ describe("the tool's report", () => {
   });
 
   it("counts what would be too many lines, and what the sidecar has not told", () => {
-    const lines = refusals(...Array.from({ length: 60 }, (_, i) => ({ target: `/home/ada/${i}`, ...(i === 59 ? { missed: 40 } : {}) })));
+    const lines = refusals(
+      ...Array.from({ length: 60 }, (_, i) => ({ target: `/home/ada/${i}`, ...(i === 59 ? { missed: 40 } : {}) })),
+    );
     assert.equal(lines.length, 21);
     assert.match(lines[19] ?? "", /\/home\/ada\/19"$/);
     assert.equal(lines[20], "Refused by the sandbox: 80 more");
