@@ -16,7 +16,7 @@ export class Allow {
   ) {}
 
   /** Asks where the suggestion is to be written, and writes it. what is a message, and projectDir the refused session's; undefined: the current folder's. */
-  async ask(what: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
+  async ask(title: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
     const items = [
       {
@@ -32,7 +32,7 @@ export class Allow {
         write: () => this.writeProject(project, suggestion),
       });
     }
-    const chosen = await vscode.window.showQuickPick(items, { title: what, placeHolder: suggestion.message });
+    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder: suggestion.message });
     await chosen?.write();
   }
 
@@ -43,7 +43,7 @@ export class Allow {
     const origin = origins[suggestion.setting];
     const file = origin?.startsWith("/") === true ? origin : userSettings();
     await this.write(file, suggestion, settings);
-    this.say(file);
+    this.notifyWritten(file);
   }
 
   private async writeProject(projectDir: string, suggestion: Suggestion): Promise<void> {
@@ -67,7 +67,7 @@ export class Allow {
     await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(text));
   }
 
-  private say(file: string): void {
+  private notifyWritten(file: string): void {
     void vscode.window.showInformationMessage(
       vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", quote(file)),
     );

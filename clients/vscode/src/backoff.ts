@@ -5,7 +5,7 @@ export class Backoff {
   /** Times are in milliseconds. Ends older than the window are forgotten. */
   constructor(
     private readonly first = 1000,
-    private readonly most = 5,
+    private readonly maxEnds = 5,
     private readonly window = 180_000,
   ) {}
 
@@ -13,7 +13,7 @@ export class Backoff {
   ended(now: number): number | undefined {
     this.ends = this.ends.filter((at) => now - at < this.window);
     this.ends.push(now);
-    return this.ends.length > this.most ? undefined : this.first * 2 ** (this.ends.length - 1);
+    return this.ends.length > this.maxEnds ? undefined : this.first * 2 ** (this.ends.length - 1);
   }
 
   /** A person has looked. */

@@ -6,7 +6,7 @@ import * as path from "node:path";
 const name = "sandbox-sidecar";
 
 /** Where the program may be, best first. */
-export interface Places {
+export interface SearchLocations {
   /** What the user's setting says; empty: nothing. It is the only place then, so that a typing error is not covered up. */
   configured: string;
   /** Directories that may hold the program. */
@@ -16,7 +16,7 @@ export interface Places {
 }
 
 /** There is no program where one was looked for. */
-export class NotFound extends Error {}
+export class ProgramNotFound extends Error {}
 
 async function executable(file: string): Promise<boolean> {
   try {
@@ -27,21 +27,21 @@ async function executable(file: string): Promise<boolean> {
   }
 }
 
-/** Answers the absolute path of the sidecar's program. Raises NotFound, which says where it was looked for. */
-export async function findProgram(places: Places): Promise<string> {
-  const { configured, directories } = places;
-  const search = places.searchPath.split(path.delimiter).filter((dir) => path.isAbsolute(dir));
+/** Answers the absolute path of the sidecar's program. Raises ProgramNotFound, which says where it was looked for. */
+export async function findProgram(locations: SearchLocations): Promise<string> {
+  const { configured, directories } = locations;
+  const search = locations.searchPath.split(path.delimiter).filter((dir) => path.isAbsolute(dir));
   if (configured !== "") {
     const expanded = configured.startsWith("~/") ? path.join(homedir(), configured.slice(2)) : configured;
     const candidates = expanded.includes("/") ? [expanded] : search.map((dir) => path.join(dir, expanded));
     for (const candidate of candidates) {
       if (path.isAbsolute(candidate) && (await executable(candidate))) return candidate;
     }
-    throw new NotFound(`find sidecar: ${configured} (setting sandboxSidecar.path): not an executable file`);
+    throw new ProgramNotFound(`find sidecar: ${configured} (setting sandboxSidecar.path): not an executable file`);
   }
   for (const dir of [...directories, ...search]) {
     const candidate = path.join(dir, name);
     if (await executable(candidate)) return candidate;
   }
-  throw new NotFound(`find sidecar: no ${name} in ${directories.join(", ")} or in $PATH`);
+  throw new ProgramNotFound(`find sidecar: no ${name} in ${directories.join(", ")} or in $PATH`);
 }

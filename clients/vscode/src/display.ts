@@ -51,18 +51,18 @@ export function json(value: unknown): string {
 function escape(s: string, all: boolean): string {
   const characters = Array.from(s);
   let out = "";
-  let piled = maxMarks;
+  let markCount = maxMarks;
   characters.forEach((c, i) => {
     const [before, next] = [characters[i - 1], characters[i + 1]];
-    if (/[\p{Mn}\p{Me}]/u.test(c)) piled += 1;
-    else piled = /[\p{L}\p{N}\p{Mc}]/u.test(c) ? 0 : maxMarks;
+    if (/[\p{Mn}\p{Me}]/u.test(c)) markCount += 1;
+    else markCount = /[\p{L}\p{N}\p{Mc}]/u.test(c) ? 0 : maxMarks;
     if (c === "\\" && all) out += "\\\\";
     else if (
       (all && (c === "`" || c === "<" || (c === " " && before === " "))) ||
       (c === "(" && (before === "]" || before === "$")) ||
       (c === "/" && before === ":" && next === "/") ||
       (c === "&" && /^[#0-9a-zA-Z]+;/.test(characters.slice(i + 1, i + 40).join(""))) ||
-      piled > maxMarks ||
+      markCount > maxMarks ||
       !visible(c)
     ) {
       out += code(c.codePointAt(0) ?? 0);

@@ -52,7 +52,7 @@ export function activate(context: vscode.ExtensionContext): Api {
         return await run();
       } catch (error) {
         log.error(describe(error));
-        void sidecar.explainFailure(error);
+        void sidecar.showFailure(error);
         return undefined;
       }
     });

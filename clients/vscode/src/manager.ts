@@ -10,7 +10,7 @@ import type {
 } from "vscode-jsonrpc/node";
 
 import { Backoff } from "./backoff";
-import { findProgram, NotFound } from "./binary";
+import { findProgram, ProgramNotFound } from "./binary";
 import { configuration, section } from "./configuration";
 import { sidecarEnvironment } from "./environment";
 import { line, quote } from "./display";
@@ -29,7 +29,7 @@ import { Sidecar } from "./sidecar";
 export type State =
   | { is: "idle" }
   | { is: "starting" }
-  | { is: "running"; hello: InitializeResult }
+  | { is: "running"; initializeResult: InitializeResult }
   | { is: "waiting"; reason: string }
   | { is: "failed"; reason: string };
 
@@ -50,7 +50,7 @@ function wireFolder(folder: vscode.WorkspaceFolder): WorkspaceFolder {
  */
 export class Manager {
   private readonly changed = new vscode.EventEmitter<State>();
-  private readonly refused = new vscode.EventEmitter<DeniedParams>();
+  private readonly denied = new vscode.EventEmitter<DeniedParams>();
   private readonly backoff = new Backoff();
   private readonly attachments: ((connection: MessageConnection) => void)[] = [];
   private readonly notifications = new Map<string, vscode.EventEmitter<unknown>>();
@@ -62,7 +62,7 @@ export class Manager {
 
   readonly onDidChange = this.changed.event;
   /** Something was refused in some session. */
-  readonly onDidDeny = this.refused.event;
+  readonly onDidDeny = this.denied.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -70,9 +70,9 @@ export class Manager {
   ) {
     context.subscriptions.push(
       this.changed,
-      this.refused,
+      this.denied,
       vscode.workspace.onDidChangeWorkspaceFolders(({ added, removed }) => {
-        this.running?.sidecar.tell(DidChangeWorkspaceFoldersNotification, {
+        this.running?.sidecar.notify(DidChangeWorkspaceFoldersNotification, {
           added: added.map(wireFolder),
           removed: removed.map(wireFolder),
         });
@@ -172,7 +172,7 @@ export class Manager {
     try {
       const running = await this.launch();
       this.running = running;
-      this.set({ is: "running", hello: running.sidecar.hello });
+      this.set({ is: "running", initializeResult: running.sidecar.initializeResult });
       void running.sidecar.ended.then((how) => this.onEnded(running, how));
       return running;
     } catch (error) {
@@ -199,7 +199,7 @@ export class Manager {
         initializationOptions: settings.settingsPath === "" ? {} : { userSettingsPath: settings.settingsPath },
       },
       attach: (connection) => {
-        sessions = new Sessions(connection, (what) => this.refused.fire(what));
+        sessions = new Sessions(connection, (denial) => this.denied.fire(denial));
         connection.onNotification(LogMessageNotification, ({ type, message }) => {
           if (type === 1) this.log.error(line(message));
           else if (type === 2) this.log.warn(line(message));
@@ -207,11 +207,11 @@ export class Manager {
         });
         for (const attach of this.attachments) attach(connection);
       },
-      onLine: (said) => this.log.info(line(said)),
+      onLine: (text) => this.log.info(line(text)),
     });
     if (sessions === undefined) throw new Error("start sidecar: the conversation was never opened");
     this.log.info(
-      `started ${quote(program)}, version ${sidecar.hello.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`,
+      `started ${quote(program)}, version ${sidecar.initializeResult.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`,
     );
     return { sidecar, sessions };
   }
@@ -220,7 +220,7 @@ export class Manager {
     if (this.running !== ended) return;
     this.running = undefined;
     const count = ended.sessions.size;
-    ended.sessions.lose(how);
+    ended.sessions.notifyLost(how);
     this.log.info(`the sidecar has ended (${how})`);
     if (this.stopping) return;
     const wait = this.backoff.ended(Date.now());
@@ -234,16 +234,16 @@ export class Manager {
           );
     if (wait === undefined) {
       this.set({ is: "failed", reason: how });
-      void this.tell(`${lost} ${vscode.l10n.t("It keeps ending and is not started again.")}`);
+      void this.showEnd(`${lost} ${vscode.l10n.t("It keeps ending and is not started again.")}`);
       return;
     }
     this.set({ is: "waiting", reason: how });
     this.timer = setTimeout(() => void this.get().catch(() => undefined), wait);
-    void this.tell(`${lost} ${vscode.l10n.t("It is started again.")}`);
+    void this.showEnd(`${lost} ${vscode.l10n.t("It is started again.")}`);
   }
 
   /** Shows an error with what can be done about it. */
-  private async tell(message: string): Promise<void> {
+  private async showEnd(message: string): Promise<void> {
     const [log, restart] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Restart")];
     const choice = await vscode.window.showErrorMessage(message, log, restart);
     if (choice === log) this.log.show();
@@ -255,16 +255,16 @@ export class Manager {
     try {
       await this.restart();
     } catch (error) {
-      void this.explainFailure(error);
+      void this.showFailure(error);
     }
   }
 
   /** Tells the user why there is no sidecar. */
-  async explainFailure(error: unknown): Promise<void> {
+  async showFailure(error: unknown): Promise<void> {
     const [log, settings] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Open Settings")];
     const choice = await vscode.window.showErrorMessage(
       describe(error),
-      ...(error instanceof NotFound ? [settings, log] : [log]),
+      ...(error instanceof ProgramNotFound ? [settings, log] : [log]),
     );
     if (choice === log) this.log.show();
     if (choice === settings) await vscode.commands.executeCommand("workbench.action.openSettings", `${section}.path`);

@@ -28,24 +28,24 @@ export class Excerpt {
   private total = 0;
 
   /** most bytes are kept: a quarter from the beginning, the rest from the end, where results stand. */
-  constructor(private readonly most: number) {}
+  constructor(private readonly limit: number) {}
 
   add(bytes: Buffer): void {
     this.total += bytes.length;
-    const room = Math.floor(this.most / 4) - this.headSize;
-    if (room > 0) {
-      this.head.push(bytes.subarray(0, room));
-      this.headSize += Math.min(room, bytes.length);
-      bytes = bytes.subarray(room);
+    const free = Math.floor(this.limit / 4) - this.headSize;
+    if (free > 0) {
+      this.head.push(bytes.subarray(0, free));
+      this.headSize += Math.min(free, bytes.length);
+      bytes = bytes.subarray(free);
     }
     if (bytes.length === 0) return;
     this.tail.push(bytes);
     this.tailSize += bytes.length;
-    if (this.tailSize > 2 * this.most) this.trim();
+    if (this.tailSize > 2 * this.limit) this.trim();
   }
 
   private get tailMost(): number {
-    return this.most - Math.floor(this.most / 4);
+    return this.limit - Math.floor(this.limit / 4);
   }
 
   private trim(): void {

@@ -7,7 +7,7 @@ type Row = string[];
 /** So wide is the text at most, but for what cannot be broken: it fits into a window that is not maximized. */
 const width = 120;
 /** A cell that is longer shifts what follows, and not that of every other row. */
-const widest = 36;
+const maxCell = 36;
 
 const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_denied"];
 
@@ -46,7 +46,7 @@ function lines(row: Row, widths: number[]): string[] {
 
 function section(title: string, rows: Row[]): string[] {
   const widths = [0, 1].map((i) =>
-    Math.min(widest, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))),
+    Math.min(maxCell, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))),
   );
   return [title, ...(rows.length === 0 ? ["  none"] : rows.flatMap((row) => lines(row, widths))), ""];
 }

@@ -13,7 +13,7 @@ export class Renderer {
   constructor(private readonly ask: () => PromiseLike<unknown>) {}
 
   /** Settles when the window has taken over everything that was written before the call. One question serves all who wait. */
-  taken(): Promise<void> {
+  caughtUp(): Promise<void> {
     return (this.next ??= this.running.then(async () => {
       this.next = undefined;
       this.running = Promise.resolve(this.ask()).then(

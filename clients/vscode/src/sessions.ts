@@ -13,7 +13,7 @@ import {
   type SpawnParams,
   type SpawnResult,
 } from "./protocol.gen";
-import { tell } from "./sidecar";
+import { notify } from "./sidecar";
 
 /** What a session wants to hear. */
 export interface Listener {
@@ -24,7 +24,7 @@ export interface Listener {
   /** The sidecar is gone, and the session with it. */
   lost(reason: string): void;
   /** Something was refused in the session. */
-  denied(what: DeniedParams): void;
+  denied(denial: DeniedParams): void;
 }
 
 /** The sessions of one process of the sidecar. */
@@ -34,15 +34,15 @@ export class Sessions {
 
   constructor(
     private readonly connection: MessageConnection,
-    private readonly onDenied: (what: DeniedParams) => void,
+    private readonly onDenied: (denial: DeniedParams) => void,
   ) {
     connection.onNotification(OutputNotification, ({ sessionId, data }) => {
       const bytes = Buffer.from(data, "base64");
-      const waits = this.listeners.get(sessionId)?.output(bytes);
+      const consumption = this.listeners.get(sessionId)?.output(bytes);
       // What nobody wants any more counts as consumed, too.
       const acknowledge = () => this.acknowledge(sessionId, bytes.length);
-      if (waits === undefined) acknowledge();
-      else void waits.then(acknowledge, acknowledge);
+      if (consumption === undefined) acknowledge();
+      else void consumption.then(acknowledge, acknowledge);
     });
     connection.onNotification(ExitedNotification, ({ sessionId, exitCode, signal }) => {
       const listener = this.listeners.get(sessionId);
@@ -51,9 +51,9 @@ export class Sessions {
       // Nobody asks for it again: let the sidecar forget it.
       void this.close(sessionId);
     });
-    connection.onNotification(DeniedNotification, (what) => {
-      this.listeners.get(what.sessionId)?.denied(what);
-      this.onDenied(what);
+    connection.onNotification(DeniedNotification, (denial) => {
+      this.listeners.get(denial.sessionId)?.denied(denial);
+      this.onDenied(denial);
     });
   }
 
@@ -86,7 +86,7 @@ export class Sessions {
   }
 
   /** Tells every session that the sidecar is gone. */
-  lose(reason: string): void {
+  notifyLost(reason: string): void {
     const lost = [...this.listeners.values()];
     this.listeners.clear();
     for (const listener of lost) listener.lost(reason);
@@ -100,7 +100,7 @@ export class Sessions {
     setImmediate(() => {
       const sum = this.consumed.get(sessionId) ?? 0;
       this.consumed.delete(sessionId);
-      tell(this.connection, AckNotification, { sessionId, bytes: sum });
+      notify(this.connection, AckNotification, { sessionId, bytes: sum });
     });
   }
 }

@@ -17,7 +17,7 @@ const severities: Record<Severity, vscode.DiagnosticSeverity> = {
 /** Shows what is wrong in settings files in the Problems view. */
 export class SettingsDiagnostics {
   private readonly collection = vscode.languages.createDiagnosticCollection("sandbox-sidecar");
-  private readonly told = new Set<string>();
+  private readonly notified = new Set<string>();
   /** What came last for a file counts, whatever takes longer to prepare. */
   private readonly rounds = new Map<string, number>();
 
@@ -53,7 +53,7 @@ export class SettingsDiagnostics {
       }),
     );
     const worst = diagnostics.find(({ severity }) => severity === "error");
-    if (worst !== undefined) void this.tell(uri, worst);
+    if (worst !== undefined) void this.notify(uri, worst);
   }
 
   /** The sidecar speaks of real paths; an editor may have the file open under another. */
@@ -66,13 +66,13 @@ export class SettingsDiagnostics {
   }
 
   /** Whoever has the file before them sees it there. Anybody else must hear, once, that a setting does not count. */
-  private async tell(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
+  private async notify(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
     const message = `${text(path.join(path.basename(path.dirname(uri.fsPath)), path.basename(uri.fsPath)))}:${diagnostic.line}: ${diagnostic.message}`;
     const visible = vscode.window.visibleTextEditors.some(
       (editor) => editor.document.uri.toString() === uri.toString(),
     );
-    if (visible || this.told.has(message)) return;
-    this.told.add(message);
+    if (visible || this.notified.has(message)) return;
+    this.notified.add(message);
     const open = vscode.l10n.t("Open File");
     if ((await vscode.window.showErrorMessage(vscode.l10n.t("Sandbox settings: {0}", message), open)) === open) {
       const selection = new vscode.Range(diagnostic.line - 1, 0, diagnostic.line - 1, 0);

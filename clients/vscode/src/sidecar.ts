@@ -35,7 +35,7 @@ export interface Launch {
 }
 
 /** How a process ended, in words. */
-export type Ending = string;
+export type ExitReason = string;
 
 /**
  * One process of the sidecar, from its start to its end. What outlives a
@@ -47,9 +47,9 @@ export class Sidecar {
   private constructor(
     private readonly child: ChildProcess,
     readonly connection: MessageConnection,
-    readonly hello: InitializeResult,
+    readonly initializeResult: InitializeResult,
     /** Settles once the process is gone and everything that it has said was heard. */
-    readonly ended: Promise<Ending>,
+    readonly ended: Promise<ExitReason>,
   ) {}
 
   get pid(): number {
@@ -62,7 +62,7 @@ export class Sidecar {
     const failed = new Promise<never>((_, reject) => {
       child.once("error", (error) => reject(new Error(`start sidecar: ${launch.program}: ${error.message}`)));
     });
-    const ended = new Promise<Ending>((resolve) => {
+    const ended = new Promise<ExitReason>((resolve) => {
       child.once("exit", (code, signal) => {
         const how = signal === null ? `exit status ${code ?? "unknown"}` : `killed by ${signal}`;
         // What it wrote before comes first; something that holds the pipe open
@@ -89,15 +89,19 @@ export class Sidecar {
       const early = ended.then((how): never => {
         throw new Error(`start sidecar: ${launch.program}: it ended at once (${how})`);
       });
-      const hello = await Promise.race([connection.sendRequest(InitializeRequest, launch.initialize), failed, early]);
-      if (hello.protocolVersion !== protocolVersion) {
+      const initializeResult = await Promise.race([
+        connection.sendRequest(InitializeRequest, launch.initialize),
+        failed,
+        early,
+      ]);
+      if (initializeResult.protocolVersion !== protocolVersion) {
         throw new Error(
-          `start sidecar: ${launch.program}: version ${hello.serverInfo.version ?? "unknown"} speaks protocol ${hello.protocolVersion}, ` +
+          `start sidecar: ${launch.program}: version ${initializeResult.serverInfo.version ?? "unknown"} speaks protocol ${initializeResult.protocolVersion}, ` +
             `this extension ${protocolVersion}; use a sidecar and an extension of one version`,
         );
       }
       await connection.sendNotification(InitializedNotification, {});
-      return new Sidecar(child, connection, hello, ended);
+      return new Sidecar(child, connection, initializeResult, ended);
     } catch (error) {
       child.kill("SIGKILL");
       connection.dispose();
@@ -106,8 +110,8 @@ export class Sidecar {
   }
 
   /** Tells the process something; where it is gone, nothing happens: its end is told of elsewhere. */
-  tell<P>(type: NotificationType<P>, params: P): void {
-    tell(this.connection, type, params);
+  notify<P>(type: NotificationType<P>, params: P): void {
+    notify(this.connection, type, params);
   }
 
   /** Ends the process and everything that it has started, and returns when it is gone. */
@@ -126,7 +130,7 @@ export class Sidecar {
 }
 
 /** Sends a notification that may come too late. */
-export function tell<P>(connection: MessageConnection, type: NotificationType<P>, params: P): void {
+export function notify<P>(connection: MessageConnection, type: NotificationType<P>, params: P): void {
   try {
     (connection.sendNotification as (type: NotificationType<P>, params: P) => Promise<void>)(type, params).catch(
       () => undefined,

@@ -12,8 +12,8 @@ export class Stale {
     private readonly terminals: Terminals,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ staleSessions }) => {
-      const news = terminals.markStale(new Set(staleSessions.map((session) => session.sessionId)));
-      if (news > 0) void this.offer(news);
+      const newlyStale = terminals.markStale(new Set(staleSessions.map((session) => session.sessionId)));
+      if (newlyStale > 0) void this.offer(newlyStale);
     });
   }
 

@@ -5,7 +5,7 @@ import { describe } from "./errors";
 import { currentFolder } from "./folders";
 import type { Manager, State } from "./manager";
 import { PolicyGetRequest, SettingsChangedNotification, type Protection, type Protections } from "./protocol.gen";
-import { escapeMarkdown, summarize, type Routing, type Summary } from "./summary";
+import { escapeMarkdown, summarize, type Policies, type Summary } from "./summary";
 import type { Terminals } from "./terminals";
 
 const marks: Record<Protection["status"], string> = {
@@ -57,7 +57,7 @@ export class Status {
         "shield",
         vscode.l10n.t("Sandbox: no folder"),
         undefined,
-        this.protections(state.hello.capabilities.enforcement),
+        this.protections(state.initializeResult.capabilities.enforcement),
       );
       return;
     }
@@ -68,8 +68,13 @@ export class Status {
         this.manager.request(PolicyGetRequest, { projectDir, kind: "tool" }),
       ]);
       if (round !== this.round) return; // a newer look is on its way
-      const routing: Routing = { terminal: terminal.policy, tool: tool.policy };
-      this.showSummary(summarize(state.hello, routing), routing, folder, state.hello.capabilities.enforcement);
+      const policies: Policies = { terminal: terminal.policy, tool: tool.policy };
+      this.showSummary(
+        summarize(state.initializeResult, policies),
+        policies,
+        folder,
+        state.initializeResult.capabilities.enforcement,
+      );
     } catch (error) {
       if (round === this.round)
         this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(describe(error)));
@@ -101,22 +106,22 @@ export class Status {
 
   private showSummary(
     summary: Summary,
-    routing: Routing,
+    policies: Policies,
     folder: vscode.WorkspaceFolder,
     enforcement: Protections,
   ): void {
-    const both = routing.terminal.restricted && routing.tool.restricted;
-    const who = both
+    const both = policies.terminal.restricted && policies.tool.restricted;
+    const scope = both
       ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(quote(folder.name)))
-      : routing.terminal.restricted
+      : policies.terminal.restricted
         ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(quote(folder.name)))
-        : routing.tool.restricted
+        : policies.tool.restricted
           ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(quote(folder.name)))
           : vscode.l10n.t(
               "Nothing in **{0}** is sandboxed: the settings do not switch it on.",
               escapeMarkdown(quote(folder.name)),
             );
-    const hover = `${who}\n\n${this.terminal()}${this.protections(enforcement)}`;
+    const hover = `${scope}\n\n${this.terminal()}${this.protections(enforcement)}`;
     switch (summary) {
       case "full":
         return this.show("shield", vscode.l10n.t("Sandbox: full"), undefined, hover);
@@ -147,9 +152,9 @@ export class Status {
 
   private protections(protections: Protections): string {
     const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
-      const mend = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
+      const fixText = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
       // What holds is told by what enforces it; what does not, in full.
-      const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + mend;
+      const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + fixText;
       return `| ${marks[status]}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
     return [

@@ -5,14 +5,14 @@ import type { InitializeResult, Policy, Protections } from "./protocol.gen";
 export type Summary = "full" | "degraded" | "none" | "off";
 
 /** Which of a folder's sessions the settings sandbox. */
-export interface Routing {
+export interface Policies {
   terminal: Policy;
   tool: Policy;
 }
 
 /** Answers the protections that a folder's settings ask for and this machine does not fully enforce. */
-export function missing(protections: Protections, routing: Routing): string[] {
-  const restricted = [routing.terminal, routing.tool].filter((policy) => policy.restricted);
+export function missing(protections: Protections, policies: Policies): string[] {
+  const restricted = [policies.terminal, policies.tool].filter((policy) => policy.restricted);
   return Object.entries(protections)
     .filter(([name, { status }]) => {
       if (status === "enforced") return false;
@@ -25,11 +25,11 @@ export function missing(protections: Protections, routing: Routing): string[] {
 }
 
 /** Sums up what sessions in a folder get on this machine. */
-export function summarize(hello: InitializeResult, routing: Routing): Summary {
-  if (!routing.terminal.restricted && !routing.tool.restricted) return "off";
-  const { enforcement } = hello.capabilities;
+export function summarize(initializeResult: InitializeResult, policies: Policies): Summary {
+  if (!policies.terminal.restricted && !policies.tool.restricted) return "off";
+  const { enforcement } = initializeResult.capabilities;
   if (enforcement["filesystem"]?.status === "absent") return "none";
-  return missing(enforcement, routing).length > 0 ? "degraded" : "full";
+  return missing(enforcement, policies).length > 0 ? "degraded" : "full";
 }
 
 /** Makes text harmless within Markdown, on one line: the end of a line would be the end of a table's row. */

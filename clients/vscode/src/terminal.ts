@@ -43,7 +43,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private isStale = false;
   private isClosed = false;
   /** The session is over and its last words are on show; any key closes the terminal. */
-  private isLingering = false;
+  private isEnded = false;
 
   readonly onDidWrite = this.written.event;
   readonly onDidClose = this.closed.event as NonNullable<vscode.Pseudoterminal["onDidClose"]>;
@@ -81,7 +81,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
       const params = await this.options.params();
       const started = this.size;
       const spawned = await running.sessions.spawn({ ...params, ...started, sessionId }, this);
-      if (this.abandoned()) return void running.sessions.close(sessionId);
+      if (this.closedMeanwhile()) return void running.sessions.close(sessionId);
       try {
         this.options.accept(spawned);
       } catch (error) {
@@ -95,12 +95,12 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
       this.rename();
       this.options.onStarted(spawned);
     } catch (error) {
-      this.linger(describe(error));
+      this.showEnd(describe(error));
     }
   }
 
   /** The user has closed the terminal while its session started. */
-  private abandoned(): boolean {
+  private closedMeanwhile(): boolean {
     return this.isClosed;
   }
 
@@ -109,7 +109,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   }
 
   handleInput(data: string): void {
-    if (this.isLingering) return this.closed.fire(undefined);
+    if (this.isEnded) return this.closed.fire(undefined);
     // Input comes in pieces when something is pasted; they go as one.
     if (this.typed === "") setImmediate(() => this.send());
     this.typed += data;
@@ -121,7 +121,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     const data = Buffer.from(this.typed, "utf8").toString("base64");
     this.typed = "";
     const { sessionId } = this.options;
-    this.running.sidecar.tell(InputNotification, { sessionId, data });
+    this.running.sidecar.notify(InputNotification, { sessionId, data });
   }
 
   setDimensions(dimensions: vscode.TerminalDimensions): void {
@@ -132,7 +132,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private resize(): void {
     if (this.running === undefined || this.size === undefined) return;
     const { sessionId } = this.options;
-    this.running.sidecar.tell(ResizeNotification, { sessionId, ...this.size });
+    this.running.sidecar.notify(ResizeNotification, { sessionId, ...this.size });
   }
 
   /** The user has closed the terminal. */
@@ -146,7 +146,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     if (this.isClosed) return undefined;
     const text = this.decoder.decode(bytes, { stream: true });
     this.written.fire(this.options.filter?.pass(text) ?? text);
-    return this.renderer.taken();
+    return this.renderer.caughtUp();
   }
 
   exited(status: ExitStatus): void {
@@ -164,20 +164,20 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
 
   lost(reason: string): void {
     this.running = undefined;
-    this.linger(vscode.l10n.t("The sandbox's sidecar ended ({0}), and this session with it.", reason));
+    this.showEnd(vscode.l10n.t("The sandbox's sidecar ended ({0}), and this session with it.", reason));
   }
 
-  denied(_what: DeniedParams): void {
+  denied(_denial: DeniedParams): void {
     // Told of for all sessions together.
   }
 
   /** Leaves the last words on show; VS Code would close the terminal at once, and with it what is to be read. */
-  private linger(words: string): void {
-    this.isLingering = true;
+  private showEnd(message: string): void {
+    this.isEnded = true;
     this.options.onEnded();
     // CAN ends whatever escape sequence the program left open.
     this.written.fire(
-      `\u0018\u001b[0m\r\n\u001b[31m${line(words)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`,
+      `\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`,
     );
   }
 }

@@ -137,12 +137,12 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
   /** Marks the terminals that a new one would get another policy than, and answers how many marks are new. */
   markStale(stale: ReadonlySet<string>): number {
-    let news = 0;
+    let newlyStale = 0;
     for (const [id, terminal] of this.all) {
-      if (stale.has(id) && !terminal.stale) news += 1;
+      if (stale.has(id) && !terminal.stale) newlyStale += 1;
       terminal.stale = stale.has(id);
     }
-    return news;
+    return newlyStale;
   }
 }
 

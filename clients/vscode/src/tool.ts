@@ -99,7 +99,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
           output: (bytes: Buffer) => (output.add(bytes), undefined),
           exited: resolve,
           lost: (reason: string) => reject(new Error(`the sidecar ended (${reason}), and the command with it`)),
-          denied: (what: DeniedParams) => void denied.push(what),
+          denied: (denial: DeniedParams) => void denied.push(denial),
         };
         const params = {
           sessionId,

@@ -30,30 +30,30 @@ export function report(outcome: Outcome): string {
     lines.push(`Sandbox: ${sandbox.status}`);
     for (const warning of sandbox.warnings) lines.push(`Warning: ${line(warning)}`);
   }
-  lines.push(...refusals(outcome.denied));
+  lines.push(...denialLines(outcome.denied));
   const output = text.trimEnd();
   lines.push(output === "" ? "No output." : `Output, to the end of this text:\n${output}`);
   return lines.join("\n");
 }
 
-/** So many refusals have a line each: a model reads them all, and a command that searches a tree meets thousands. */
-const most = 20;
+/** So many denials have a line each: a model reads them all, and a command that searches a tree meets thousands. */
+const maxDenialLines = 20;
 
 /** Writes a line for each thing that was refused, however often, and one for those that are too many. */
-function refusals(denied: DeniedParams[]): string[] {
-  const folded = new Map<string, { what: DeniedParams; count: number }>();
-  for (const what of denied) {
-    const key = `${what.access} ${what.target}`;
-    const before = folded.get(key);
-    folded.set(key, { what, count: (before?.count ?? 0) + what.count });
+function denialLines(denied: DeniedParams[]): string[] {
+  const merged = new Map<string, { denial: DeniedParams; count: number }>();
+  for (const denial of denied) {
+    const key = `${denial.access} ${denial.target}`;
+    const before = merged.get(key);
+    merged.set(key, { denial, count: (before?.count ?? 0) + denial.count });
   }
-  const lines = [...folded.values()].slice(0, most).map(({ what, count }) => {
-    const who = what.process === undefined ? "" : ` (${json(what.process.name)})`;
+  const lines = [...merged.values()].slice(0, maxDenialLines).map(({ denial, count }) => {
+    const by = denial.process === undefined ? "" : ` (${json(denial.process.name)})`;
     const times = count > 1 ? `, ${count} times` : "";
-    return `Refused by the sandbox: ${what.access} ${json(what.target)}${who}${times}${advice(what)}`;
+    return `Refused by the sandbox: ${denial.access} ${json(denial.target)}${by}${times}${advice(denial)}`;
   });
-  const missed = denied.reduce((sum, what) => sum + (what.missed ?? 0), 0);
-  const more = folded.size - lines.length + missed;
+  const missed = denied.reduce((sum, denial) => sum + (denial.missed ?? 0), 0);
+  const more = merged.size - lines.length + missed;
   if (more > 0) lines.push(`Refused by the sandbox: ${more} more`);
   return lines;
 }

@@ -18,7 +18,7 @@ import {
 const [rows, columns] = [18, 70];
 
 /** Answers how many of the requests have room in the question; at least one. */
-function room(asks: string[]): number {
+function countThatFits(asks: string[]): number {
   let left = rows;
   const over = asks.findIndex((ask) => (left -= Math.ceil(ask.length / columns)) < 0);
   return over < 0 ? asks.length : Math.max(1, over);
@@ -30,7 +30,7 @@ function room(asks: string[]): number {
  * trusted is exactly the content that was shown.
  */
 export class Trust {
-  private readonly told = new Set<string>();
+  private readonly notified = new Set<string>();
 
   constructor(
     context: vscode.ExtensionContext,
@@ -38,23 +38,23 @@ export class Trust {
     private readonly documents: Documents,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ projects }) =>
-      projects.forEach((project) => this.consider(project)),
+      projects.forEach((project) => this.notifyOnce(project)),
     );
     context.subscriptions.push(
       manager.onDidChange(({ is }) => {
-        if (is === "running") void this.look();
+        if (is === "running") void this.checkFolders();
       }),
       vscode.workspace.onDidChangeWorkspaceFolders(() => {
-        if (this.manager.state.is === "running") void this.look();
+        if (this.manager.state.is === "running") void this.checkFolders();
       }),
     );
   }
 
   /** Looks at every open folder, and tells what its project asks for. */
-  private async look(): Promise<void> {
+  private async checkFolders(): Promise<void> {
     for (const folder of vscode.workspace.workspaceFolders ?? []) {
       try {
-        this.consider(await this.manager.request(ProjectStatusRequest, { projectDir: folder.uri.fsPath }));
+        this.notifyOnce(await this.manager.request(ProjectStatusRequest, { projectDir: folder.uri.fsPath }));
       } catch {
         return; // the sidecar is gone, or the folder; whoever needs them is told
       }
@@ -62,13 +62,13 @@ export class Trust {
   }
 
   /** Tells the user once of a content that asks for more than it gets. */
-  private consider(project: Project): void {
-    if (!project.exists || project.trusted || project.asks.length === 0 || this.told.has(project.digest)) return;
-    this.told.add(project.digest);
-    void this.tell(project);
+  private notifyOnce(project: Project): void {
+    if (!project.exists || project.trusted || project.asks.length === 0 || this.notified.has(project.digest)) return;
+    this.notified.add(project.digest);
+    void this.notify(project);
   }
 
-  private async tell(project: Project): Promise<void> {
+  private async notify(project: Project): Promise<void> {
     const show = vscode.l10n.t("Show…");
     const buttons = vscode.workspace.isTrusted ? [show] : []; // trust in the workspace comes first
     if ((await vscode.window.showWarningMessage(project.message, ...buttons)) === show)
@@ -90,7 +90,7 @@ export class Trust {
       return;
     }
     const asks = project.asks.map(({ message }) => `• ${message}`);
-    const more = asks.length - room(asks);
+    const more = asks.length - countThatFits(asks);
     const shown = more > 0 ? [...asks.slice(0, -more), vscode.l10n.t("… and {0} more: choose Show All.", more)] : asks;
     const detail =
       asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : shown.join("\n");

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 
-import { given } from "./world";
+import { requireEnv } from "./world";
 
 /** A protection as "sandbox-sidecar doctor" reports it. */
-export interface Diagnosis {
+export interface Protection {
   name: string;
   status: "enforced" | "degraded" | "absent";
   mechanism: string;
@@ -12,27 +12,27 @@ export interface Diagnosis {
 }
 
 /** Answers what a program of the sidecar, or what starts one, says of this machine's protections. */
-export function diagnose(program = given("SIDECAR_BINARY")): Diagnosis[] {
+export function diagnose(program = requireEnv("SIDECAR_BINARY")): Protection[] {
   const out = execFileSync(program, ["doctor", "-json"], { encoding: "utf8", timeout: 120_000, cwd: "/" });
-  return (JSON.parse(out) as { protections: Diagnosis[] }).protections;
+  return (JSON.parse(out) as { protections: Protection[] }).protections;
 }
 
 /**
  * Answers how the status bar sums this machine up, in a project with the
  * standard settings: an ordinary user may lack a protection that root has. In
- * CI each one that is lacking must stand in SIDECAR_MISSING, as for the tests
+ * CI each one that is missing must stand in SIDECAR_MISSING, as for the tests
  * of the sidecar.
  */
-export function standing(): "full" | "degraded" {
-  const lacking = diagnose().filter(
+export function expectedSummary(): "full" | "degraded" {
+  const missing = diagnose().filter(
     ({ name, status }) => status !== "enforced" && name !== "denials" && name !== "network",
   );
   const known = (process.env["SIDECAR_MISSING"] ?? "").split(" ");
-  const unknown = lacking.filter(({ name }) => !known.includes(name));
+  const unknown = missing.filter(({ name }) => !known.includes(name));
   if ((process.env["CI"] ?? "") !== "" && unknown.length > 0) {
     throw new Error(
       `this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_MISSING does not list it`,
     );
   }
-  return lacking.length > 0 ? "degraded" : "full";
+  return missing.length > 0 ? "degraded" : "full";
 }

@@ -5,10 +5,10 @@ import * as path from "node:path";
 
 import { below, alive } from "./processes";
 import { until } from "./until";
-import { given, type World } from "./world";
+import { requireEnv, type World } from "./world";
 
 /** What VS Code starts with: nothing that asks, nothing that goes into the network. */
-const quiet = {
+const baseSettings = {
   "terminal.integrated.gpuAcceleration": "off",
   "terminal.integrated.enablePersistentSessions": false,
   "terminal.integrated.showLinkHover": false,
@@ -52,10 +52,10 @@ export class Server {
   ) {}
 
   static async start(world: World, options: ServerOptions = {}): Promise<Server> {
-    const vscode = given("VSCODE_DIR");
+    const vscode = requireEnv("VSCODE_DIR");
     const bin = path.join(vscode, "bin");
     const data = world.directory("data");
-    const settings = { ...quiet, "security.workspace.trust.enabled": false, ...options.settings };
+    const settings = { ...baseSettings, "security.workspace.trust.enabled": false, ...options.settings };
     world.write(path.join(data, "User", "settings.json"), JSON.stringify(settings));
     world.machineSettings(options.machine ?? {});
     const env = {
@@ -106,18 +106,18 @@ export class Server {
   ): Promise<Server> {
     const child = spawn(node, args, { env, cwd: world.root, stdio: ["ignore", "pipe", "pipe"] });
     const log = createWriteStream(path.join(world.root, "server.log"), { flags: "a" });
-    let heard = "";
+    let output = "";
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (chunk: Buffer) => {
-        heard += chunk.toString("utf8");
+        output += chunk.toString("utf8");
         log.write(chunk);
       });
     }
     try {
-      const listening = () => /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(heard)?.[1];
+      const listening = () => /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1];
       await until("the server listens", () => child.exitCode !== null || listening() !== undefined);
       const port = listening();
-      if (port === undefined) throw new Error(`the server has ended: ${heard}`);
+      if (port === undefined) throw new Error(`the server has ended: ${output}`);
       const server = new Server(child, Number(port));
       await until("the server answers", () => server.healthy());
       return server;

@@ -46,7 +46,7 @@ export class Workbench {
   }
 
   /** Waits until the status bar says something. */
-  async statusSays(text: string | RegExp): Promise<void> {
+  async waitForStatus(text: string | RegExp): Promise<void> {
     await this.status.filter({ hasText: text }).waitFor();
   }
 
@@ -68,7 +68,7 @@ export class Workbench {
   }
 
   /** Waits for a notification, whatever others there are. */
-  async told(text: string | RegExp): Promise<Locator> {
+  async notification(text: string | RegExp): Promise<Locator> {
     const notification = this.page
       .locator(".notification-list-item", { hasText: text })
       .filter({ visible: true })
@@ -89,7 +89,7 @@ export class Workbench {
     await until(
       `${button} of the notification ${String(text)}`,
       async () => {
-        const notification = await this.told(text);
+        const notification = await this.notification(text);
         await notification.getByText(button).click({ timeout: 5000 }); // it may go from the window into the list meanwhile
         return true;
       },

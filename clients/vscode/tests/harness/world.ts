@@ -56,7 +56,7 @@ export class World {
 }
 
 /** Answers a variable that the script that runs the tests sets. */
-export function given(name: string): string {
+export function requireEnv(name: string): string {
   const value = process.env[name];
   if (value === undefined || value === "")
     throw new Error(`${name} is not set: run the tests by clients/vscode/tests/run`);
@@ -64,6 +64,6 @@ export function given(name: string): string {
 }
 
 const scripts = path.join(
-  given("VSCODE_DIR"),
+  requireEnv("VSCODE_DIR"),
   "server/node_modules/code-server/lib/vscode/out/vs/workbench/contrib/terminal/common/scripts",
 );

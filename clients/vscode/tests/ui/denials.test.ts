@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import * as path from "node:path";
 
-import { onStage } from "../harness/stage";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
 /** A project's settings as people write them. */
@@ -18,7 +18,7 @@ const ofTheTeam = `// of the team
 `;
 
 describe("what the sandbox refuses", () => {
-  const stage = onStage({
+  const fixture = useFixture({
     prepare: (world) => {
       world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
       world.write(path.join(world.home, "more", "list.txt"), "what-stands-in-more\n");
@@ -30,7 +30,7 @@ describe("what the sandbox refuses", () => {
   });
 
   it("is told with the setting that would allow it, which can be copied", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     assert.match(await window.run(`echo x >>${file}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
@@ -41,7 +41,7 @@ describe("what the sandbox refuses", () => {
   });
 
   it("is told once, however often it happens, and listed", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
     const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `write "${file}"` });
@@ -58,7 +58,7 @@ describe("what the sandbox refuses", () => {
   });
 
   it("works in a new terminal once the user has allowed it to be read", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "books", "list.txt");
     assert.match(await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m), /Permission denied/);
     await window.answer(`refused to let "cat" read "${file}"`, "Allow…");
@@ -80,13 +80,13 @@ describe("what the sandbox refuses", () => {
   });
 
   it("works in a new terminal once the user has allowed it", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "more", "list.txt");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
     await window.answer(`refused to let "bash" write "${file}"`, "Allow…");
     await window.choose("For all my projects");
     await until("the setting is written", () => readFileSync(world.settingsFile, "utf8").includes("more"));
-    await window.told("counts in terminals that are opened from now on");
+    await window.notification("counts in terminals that are opened from now on");
     await until("it is allowed", async () => {
       await window.newTerminal();
       return until(
@@ -105,7 +105,7 @@ describe("what the sandbox refuses", () => {
   });
 
   it("works in a new terminal of this project once the user has allowed it there, and the file keeps its comments", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "third", "list.txt");
     const settings = path.join(world.project, ".zed", "settings.json");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
@@ -115,7 +115,7 @@ describe("what the sandbox refuses", () => {
     await dialog.waitFor();
     assert.match(await dialog.innerText(), /additional_read_write_paths.*third/);
     await dialog.getByText("Trust This Content").click();
-    await window.told(`"${settings}" is trusted`);
+    await window.notification(`"${settings}" is trusted`);
 
     const text = readFileSync(settings, "utf8");
     for (const comment of ["// of the team", "// four, not two", "/* why not */"])
@@ -132,13 +132,13 @@ describe("what the sandbox refuses", () => {
   });
 
   it("is no offer where credentials lie, and says that they do", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     for (const [line, what, done] of [
       [`cat ${world.secret}`, 'let "cat" read', "read"],
       [`echo x >>${world.secret}`, 'let "bash" write', "written"],
     ] as const) {
       await window.run(`clear; ${line}; echo secret-${done}=$?`, new RegExp(`^secret-${done}=1$`, "m"));
-      const told = await window.told(`refused to ${what} "${world.secret}"`);
+      const told = await window.notification(`refused to ${what} "${world.secret}"`);
       assert.match(await told.innerText(), /SSH keys/);
       for (const button of ["Allow…", "Copy Setting"]) assert.equal(await told.getByText(button).count(), 0, button);
       assert.equal(await told.locator(".monaco-button").count(), 0);
@@ -146,11 +146,11 @@ describe("what the sandbox refuses", () => {
   });
 
   it("is told as a sum where it is much, and nothing piles up", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const dir = path.join(world.home, "crowd");
     await window.command("Notifications: Clear All Notifications");
     await window.run(`clear; for i in $(seq 100); do echo x >>${dir}/$i; done 2>/dev/null; echo cro''wd`, /^crowd$/m);
-    await window.told(/The sandbox refused ([1-9]\d|1\d\d) things, such as: .*crowd/);
+    await window.notification(/The sandbox refused ([1-9]\d|1\d\d) things, such as: .*crowd/);
     const told = await window.listed("The sandbox refused");
     await told.first().waitFor();
     const all = await told.allInnerTexts();
@@ -159,7 +159,7 @@ describe("what the sandbox refuses", () => {
 });
 
 describe("what the sandbox asks about", () => {
-  const stage = onStage({
+  const fixture = useFixture({
     prepare: (world) => {
       world.settings({ enabled: true, on_denied: "ask" });
       world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
@@ -168,7 +168,7 @@ describe("what the sandbox asks about", () => {
   });
 
   it("is refused when the user denies it", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
@@ -178,7 +178,7 @@ describe("what the sandbox asks about", () => {
   });
 
   it("works at once when the user allows it, for as long as that is to hold", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.home, "more", "list.txt");
     await window.type(`clear; cat ${file}`);
     await window.answer(`"cat" wants to read "${file}"`, "Allow…");

@@ -4,7 +4,7 @@ import * as path from "node:path";
 
 import { Browser } from "../harness/browser";
 import { Server } from "../harness/server";
-import { given, World } from "../harness/world";
+import { requireEnv, World } from "../harness/world";
 
 /** HOST_ONLY=PATTERN picks tests while one is at work on them. */
 const only: Record<string, string> =
@@ -30,7 +30,7 @@ describe("in the extension host", function () {
     try {
       const options = {
         driver: true,
-        machine: { "sandboxSidecar.path": given("SIDECAR_BINARY") },
+        machine: { "sandboxSidecar.path": requireEnv("SIDECAR_BINARY") },
         env: { HOST_REPORT: file, ...only },
       };
       const server = (partial.server = await Server.start(world, options));
@@ -41,7 +41,7 @@ describe("in the extension host", function () {
         (_: string, args: unknown[]) => void said.push(args.map(String).join(" ")),
       );
       const remote = (name: string) => `vscode-remote://127.0.0.1:${server.port}${name}`;
-      const extension = given("EXTENSION_DIR");
+      const extension = requireEnv("EXTENSION_DIR");
       const payload = [
         ["extensionDevelopmentPath", remote(extension)],
         ["extensionTestsPath", remote(path.join(extension, "dist-test", "host", "index"))],

@@ -4,7 +4,7 @@ import * as path from "node:path";
 
 import type { Locator } from "playwright-core";
 
-import { onStage } from "../harness/stage";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 import type { Workbench } from "../harness/workbench";
 import type { World } from "../harness/world";
@@ -77,16 +77,16 @@ function script(world: World, lines: string[]): string {
 }
 
 describe("hostile names", () => {
-  const stage = onStage({ prepare });
+  const fixture = useFixture({ prepare });
 
   it("of refused files are text in notifications, in their list, and in what offers to allow them", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.newTerminal();
     const file = (name: string) => path.join(world.home, "notes", name);
     for (const [what, name] of Object.entries(hostile)) {
       await window.command("Notifications: Clear All Notifications");
       await window.run(`clear; ${script(world, [`cat ${quoted(file(name))} 2>/dev/null; echo don''e`])}`, /^done$/m);
-      const told = await window.told(/refused to let "cat" read ".*notes|refused to let "cat" read ".*…/);
+      const told = await window.notification(/refused to let "cat" read ".*notes|refused to let "cat" read ".*…/);
       const text = await harmless(told, `the notification of ${what}`);
       assert.equal(text.split("\n").filter((line) => line.includes("The sandbox refused")).length, 1, text);
       await picture(told, `notification-${what.replace(/\W/g, "-")}`);
@@ -104,18 +104,18 @@ describe("hostile names", () => {
     await picture(list, "allow");
     await window.page.keyboard.press("Escape");
     // Somebody who clicks anywhere in a notification of a link is still here.
-    await window.statusSays(/Sandbox/);
+    await window.waitForStatus(/Sandbox/);
   });
 
   it("of protected paths and programs are text, too", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
     const program = path.join(world.project, hostile["link's end"] ?? "");
     await window.run(
       `clear; ${script(world, [`cp /bin/cat ${quoted(program)}; ${quoted(program)} ${quoted(world.secret)} 2>/dev/null; echo don''e`])}`,
       /^done$/m,
     );
-    const told = await window.told(/refused to let "x\]\\x28command.* read/);
+    const told = await window.notification(/refused to let "x\]\\x28command.* read/);
     const text = await harmless(told, "the notification of a program");
     assert.match(text, /SSH keys/);
     await picture(told, "program");
@@ -123,7 +123,7 @@ describe("hostile names", () => {
 });
 
 describe("hostile names that are asked about", () => {
-  const stage = onStage({
+  const fixture = useFixture({
     prepare: (world) => {
       prepare(world);
       world.settings({ enabled: true, on_denied: "ask" });
@@ -131,12 +131,12 @@ describe("hostile names that are asked about", () => {
   });
 
   it("are text in the question, whose first button denies", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.newTerminal();
     for (const what of ["link", "line", "long"]) {
       const file = path.join(world.home, "notes", hostile[what] ?? "");
       await window.type(`clear; ${script(world, [`cat ${quoted(file)} 2>/dev/null; echo status=$?`])}`);
-      const question = await window.told(/"cat" wants to read "/);
+      const question = await window.notification(/"cat" wants to read "/);
       const text = await harmless(question, `the question about ${what}`);
       assert.match(text, /and waits for your answer\./);
       assert.equal((await question.locator(".monaco-button").first().innerText()).trim(), "Deny");
@@ -167,7 +167,7 @@ describe("hostile names that are asked about", () => {
 
 describe("a project whose settings hold hostile values", () => {
   const values = names.map((name) => `/nowhere/${name}`);
-  const stage = onStage({
+  const fixture = useFixture({
     prepare: (world) => {
       const block = { additional_read_only_paths: values, allowed_env_vars: ["X](command:workbench.action.quit)*"] };
       for (const value of names) mkdirSync(path.join("/", world.root, "far", value), { recursive: true });
@@ -179,7 +179,7 @@ describe("a project whose settings hold hostile values", () => {
   });
 
   it("is asked about with one line for each request, and Enter does not trust", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.answer("asks for more than your sandbox settings allow", "Show…");
     const dialog = window.page.locator(".monaco-dialog-box");
     await dialog.waitFor();
@@ -216,7 +216,7 @@ describe("a project whose settings hold hostile values", () => {
   });
 
   it("has remarks in its file that are text", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.command("Sandbox: Open Project Settings");
     await window.page.locator(".squiggly-warning").first().waitFor();
     await window.command("View: Focus Problems");
@@ -232,7 +232,7 @@ describe("a project whose settings hold hostile values", () => {
   });
 
   it("has a policy of one line for each rule", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
     const all = await whole(window, "A terminal in");
@@ -240,7 +240,7 @@ describe("a project whose settings hold hostile values", () => {
     assert.match(all, /FORGED/);
     assert.doesNotMatch(all, /^\s*FORGED/m);
     await picture(window.page.locator(".editor-instance").first(), "policy");
-    await window.statusSays("Sandbox: ");
+    await window.waitForStatus("Sandbox: ");
     await window.status.hover();
     const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
     await hover.waitFor();

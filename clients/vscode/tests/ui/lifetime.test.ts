@@ -2,17 +2,17 @@ import * as assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import * as path from "node:path";
 
-import { standing } from "../harness/machine";
+import { expectedSummary } from "../harness/machine";
 import { alive, matching } from "../harness/processes";
-import { onStage } from "../harness/stage";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
 describe("what was started in a terminal", () => {
-  const stage = onStage();
+  const fixture = useFixture();
 
   /** Starts something in a new terminal that would like to live on, and answers its process. */
   async function daemon(name: string): Promise<number> {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const file = path.join(world.project, name);
     await window.newTerminal();
     await window.type(`setsid sh -c 'trap "" HUP TERM; echo $$ >${file}; while :; do sleep 1; done' &`);
@@ -22,24 +22,24 @@ describe("what was started in a terminal", () => {
   }
 
   it("is dead when the terminal is closed", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     const pid = await daemon("closed");
     await window.command("Terminal: Kill the Active Terminal Instance");
     await until("the daemon is dead", () => !alive(pid));
   });
 
   it("is dead when the sidecar is killed, which the user is told of", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const pid = await daemon("sidecar");
     const sidecar = matching("serve --log-level").find(({ command }) => command.startsWith(world.root));
     assert.ok(sidecar);
     process.kill(sidecar.pid, "SIGKILL");
-    await window.told("ended unexpectedly");
+    await window.notification("ended unexpectedly");
     await until("the daemon is dead", () => !alive(pid));
     await until("the terminal says so", async () =>
       (await window.terminal()).includes("The sandbox's sidecar ended (killed by SIGKILL)"),
     );
-    await window.statusSays(`Sandbox: ${standing()}`);
+    await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
     await window.focusTerminal();
     const before = await window.tabs();
     await window.page.keyboard.press("Enter");
@@ -48,7 +48,7 @@ describe("what was started in a terminal", () => {
   });
 
   it("is dead when the window is loaded again, and so is the sidecar", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const pid = await daemon("reload");
     const sidecars = () => matching("serve --log-level").filter(({ command }) => command.startsWith(world.root));
     const before = sidecars().map((process) => process.pid);
@@ -62,7 +62,7 @@ describe("what was started in a terminal", () => {
   });
 
   it("is dead when the extension host is killed", async () => {
-    const { server } = stage();
+    const { server } = fixture();
     const pid = await daemon("host");
     const host = await until("the extension host", () => server.extensionHost());
     process.kill(host, "SIGKILL");

@@ -2,8 +2,8 @@ import * as assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import * as path from "node:path";
 
-import { standing } from "../harness/machine";
-import { clearStage, setStage, type Stage } from "../harness/stage";
+import { expectedSummary } from "../harness/machine";
+import { tearDown, setUp, type Fixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
 /** Where the pictures go; those of the README are kept only when somebody asks for them ("make screenshots"). */
@@ -15,11 +15,11 @@ for (const [scheme, theme] of [
   ["light", "Default Light Modern"],
 ] as const) {
   describe(`pictures, ${scheme}`, () => {
-    let stage: Stage | undefined;
+    let fixture: Fixture | undefined;
     before(async function () {
       this.timeout(240_000);
       mkdirSync(directory, { recursive: true });
-      stage = await setStage({
+      fixture = await setUp({
         scheme,
         settings: {
           "workbench.colorTheme": theme,
@@ -39,11 +39,11 @@ for (const [scheme, theme] of [
     });
     after(async function () {
       this.timeout(60_000);
-      await clearStage(stage);
+      await tearDown(fixture);
     });
-    const at = (): Stage => {
-      if (stage === undefined) throw new Error("there is no stage");
-      return stage;
+    const at = (): Fixture => {
+      if (fixture === undefined) throw new Error("there is no fixture");
+      return fixture;
     };
     const take = async (name: string) => {
       const { page } = at().window;
@@ -61,8 +61,8 @@ for (const [scheme, theme] of [
       await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
-      await window.told(`refused to let "bash" write "${file}"`);
-      await window.statusSays(`Sandbox: ${standing()}`);
+      await window.notification(`refused to let "bash" write "${file}"`);
+      await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
     });
@@ -79,7 +79,7 @@ for (const [scheme, theme] of [
     it("of the policy", async () => {
       const { window, world } = at();
       world.write(world.settingsFile, '{ "terminal": { "sandbox": { "enabled": true, "toolchains": ["go"] } } }\n');
-      await window.told("keeps what it started with");
+      await window.notification("keeps what it started with");
       await window.command("Notifications: Clear All Notifications");
       await window.page.keyboard.press("Control+J"); // the panel goes
       await window.page.keyboard.press("Control+B"); // and the side bar

@@ -1,16 +1,16 @@
 import * as assert from "node:assert/strict";
 
-import { onStage } from "../harness/stage";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
 describe("a workspace that is not trusted", () => {
-  const stage = onStage({
+  const fixture = useFixture({
     settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" },
   });
 
   /** VS Code asks for trust before any terminal, and in a remote window opens it all the same when the user declines. */
   async function newTerminal(): Promise<void> {
-    const { window } = stage();
+    const { window } = fixture();
     await window.command("Sandbox: New Terminal");
     const dialog = window.page.locator(".monaco-dialog-box", { hasText: "Do you trust the authors" });
     await dialog.waitFor();
@@ -18,7 +18,7 @@ describe("a workspace that is not trusted", () => {
   }
 
   it("has sandboxed terminals", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
     await newTerminal();
     await until("a prompt", async () => /ready\$$/.test((await window.terminal()).trimEnd()));
@@ -26,16 +26,16 @@ describe("a workspace that is not trusted", () => {
   });
 
   it("has no others", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     world.settings({ enabled: true, apply_to: "tool" });
-    await window.told("keeps what it started with");
+    await window.notification("keeps what it started with");
     await newTerminal();
     await until("a refusal", async () => (await window.terminal()).includes("This workspace is not trusted"));
     assert.doesNotMatch(await window.terminal(), /ready\$/);
   });
 
   it("is not asked for trust in its settings", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.page.keyboard.press("F1");
     await window.page.locator(".quick-input-widget:visible input.input").fill(">Sandbox: ");
     await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Policy" }).waitFor();
@@ -47,7 +47,7 @@ describe("a workspace that is not trusted", () => {
   });
 
   it("shows what the sandbox would allow", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
     await until("the policy", async () => (await window.editorText()).includes(`A terminal in ${world.project}`));

@@ -2,14 +2,14 @@ import * as assert from "node:assert/strict";
 import { chmodSync, readFileSync } from "node:fs";
 import * as path from "node:path";
 
-import { diagnose, standing, type Diagnosis } from "../harness/machine";
-import { onStage } from "../harness/stage";
+import { diagnose, expectedSummary, type Protection } from "../harness/machine";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 import type { Workbench } from "../harness/workbench";
-import { given, type World } from "../harness/world";
+import { requireEnv, type World } from "../harness/world";
 
 /** Makes sure that the status bar's hover has each protection with its status, and with why it is not better, and answers all that it says. */
-async function explained(window: Workbench, diagnoses: Diagnosis[]): Promise<string> {
+async function explained(window: Workbench, diagnoses: Protection[]): Promise<string> {
   await window.status.hover();
   const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
   await hover.waitFor();
@@ -32,7 +32,7 @@ async function explained(window: Workbench, diagnoses: Diagnosis[]): Promise<str
 /** A program that starts the sidecar where no namespaces and no control groups are to be had. It has less to protect with then. */
 const elsewhere = (world: World) => path.join(world.home, "sidecar-elsewhere");
 const startElsewhere = `#!/bin/sh
-sidecar=${given("SIDECAR_BINARY")}
+sidecar=${requireEnv("SIDECAR_BINARY")}
 unshare --user --map-root-user true || exec "$sidecar" "$@" # it is so here
 exec unshare --user --map-root-user sh -c '
 	echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@"
@@ -40,26 +40,26 @@ exec unshare --user --map-root-user sh -c '
 `;
 
 describe("settings in the window", () => {
-  const stage = onStage();
+  const fixture = useFixture();
 
   it("are not looked at before there is a need", async () => {
-    const { window } = stage();
-    await window.statusSays(/^\s*Sandbox\s*$/);
+    const { window } = fixture();
+    await window.waitForStatus(/^\s*Sandbox\s*$/);
   });
 
   it("are summed up in the status bar, with each protection in its hover", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.newTerminal();
-    await window.statusSays(`Sandbox: ${standing()}`);
+    await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
     await explained(window, diagnose());
   });
 
   it("show their mistakes, and mark terminals that keep the old ones", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Sandbox: Open User Settings");
     await until("the file", async () => (await window.editorText()).includes('"enabled"'));
     world.settings({ enabled: true, allow_network: false, enabeld: true });
-    await window.told("keeps what it started with");
+    await window.notification("keeps what it started with");
     await window.page.locator(".squiggly-warning, .squiggly-error").first().waitFor();
     await window.command("View: Focus Problems");
     await window.page.locator(".markers-panel", { hasText: "unknown setting" }).waitFor();
@@ -71,7 +71,7 @@ describe("settings in the window", () => {
   });
 
   it("count in the terminal that is opened in a stale one's place", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
     await window.answer("keeps what it started with", "Reopen…");
     await window.page
@@ -90,7 +90,7 @@ describe("settings in the window", () => {
   });
 
   it("are explained: the policy names the file and the line", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
     await until("the policy", async () => (await window.editorText()).includes(`A terminal in ${world.project}`));
@@ -101,7 +101,7 @@ describe("settings in the window", () => {
   });
 
   it("are explained for one access, with the setting that would allow it", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Sandbox: Explain Access");
     await window.choose("Read a file");
     const input = window.page.locator(".quick-input-widget:visible input.input");
@@ -115,13 +115,13 @@ describe("settings in the window", () => {
   });
 
   it("are proved by the doctor", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.command("Sandbox: Doctor");
     await until("what was tried", async () => /tried just now/.test(await window.editorText()));
   });
 
   it("of a project that ask for more are shown before they are trusted", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
     const file = path.join(world.project, ".zed", "settings.json");
     const trustFile = path.join(world.home, ".local", "state", "sandbox-sidecar", "trust.json");
@@ -141,7 +141,7 @@ describe("settings in the window", () => {
 });
 
 describe("a machine that cannot protect everything", () => {
-  const stage = onStage({
+  const fixture = useFixture({
     machine: { "sandboxSidecar.path": "~/sidecar-elsewhere" },
     prepare: (world) => {
       world.write(elsewhere(world), startElsewhere);
@@ -150,12 +150,12 @@ describe("a machine that cannot protect everything", () => {
   });
 
   it("is marked in the status bar, whose hover says what is missing and why, and how to mend it", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const diagnoses = diagnose(elsewhere(world));
     const paths = diagnoses.find(({ name }) => name === "protected_paths");
     assert.equal(paths?.status, "degraded", "everything is protected there, too, so nothing would be tested");
     await window.newTerminal();
-    await window.statusSays("Sandbox: degraded");
+    await window.waitForStatus("Sandbox: degraded");
     const hover = await explained(window, diagnoses);
     assert.match(hover, /The active terminal's sandbox: degraded\./);
     assert.match(hover, /^protected paths: changes of protected paths are noticed and reported, and not prevented/m);

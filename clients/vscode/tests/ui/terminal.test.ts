@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import * as path from "node:path";
 
-import { onStage } from "../harness/stage";
+import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
 interface Recorder {
@@ -16,17 +16,17 @@ const useClipboard = (seconds: number) =>
   `clear; printf '\\e]52;c;ZXZpbA==\\a\\e]52;c;?\\a'; IFS= read -rs -t ${seconds} -d $'\\a' x; echo "got=\${x##*;}."`;
 
 describe("a terminal in the window", () => {
-  const stage = onStage();
+  const fixture = useFixture();
 
   it("opens by the palette, runs what is typed, and shows what comes", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.newTerminal();
     const text = await window.run("echo hel''lo", /^hello$/m);
     assert.match(text, /ready\$ echo/);
   });
 
   it("refuses what the settings do not grant", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const text = await window.run(`cat ${world.secret}; echo status=$?`, /^status=\d+$/m);
     assert.match(text, /Permission denied/);
     assert.match(text, /^status=1$/m);
@@ -34,7 +34,7 @@ describe("a terminal in the window", () => {
   });
 
   it("has the size of what is shown, also when that changes", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     const before = await window.terminalSize();
     await window.run("clear; echo size=$(stty size)", new RegExp(`^size=${before.rows} ${before.cols}$`, "m"));
     await window.command("View: Toggle Maximized Panel");
@@ -50,14 +50,14 @@ describe("a terminal in the window", () => {
   });
 
   it("shows characters whole, however they are cut on their way", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     const text = await window.run("clear; for i in $(seq 3000); do printf 'ä漢🙂'; done; echo; echo en''d", /^end$/m);
     assert.doesNotMatch(text, /\uFFFD/);
     assert.equal([...text.matchAll(/🙂/gu)].length, 3000);
   });
 
   it("tells the editor where commands begin and how they end", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.run("clear; false; echo on''ce", /^once$/m);
     await window.type("ls /does/not/exist");
     await until(
@@ -71,12 +71,12 @@ describe("a terminal in the window", () => {
   });
 
   it("lets programs inside neither write nor read the clipboard", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.run(useClipboard(3), /^got=\.$/m);
   });
 
   it("leaves the window usable while 20 MB come", async () => {
-    const { window, world } = stage();
+    const { window, world } = fixture();
     const done = path.join(world.project, "flood-done");
     await window.page.evaluate(() => {
       const w = globalThis as unknown as {
@@ -121,7 +121,7 @@ describe("a terminal in the window", () => {
   }).timeout(240_000);
 
   it("ends with its shell", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.newTerminal();
     const before = await window.tabs();
     await window.type("exit");
@@ -129,7 +129,7 @@ describe("a terminal in the window", () => {
   });
 
   it("is a profile, too", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.newTerminal(); // VS Code shows no panel for a profile's terminal
     await until("the profile is listed", async () => {
       await window.command("Terminal: Create New Terminal (With Profile)");
@@ -154,10 +154,10 @@ describe("a terminal in the window", () => {
 });
 
 describe("a terminal that may use the clipboard", () => {
-  const stage = onStage({ machine: { "sandboxSidecar.clipboard": true } });
+  const fixture = useFixture({ machine: { "sandboxSidecar.clipboard": true } });
 
   it("writes and reads it", async () => {
-    const { window } = stage();
+    const { window } = fixture();
     await window.newTerminal();
     await window.run(useClipboard(60), /^got=ZXZpbA==\.$/m);
   });

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import * as path from "node:path";
 
-import { findProgram, NotFound } from "../../src/binary";
+import { findProgram, ProgramNotFound } from "../../src/binary";
 
 describe("the program", () => {
   let dir: string;
@@ -26,13 +26,16 @@ describe("the program", () => {
 
   it("is not another one where the configured one is missing", async () => {
     make("own");
-    await assert.rejects(findProgram({ configured: at("none"), directories: [at("own")], searchPath: "" }), NotFound);
+    await assert.rejects(
+      findProgram({ configured: at("none"), directories: [at("own")], searchPath: "" }),
+      ProgramNotFound,
+    );
   });
 
   it("is not where the working directory happens to be", async () => {
     await assert.rejects(
       findProgram({ configured: "bin/sandbox-sidecar", directories: [], searchPath: ".:bin:" }),
-      NotFound,
+      ProgramNotFound,
     );
   });
 

@@ -63,7 +63,7 @@ describe("the renderer", () => {
     const answers: (() => void)[] = [];
     const renderer = new Renderer(() => new Promise<void>((resolve) => answers.push(resolve)));
     const done: string[] = [];
-    const wait = (name: string) => renderer.taken().then(() => done.push(name));
+    const wait = (name: string) => renderer.caughtUp().then(() => done.push(name));
     const first = wait("first");
     await Promise.resolve();
     const rest = [wait("second"), wait("third")];
@@ -80,6 +80,6 @@ describe("the renderer", () => {
   });
 
   it("is not waited for where there is none", async () => {
-    await new Renderer(() => Promise.reject(new Error("no window"))).taken();
+    await new Renderer(() => Promise.reject(new Error("no window"))).caughtUp();
   });
 });

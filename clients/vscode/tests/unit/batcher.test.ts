@@ -1,16 +1,16 @@
 import * as assert from "node:assert/strict";
 import { mock } from "node:test";
 
-import { Folding } from "../../src/folding";
+import { Batcher } from "../../src/batcher";
 
 describe("what is told", () => {
   let told: { at: number; text: string }[];
-  let folding: Folding<number>;
+  let batcher: Batcher<number>;
   beforeEach(() => {
     mock.timers.enable({ apis: ["setTimeout", "Date"] });
     told = [];
     const say = (text: string) => told.push({ at: Date.now(), text });
-    folding = new Folding<number>(
+    batcher = new Batcher<number>(
       (what) => say(`${what}`),
       (all) => say(`sum of ${all.length}`),
     );
@@ -20,7 +20,7 @@ describe("what is told", () => {
   /** Adds so many things, one each time that some milliseconds have passed. */
   const come = (count: number, every: number) => {
     for (let i = 1; i <= count; i++) {
-      folding.add(i);
+      batcher.add(i);
       mock.timers.tick(every);
     }
   };
