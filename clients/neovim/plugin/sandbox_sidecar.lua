@@ -6,15 +6,15 @@ vim.g.loaded_sandbox_sidecar = true
 -- Everything below this line may only use what 0.7 has; everything that it
 -- requires, what 0.10 has.
 if vim.fn.has('nvim-0.10') == 0 then
-  local told = false
-  local function tell()
-    told = true
+  local notified = false
+  local function notify()
+    notified = true
     vim.notify('sandbox_sidecar: needs Neovim 0.10 or newer', vim.log.levels.WARN)
   end
-  vim.api.nvim_create_user_command('Sidecar', tell, { nargs = '*', bang = true })
+  vim.api.nvim_create_user_command('Sidecar', notify, { nargs = '*', bang = true })
   vim.schedule(function()
-    if not told then
-      tell()
+    if not notified then
+      notify()
     end
   end)
   return

@@ -48,11 +48,11 @@ function M.read(path)
   return text
 end
 
-local finals = {}
+local cleanups = {}
 
 ---Does something after the case, however it ends; the newest first.
-function M.finally(f)
-  table.insert(finals, 1, f)
+function M.cleanup(f)
+  table.insert(cleanups, 1, f)
 end
 
 ---A set of cases that clean up after themselves.
@@ -60,8 +60,8 @@ function M.set(opts)
   opts = opts or {}
   opts.hooks = vim.tbl_extend('force', {
     post_case = function()
-      local todo = finals
-      finals = {}
+      local todo = cleanups
+      cleanups = {}
       for _, f in ipairs(todo) do
         f()
       end
@@ -116,7 +116,7 @@ function M.world(settings)
   end
   M.write(world.outside .. '/secret', 'the secret\n')
   M.write(world.settings, settings or M.settings())
-  M.finally(function()
+  M.cleanup(function()
     vim.fn.delete(root, 'rf')
   end)
   return world
@@ -155,13 +155,13 @@ function M.child(world, opts)
     vim.env[name] = value[1]
   end
   child.world = world
-  M.finally(child.stop)
+  M.cleanup(child.stop)
   -- What it says, for tests to look at. A message that does not fit would block
   -- it.
   child.lua([[
-    _G.said = {}
+    _G.notified = {}
     vim.notify = function(text, level)
-      table.insert(_G.said, { text = text, level = level })
+      table.insert(_G.notified, { text = text, level = level })
     end
     vim.o.statusline = ' %t'
     vim.o.laststatus = 2
@@ -199,9 +199,9 @@ function M.until_text(child, text, buf)
 end
 
 ---The messages of a child with all of these in them, plain. Others come between them when they want, of what was refused for one.
-function M.said(child, ...)
+function M.notified(child, ...)
   local parts, found = { ... }, {}
-  for _, message in ipairs(child.lua_get('_G.said')) do
+  for _, message in ipairs(child.lua_get('_G.notified')) do
     local all = true
     for _, part in ipairs(parts) do
       all = all and message.text:find(part, 1, true) ~= nil
@@ -214,10 +214,10 @@ function M.said(child, ...)
 end
 
 ---Waits for a message with all of these, plain, and returns it.
-function M.until_said(child, ...)
+function M.until_notified(child, ...)
   local parts = { ... }
   return M.wait('a message with ' .. table.concat(parts, ', '), function()
-    return M.said(child, unpack(parts))[1]
+    return M.notified(child, unpack(parts))[1]
   end)
 end
 
@@ -249,7 +249,7 @@ function M.alive(text)
 end
 
 ---Text that occurs in no other process's arguments.
-function M.mark()
+function M.unique()
   return ('%d'):format(vim.uv.hrtime() % 1e9 + 1e9)
 end
 

@@ -41,16 +41,19 @@ T['nonsense is told, with what would make sense'] = function()
   child.cmd('Sidecar dance')
   H.eq(
     child
-      .lua_get('_G.said[1].text')
+      .lua_get('_G.notified[1].text')
       :match('unknown subcommand "dance" %(hint: one of close, denials') ~= nil,
     true
   )
   child.cmd('Sidecar policy tool more')
-  H.eq(child.lua_get('_G.said[2].text'), 'sandbox_sidecar: usage: :Sidecar policy [terminal|tool]')
+  H.eq(
+    child.lua_get('_G.notified[2].text'),
+    'sandbox_sidecar: usage: :Sidecar policy [terminal|tool]'
+  )
   child.cmd('Sidecar settings somewhere')
-  H.eq(child.lua_get('_G.said[3].text'):match('expected "user" or "project"') ~= nil, true)
+  H.eq(child.lua_get('_G.notified[3].text'):match('expected "user" or "project"') ~= nil, true)
   child.cmd('Sidecar close')
-  H.eq(child.lua_get('_G.said[4].text'):match('no terminal of the sidecar') ~= nil, true)
+  H.eq(child.lua_get('_G.notified[4].text'):match('no terminal of the sidecar') ~= nil, true)
 end
 
 T['terminal takes a command line as it is'] = function()
@@ -156,7 +159,7 @@ T['explain says whether, and which setting'] = function()
   child.cmd('Sidecar explain write ' .. child.world.project)
   H.until_text(child, 'allowed')
   child.cmd('Sidecar explain read')
-  H.eq(child.lua_get('_G.said[1].text'):match('usage: :Sidecar explain') ~= nil, true)
+  H.eq(child.lua_get('_G.notified[1].text'):match('usage: :Sidecar explain') ~= nil, true)
 end
 
 T['doctor shows what the machine can enforce'] = function()
@@ -207,7 +210,7 @@ T['log shows what happened'] = function()
 end
 
 T['close ends the terminal of the buffer, and with a bang all'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   local function open()
     return H.terminal(child, { cmd = 'exec sleep ' .. mark, mods = 'botright' })

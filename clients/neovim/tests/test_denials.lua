@@ -2,8 +2,8 @@ local H = require('harness')
 
 local T = H.set()
 
-local function said(child)
-  return child.lua_get('_G.said')
+local function notified(child)
+  return child.lua_get('_G.notified')
 end
 
 local function lines(child)
@@ -21,8 +21,8 @@ T['protected paths that come to be are told in few messages, and all of them lis
       and text:find('.envrc', 1, true)
       and text:find('.exrc', 1, true)
   end)
-  H.until_said(child, 'The protected path "', '" was created', ':Sidecar denials')
-  H.eq(#said(child) < 4, true)
+  H.until_notified(child, 'The protected path "', '" was created', ':Sidecar denials')
+  H.eq(#notified(child) < 4, true)
   child.cmd('Sidecar denials')
   H.eq(child.bo.filetype, 'sidecar-output')
   H.eq(H.text(child):find('mkdir .vscode .idea', 1, true) ~= nil, true)
@@ -30,7 +30,7 @@ T['protected paths that come to be are told in few messages, and all of them lis
 end
 
 ---Skips the case where the sidecar cannot look at what is refused.
-local function observed()
+local function require_denials()
   if not H.doctor():find('denials%s+seccomp') then
     H.skip('user_notification')
   end
@@ -41,12 +41,12 @@ local function run(child, line)
 end
 
 T['what is refused is told once, with a setting that allows it'] = function()
-  observed()
+  require_denials()
   local world = H.world()
   local child = H.child(world)
   local line = 'echo x >../outside/new'
   H.eq(run(child, line) ~= 0, true)
-  local text = H.until_said(
+  local text = H.until_notified(
     child,
     ('%q: The sandbox refused to let "sh" create "'):format(line),
     '/outside/new"',
@@ -58,7 +58,7 @@ T['what is refused is told once, with a setting that allows it'] = function()
   H.wait('the count', function()
     return table.concat(lines(child), '\n'):find('(4 times in all)', 1, true)
   end)
-  H.eq(#said(child), 1)
+  H.eq(#notified(child), 1)
   local value, key = text:match('add (%b"") to "([%w_]+)"')
   H.eq(value, ('"%s"'):format(world.outside))
   H.write(world.settings, H.settings({ [key] = { vim.json.decode(value) } }))
@@ -67,13 +67,13 @@ T['what is refused is told once, with a setting that allows it'] = function()
 end
 
 T['of much that is refused a message names some and counts the others'] = function()
-  observed()
+  require_denials()
   local child = H.child()
   -- More than a first message can name and a second one too, wherever a slow
   -- machine cuts them.
   run(child, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir ../outside/d$i; done')
   local text =
-    H.until_said(child, 'refused to let "mkdir" create', 'and ', ' more', ':Sidecar denials')
+    H.until_notified(child, 'refused to let "mkdir" create', 'and ', ' more', ':Sidecar denials')
   H.eq(select(2, text:gsub('refused to let', '')) <= 3, true)
   H.wait('the list', function()
     local all = table.concat(lines(child), '\n')
@@ -82,14 +82,14 @@ T['of much that is refused a message names some and counts the others'] = functi
 end
 
 T['a setting that asks for silence gets it'] = function()
-  observed()
+  require_denials()
   local child = H.child(H.world(H.settings({ on_denied = 'ignore' })))
   H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
   -- A later session's end, after which nothing of the first one can be on its
   -- way.
   H.eq(run(child, 'true'), 0)
   child.cmd('sleep 600m')
-  H.eq({ lines(child), said(child) }, { { 'Nothing was refused.' }, {} })
+  H.eq({ lines(child), notified(child) }, { { 'Nothing was refused.' }, {} })
 end
 
 T['where nothing was refused the list says so'] = function()
@@ -103,11 +103,11 @@ T['what a session leaves behind that runs outside of the sandbox is named when i
   local world = H.world()
   local child = H.child(world)
   H.terminal(child, { cmd = 'echo all: >Makefile; echo x >notes' })
-  local text = H.until_said(child, 'worth a look', 'created', 'Makefile')
+  local text = H.until_notified(child, 'worth a look', 'created', 'Makefile')
   H.eq(text:find('/notes', 1, true), nil)
   -- A tool is no different.
   child.lua('require("sandbox_sidecar").run("echo x >build.rs"):wait()')
-  H.until_said(child, 'worth a look', 'build.rs')
+  H.until_notified(child, 'worth a look', 'build.rs')
 end
 
 ---Asks as the sidecar does. What is answered is in _G.answers, in order; what the user was asked in _G.asked.
@@ -222,7 +222,7 @@ T['a question waits until the user does not type into a program'] = function()
   child.cmd('startinsert')
   H.until_true(child, 'vim.api.nvim_get_mode().mode == "t"')
   ask(child)
-  H.until_said(child, 'waits for access')
+  H.until_notified(child, 'waits for access')
   child.type_keys('typed', '<CR>')
   H.until_text(child, 'typed\ntyped')
   H.eq(child.lua_get('{ #_G.asked, #_G.answers }'), { 0, 0 })
@@ -244,7 +244,7 @@ end
 
 ---A world whose programs wait for the user's answer, and a child whose user gives it.
 local function asking()
-  observed()
+  require_denials()
   local world = H.world(H.settings({ on_denied = 'ask' }))
   H.write(world.project .. '/.zed/settings.json', '{}')
   local child = asked_child(false, world)

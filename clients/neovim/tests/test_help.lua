@@ -44,7 +44,7 @@ end
 T['the tags of both files can be built, and every link has its tag'] = function()
   local dir = vim.fn.tempname()
   vim.fn.mkdir(dir, 'p')
-  H.finally(function()
+  H.cleanup(function()
     vim.fn.delete(dir, 'rf')
   end)
   local text = ''

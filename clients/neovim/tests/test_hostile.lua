@@ -21,14 +21,14 @@ local function check(screen)
 end
 
 ---Skips the case where the sidecar cannot look at what is refused.
-local function observed()
+local function require_denials()
   if not H.doctor():find('denials%s+seccomp') then
     H.skip('user_notification')
   end
 end
 
 T['what is refused is told by escaped names, in a message as in the list'] = function()
-  observed()
+  require_denials()
   local world = H.world()
   local editor = tui.start(world)
   editor.run(
@@ -47,7 +47,7 @@ T['what is refused is told by escaped names, in a message as in the list'] = fun
 end
 
 T['a question shows one line of escaped names, and no way out of it allows anything'] = function()
-  observed()
+  require_denials()
   local world = H.world(H.settings({ on_denied = 'ask' }))
   H.write(world.outside .. '/' .. EVIL, 'the secret\n')
   local editor = tui.start(world)

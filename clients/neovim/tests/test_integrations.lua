@@ -102,7 +102,7 @@ T['CodeCompanion gets output, status and flag of a sandboxed command'] = functio
 end
 
 T['CodeCompanion can cancel a command'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = sandboxed()
   child.lua(
     CODECOMPANION,
@@ -169,7 +169,7 @@ end
 
 -- agentic.nvim's terminal manager of summer 2026, which takes ACP's requests.
 T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = sandboxed()
   child.lua([[
     require('sandbox_sidecar.integrations.acp').install()
@@ -451,7 +451,7 @@ end
 -- overseer's strategies of May 2026: new, start(task), stop, reset, dispose,
 -- get_bufnr.
 T['overseer runs tasks in a sandbox'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = sandboxed()
   child.lua([[
     function _G.task(cmd, cwd)

@@ -59,8 +59,8 @@ T['an error in a file that is not open is said once'] = function()
   local child = H.child(world)
   H.terminal(child, { cmd = 'exec sleep 60' })
   H.write(world.settings, '{ "terminal": { "sandbox": { "enabled": tru } } }')
-  H.until_true(child, '#_G.said > 0')
-  H.eq(child.lua_get('_G.said[1].text'):match('settings.json":1:%d+: ') ~= nil, true)
+  H.until_true(child, '#_G.notified > 0')
+  H.eq(child.lua_get('_G.notified[1].text'):match('settings.json":1:%d+: ') ~= nil, true)
 end
 
 T['a change of the settings marks the terminals that run under older ones'] = function()
@@ -70,7 +70,7 @@ T['a change of the settings marks the terminals that run under older ones'] = fu
   H.write(world.settings, H.settings({ allow_network = false }))
   H.until_true(child, ('vim.b[%d].sandbox_sidecar.stale'):format(buf))
   H.eq(
-    child.lua_get('_G.said[1].text'),
+    child.lua_get('_G.notified[1].text'),
     'sandbox_sidecar: the settings changed; 1 running terminal keeps what it started with'
   )
   local line =
@@ -102,10 +102,10 @@ T['warnings of the sidecar are said, each once'] = function()
   local child = H.child(world)
   child.cmd('cd ' .. world.home)
   H.terminal(child, { cmd = 'true' })
-  local first = child.lua_get('#_G.said')
+  local first = child.lua_get('#_G.notified')
   H.eq(first > 0, true)
   H.terminal(child, { cmd = 'true' })
-  H.eq(child.lua_get('#_G.said'), first)
+  H.eq(child.lua_get('#_G.notified'), first)
 end
 
 return T

@@ -66,7 +66,7 @@ end
 T['variables of the editor do not arrive, those of the options do'] = function()
   local world = H.world(H.settings({ allowed_env_vars = { 'PATH', 'HOME', 'MINE', 'ALSO' } }))
   vim.env.SECRET_TOKEN = 'do not tell'
-  H.finally(function()
+  H.cleanup(function()
     vim.env.SECRET_TOKEN = nil
   end)
   local child = H.child(world, { setup = { env = { MINE = 'one', OTHER = 'two' } } })
@@ -211,7 +211,7 @@ T['mappings, leaving Terminal-mode and scrolling back work as in :terminal'] = f
 end
 
 T['a window that is closed does not end its program; a buffer that is wiped out does'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   child.o.hidden = true
   local buf = H.terminal(child, { cmd = 'sleep ' .. mark, mods = 'botright' })
@@ -237,7 +237,7 @@ end
 
 for _, ending in ipairs({ 'qall!', 'quit!', 'kill -9', 'kill -15', 'kill -1' }) do
   T['everything is gone after ' .. ending .. ' of the editor'] = function()
-    local mark = H.mark()
+    local mark = H.unique()
     local child = H.child()
     -- A program, one in the background, and where the machine can hold it, one
     -- that has left the session.
@@ -284,14 +284,14 @@ T['two terminals in two tabs do not know of each other'] = function()
 end
 
 T['a sidecar that is killed takes its terminals along, says so, and the next terminal gets a new one'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   local buf = H.terminal(child, { cmd = 'exec sleep ' .. mark })
   local pid = child.lua_get('require("sandbox_sidecar.sidecar").pid()')
   vim.uv.kill(pid, 'sigkill')
   H.until_text(child, '[The sidecar ended: killed by signal 9]', buf)
   H.eq(
-    child.lua_get('_G.said[1].text'):match('the sidecar ended %(killed by signal 9%)') ~= nil,
+    child.lua_get('_G.notified[1].text'):match('the sidecar ended %(killed by signal 9%)') ~= nil,
     true
   )
   H.wait('the end of the program', function()
@@ -303,7 +303,7 @@ T['a sidecar that is killed takes its terminals along, says so, and the next ter
 end
 
 T['restart ends everything and starts anew'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   H.terminal(child, { cmd = 'exec sleep ' .. mark })
   local pid = child.lua_get('require("sandbox_sidecar.sidecar").pid()')
@@ -315,7 +315,7 @@ T['restart ends everything and starts anew'] = function()
     )
   )
   H.eq(H.alive('sleep\0' .. mark), 0)
-  H.eq(child.lua_get('_G.said'), {})
+  H.eq(child.lua_get('_G.notified'), {})
 end
 
 T['what cannot be started says why, in the buffer and as a message'] = function()
@@ -324,7 +324,7 @@ T['what cannot be started says why, in the buffer and as a message'] = function(
   local buf = H.terminal(child, { cmd = { '/nonexistent/program' } })
   H.until_text(child, '[Not started: ', buf)
   H.until_text(child, '/nonexistent/program', buf)
-  H.eq(child.lua_get('#_G.said'), 1)
+  H.eq(child.lua_get('#_G.notified'), 1)
   H.eq(child.lua_get('vim.b[...].sandbox_sidecar.running', { buf }), false)
   local gone = H.terminal(child, { cmd = 'true', cwd = world.root .. '/gone' })
   H.until_text(child, '[Not started: ', gone)
@@ -333,8 +333,8 @@ end
 T['without a sidecar there is one message, and no stack trace'] = function()
   local child = H.child(nil, { setup = { binary = '/nonexistent/sidecar' } })
   child.cmd('Sidecar terminal')
-  H.eq(child.lua_get('#_G.said'), 1)
-  local text = child.lua_get('_G.said[1].text')
+  H.eq(child.lua_get('#_G.notified'), 1)
+  local text = child.lua_get('_G.notified[1].text')
   H.eq(
     text,
     'sandbox_sidecar: find sidecar: /nonexistent/sidecar (option binary): not an executable file'

@@ -50,21 +50,21 @@ T['the command says it, without a stack trace'] = function()
 end
 
 T['setup says it'] = function()
-  local said = run('lua require("sandbox_sidecar").setup({})')
+  local output = run('lua require("sandbox_sidecar").setup({})')
   H.eq(
-    said:match('^sandbox_sidecar: needs Neovim 0.10 or newer'),
+    output:match('^sandbox_sidecar: needs Neovim 0.10 or newer'),
     'sandbox_sidecar: needs Neovim 0.10 or newer'
   )
-  H.eq(said:find('traceback', 1, true), nil)
+  H.eq(output:find('traceback', 1, true), nil)
 end
 
 T['checkhealth says it'] = function()
-  local said = run(
+  local output = run(
     'checkhealth sandbox_sidecar',
     'lua io.stderr:write(table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n"))'
   )
-  H.eq(said:find('ERROR: needs Neovim 0.10 or newer', 1, true) ~= nil, true)
-  H.eq(said:find('traceback', 1, true), nil)
+  H.eq(output:find('ERROR: needs Neovim 0.10 or newer', 1, true) ~= nil, true)
+  H.eq(output:find('traceback', 1, true), nil)
 end
 
 return T

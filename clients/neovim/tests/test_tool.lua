@@ -68,7 +68,7 @@ T['standard input is empty, and no pager waits for a key'] = function()
 end
 
 T['a time limit kills everything'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   local result =
     run(child, ('echo begun; sleep %s & sleep %s'):format(mark, mark), { timeout = 1500 })
@@ -77,7 +77,7 @@ T['a time limit kills everything'] = function()
 end
 
 T['kill ends a tool, also one that is just starting'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   child.lua(
     [[
@@ -95,7 +95,7 @@ T['kill ends a tool, also one that is just starting'] = function()
 end
 
 T['wait blocks until the end, or until its time limit'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   local result = child.lua_get('require("sandbox_sidecar").run("exit 4"):wait().exit_code')
   H.eq(result, 4)
@@ -163,7 +163,7 @@ T['settings that nobody can read refuse tools'] = function()
 end
 
 T['a sidecar that is killed ends its tools with an error'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local child = H.child()
   child.lua(
     [[

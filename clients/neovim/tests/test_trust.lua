@@ -48,9 +48,9 @@ T['what a project asks for is told once, counts for nothing, and is shown before
   H.require('filesystem')
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
-  H.until_said(child, ASKS)
+  H.until_notified(child, ASKS)
   H.terminal(child, { cmd = 'true' })
-  H.eq(#H.said(child, ASKS), 1)
+  H.eq(#H.notified(child, ASKS), 1)
   local asked = answer(child, 'Do not trust')
   H.eq(asked.prompt, ('Trust "%s"? Above is what it asks for.'):format(world.project_settings))
   H.eq(asked.first, 'Do not trust')
@@ -68,16 +68,16 @@ T['trusted settings count, until they change or trust is taken back'] = function
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
   answer(child, 'Trust this content')
-  H.until_said(child, 'is trusted')
+  H.until_notified(child, 'is trusted')
   H.eq(reads_secret(child), true)
   child.cmd('Sidecar trust')
-  H.until_said(child, 'is trusted until it changes')
+  H.until_notified(child, 'is trusted until it changes')
   H.write(world.project_settings, ROGUE .. '\n')
   H.eq(reads_secret(child), false)
   H.write(world.project_settings, ROGUE)
   H.eq(reads_secret(child), true)
   child.cmd('Sidecar untrust')
-  H.until_said(child, 'is not trusted')
+  H.until_notified(child, 'is not trusted')
   H.eq(reads_secret(child), false)
 end
 
@@ -94,7 +94,7 @@ T['what changed after it was shown is not trusted'] = function()
     { world.project_settings, ROGUE }
   )
   child.cmd('Sidecar trust')
-  H.until_said(child, 'not the content that was shown')
+  H.until_notified(child, 'not the content that was shown')
   H.eq(reads_secret(child), false)
 end
 
@@ -120,15 +120,15 @@ end
 T['without a file there is nothing to trust'] = function()
   local child = H.child()
   child.cmd('Sidecar trust')
-  H.until_said(child, 'There is no "')
+  H.until_notified(child, 'There is no "')
 end
 
 T['a change that asks for more is told while the editor runs'] = function()
   local child, world = child_of('{}')
   H.terminal(child, { cmd = 'exec sleep 60' })
-  H.eq(H.said(child, ASKS), {})
+  H.eq(H.notified(child, ASKS), {})
   H.write(world.project_settings, ROGUE)
-  H.until_said(child, ASKS)
+  H.until_notified(child, ASKS)
 end
 
 return T

@@ -10,7 +10,7 @@ local T = H.set()
 local PROMPT = "\n[^\n']*inside>"
 
 T['open, type, resize, and the end of the terminal that the editor is in'] = function()
-  local mark = H.mark()
+  local mark = H.unique()
   local world = H.world()
   local editor = tui.start(world)
   editor.keys(':botright Sidecar terminal', 'Enter')

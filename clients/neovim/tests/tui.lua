@@ -52,7 +52,7 @@ function M.start(world)
     world.project,
     unpack(vim.list_extend(env, command))
   )
-  H.finally(function()
+  H.cleanup(function()
     vim.system({ 'tmux', '-S', socket, 'kill-server' }):wait()
   end)
   local channel
@@ -62,7 +62,7 @@ function M.start(world)
     return ok
   end
   H.wait('the editor in tmux', connect)
-  H.finally(function()
+  H.cleanup(function()
     pcall(vim.fn.chanclose, channel)
   end)
   H.wait('its start', function()

@@ -5,7 +5,7 @@ local sidecar = require('sandbox_sidecar.sidecar')
 local view = require('sandbox_sidecar.view')
 
 ---How long, in milliseconds, an answer counts. The sidecar waits no longer either.
-local PATIENCE = 60 * 1000
+local TIMEOUT = 60 * 1000
 
 ---In the order in which they are offered. The first is what a hasty key gives.
 ---@type { decision: string, text: string }[]
@@ -31,7 +31,7 @@ local ask
 ---@param question sandbox_sidecar.Question
 ---@param decision string
 local function decide(question, decision)
-  if decision ~= 'deny' and vim.uv.now() - question.asked > PATIENCE then
+  if decision ~= 'deny' and vim.uv.now() - question.asked > TIMEOUT then
     notify.warn('the answer came too late: the access was refused')
   end
   question.answer({ decision = decision })
@@ -39,16 +39,16 @@ end
 
 ---Whether a key that is typed now is meant for a question. Elsewhere it may be meant for a program, and would answer one.
 ---@return boolean
-local function attentive()
+local function accepts_keys()
   local mode = vim.api.nvim_get_mode()
   return (mode.mode == 'n' or mode.mode == 'nt') and not mode.blocking
 end
 
 local function next_question()
-  while waiting[1] and vim.uv.now() - waiting[1].asked > PATIENCE do
+  while waiting[1] and vim.uv.now() - waiting[1].asked > TIMEOUT do
     decide(table.remove(waiting, 1), 'deny')
   end
-  if not open and waiting[1] and attentive() then
+  if not open and waiting[1] and accepts_keys() then
     ask(table.remove(waiting, 1))
   end
 end
@@ -93,7 +93,7 @@ sidecar.requests['sandbox/requestAccess'] = function(params, answer)
     asked = vim.uv.now(),
     answer = answer,
   }
-  if not attentive() then
+  if not accepts_keys() then
     notify.warn(('%s waits for access: go to Normal mode to answer'):format(label))
   end
   next_question()
@@ -107,7 +107,7 @@ vim.api.nvim_create_autocmd('ModeChanged', {
 
 -- With the sidecar go those who have waited.
 table.insert(sidecar.on_change, function()
-  if not sidecar.hello() then
+  if not sidecar.initialize_result() then
     waiting = {}
   end
 end)

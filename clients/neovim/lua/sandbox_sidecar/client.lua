@@ -140,7 +140,7 @@ function Client:drain()
     end
     if not body then
       self.draining = false
-      self:rest()
+      self:on_drained()
       return
     end
     local ok, problem = xpcall(self.handle_message, debug.traceback, self, body)
@@ -158,7 +158,7 @@ end
 
 ---Everything that has come was handled.
 ---@private
-function Client:rest()
+function Client:on_drained()
   if self.paused and not self.eof then
     self:read()
   elseif self.eof and self.exit and not self.over then

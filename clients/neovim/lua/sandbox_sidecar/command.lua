@@ -11,7 +11,7 @@ local M = {}
 ---@field run fun(args: string[], command: vim.api.keyset.create_user_command.command_args, line: string)
 ---@field complete? fun(lead: string, position: integer): string[] What may come at that position (the first argument is 1).
 ---@field arguments string For the usage.
----@field most integer How many arguments it takes.
+---@field max_args integer How many arguments it takes.
 
 ---@param lead string
 ---@param list string[]
@@ -31,7 +31,7 @@ local function show_output(args, mods)
     return notify.error(err --[[@as string]])
   end
   vim.system(
-    require('sandbox_sidecar.wrap').own(vim.list_extend({ path }, args)),
+    require('sandbox_sidecar.wrap').mark(vim.list_extend({ path }, args)),
     { text = true },
     vim.schedule_wrap(function(done)
       -- Plugins that take the place of vim.system() may leave one of them out.
@@ -65,7 +65,7 @@ end
 M.subcommands = {
   terminal = {
     arguments = '[command]',
-    most = math.huge,
+    max_args = math.huge,
     run = function(_, command, line)
       require('sandbox_sidecar.terminal').open({
         cmd = line ~= '' and line or nil,
@@ -78,7 +78,7 @@ M.subcommands = {
   },
   exec = {
     arguments = '[command]',
-    most = math.huge,
+    max_args = math.huge,
     run = function(_, command, line)
       local shell = require('sandbox_sidecar.config').get().shell or { vim.env.SHELL or '/bin/sh' }
       if placed(command.smods) then
@@ -92,7 +92,7 @@ M.subcommands = {
   },
   policy = {
     arguments = '[terminal|tool]',
-    most = 1,
+    max_args = 1,
     run = function(args, command)
       show_output(
         vim.list_extend(
@@ -108,7 +108,7 @@ M.subcommands = {
   },
   explain = {
     arguments = '{read|write|execute|connect_unix|connect|bind} {target}',
-    most = 2,
+    max_args = 2,
     run = function(args, command)
       if #args < 2 then
         return notify.error('usage: :Sidecar explain ' .. M.subcommands.explain.arguments)
@@ -128,7 +128,7 @@ M.subcommands = {
   },
   trust = {
     arguments = '[directory]',
-    most = 1,
+    max_args = 1,
     run = function(args)
       require('sandbox_sidecar.trust').ask(args[1] and project.absolute(args[1]))
     end,
@@ -138,7 +138,7 @@ M.subcommands = {
   },
   untrust = {
     arguments = '[directory]',
-    most = 1,
+    max_args = 1,
     run = function(args)
       require('sandbox_sidecar.trust').withdraw(args[1] and project.absolute(args[1]))
     end,
@@ -148,21 +148,21 @@ M.subcommands = {
   },
   denials = {
     arguments = '',
-    most = 0,
+    max_args = 0,
     run = function(_, command)
       view.lines('denials', require('sandbox_sidecar.denials').lines(), command.smods)
     end,
   },
   doctor = {
     arguments = '',
-    most = 0,
+    max_args = 0,
     run = function(_, command)
       show_output({ 'doctor' }, command.smods)
     end,
   },
   settings = {
     arguments = '[user|project]',
-    most = 1,
+    max_args = 1,
     run = function(args, command)
       local path = user_settings()
       if args[1] == 'project' then
@@ -185,7 +185,7 @@ M.subcommands = {
   },
   log = {
     arguments = '',
-    most = 0,
+    max_args = 0,
     run = function(_, command)
       local path = require('sandbox_sidecar.log').path()
       view.file('split', path, command.smods)
@@ -195,14 +195,14 @@ M.subcommands = {
   },
   restart = {
     arguments = '',
-    most = 0,
+    max_args = 0,
     run = function()
       require('sandbox_sidecar.sidecar').restart()
     end,
   },
   close = {
     arguments = '',
-    most = 0,
+    max_args = 0,
     run = function(_, command)
       local terminal = require('sandbox_sidecar.terminal')
       local open = command.bang and terminal.list() or { terminal.of() }
@@ -230,7 +230,7 @@ function M.run(command)
       ('unknown subcommand %q (hint: one of %s)'):format(name, table.concat(names, ', '))
     )
   end
-  if #args > subcommand.most then
+  if #args > subcommand.max_args then
     return notify.error(('usage: :Sidecar %s %s'):format(name, subcommand.arguments))
   end
   local line = command.args:match('^%s*%S+%s+(.*)$') or ''
@@ -254,7 +254,7 @@ function M.complete(lead, line, position)
     return names
   end
   local subcommand = M.subcommands[words[1]]
-  if not subcommand or not subcommand.complete or #words > subcommand.most then
+  if not subcommand or not subcommand.complete or #words > subcommand.max_args then
     return {}
   end
   return subcommand.complete(lead, #words)

@@ -8,51 +8,52 @@ local sidecar = require('sandbox_sidecar.sidecar')
 local M = {}
 
 ---How long, in milliseconds, further ones are waited for before a message: a program that is refused mostly tries several things.
-local FOLD = 300
+local BATCH_DELAY = 300
 ---The least time, in milliseconds, between two messages.
-local QUIET = 5000
+local MIN_INTERVAL = 5000
 ---How many are kept for the list, the newest.
-local MOST = 200
+local MAX_LISTED = 200
 ---How many a message names.
-local NAMED = 3
+local MAX_NAMED = 3
 
 ---@class sandbox_sidecar.Denial
 ---@field label string What the session runs.
----@field told sandbox_sidecar.DeniedParams The newest of its kind.
+---@field params sandbox_sidecar.DeniedParams The newest of its kind.
 ---@field count integer How often, in all.
 ---@field time integer When for the last time.
 
 local list = {} ---@type sandbox_sidecar.Denial[] Oldest first.
-local fresh = {} ---@type sandbox_sidecar.Denial[] Not said yet.
+local pending = {} ---@type sandbox_sidecar.Denial[] Not said yet.
 local missed = 0
-local last_said = -QUIET
+local last_notified = -MIN_INTERVAL
 
 ---@param denial sandbox_sidecar.Denial
 ---@return string # What was refused, in the sidecar's words, in which names that others chose are quoted.
 local function describe(denial)
-  local message = display.line(denial.told.message)
+  local message = display.line(denial.params.message)
   -- The sidecar counts what came together.
-  return denial.count > denial.told.count and ('%s (%d times in all)'):format(message, denial.count)
+  return denial.count > denial.params.count
+      and ('%s (%d times in all)'):format(message, denial.count)
     or message
 end
 
 ---What would allow it, in words, unless the message says that; nil where nothing would.
----@param told sandbox_sidecar.DeniedParams
+---@param params sandbox_sidecar.DeniedParams
 ---@return string?
-local function remedy(told)
-  if not told.suggestion then
-    return told.hint and display.line(told.hint)
+local function suggestion_text(params)
+  if not params.suggestion then
+    return params.hint and display.line(params.hint)
   end
-  local change = display.line(told.suggestion.message)
-  return not told.message:find(change, 1, true) and 'to allow it, ' .. change or nil
+  local change = display.line(params.suggestion.message)
+  return not params.message:find(change, 1, true) and 'to allow it, ' .. change or nil
 end
 
-local function say()
-  local news, others = fresh, missed
-  fresh, missed, last_said = {}, 0, vim.uv.now()
-  local first = news[1]
-  if #news == 1 and others == 0 then
-    local hint = remedy(first.told)
+local function notify_pending()
+  local batch, uncounted = pending, missed
+  pending, missed, last_notified = {}, 0, vim.uv.now()
+  local first = batch[1]
+  if #batch == 1 and uncounted == 0 then
+    local hint = suggestion_text(first.params)
     notify.warn(
       ('%s: %s (hint: %s":Sidecar denials" lists all)'):format(
         first.label,
@@ -63,10 +64,10 @@ local function say()
     return
   end
   local named = {}
-  for i = 1, math.min(NAMED, #news) do
-    named[i] = describe(news[i])
+  for i = 1, math.min(MAX_NAMED, #batch) do
+    named[i] = describe(batch[i])
   end
-  local more = #news - #named + others
+  local more = #batch - #named + uncounted
   if more > 0 then
     named[#named + 1] = ('and %d more'):format(more)
   end
@@ -80,17 +81,17 @@ end
 
 ---The same of the same session, or of one that runs the same: agents run a command again and again.
 ---@param label string
----@param told sandbox_sidecar.DeniedParams
+---@param params sandbox_sidecar.DeniedParams
 ---@return sandbox_sidecar.Denial?
-local function known(label, told)
+local function known(label, params)
   for i = #list, 1, -1 do
-    local one = list[i]
+    local entry = list[i]
     if
-      (one.told.sessionId == told.sessionId or one.label == label)
-      and one.told.access == told.access
-      and one.told.target == told.target
+      (entry.params.sessionId == params.sessionId or entry.label == label)
+      and entry.params.access == params.access
+      and entry.params.target == params.target
     then
-      return one
+      return entry
     end
   end
 end
@@ -101,17 +102,17 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   local same = known(label, params)
   if same then
     -- It was said, or is about to be: the list counts it.
-    same.told, same.count, same.time = params, same.count + params.count, os.time()
+    same.params, same.count, same.time = params, same.count + params.count, os.time()
     return
   end
-  local denial = { label = label, told = params, count = params.count, time = os.time() }
+  local denial = { label = label, params = params, count = params.count, time = os.time() }
   list[#list + 1] = denial
-  if #list > MOST then
+  if #list > MAX_LISTED then
     table.remove(list, 1)
   end
-  fresh[#fresh + 1] = denial
-  if #fresh == 1 then
-    vim.defer_fn(say, math.max(FOLD, last_said + QUIET - vim.uv.now()))
+  pending[#pending + 1] = denial
+  if #pending == 1 then
+    vim.defer_fn(notify_pending, math.max(BATCH_DELAY, last_notified + MIN_INTERVAL - vim.uv.now()))
   end
 end
 
@@ -121,9 +122,9 @@ table.insert(sidecar.on_closed, function(id, result)
   for i, finding in ipairs(result.review or {}) do
     findings[i] = display.line(finding.message)
   end
-  if #findings > NAMED then
-    findings = vim.list_slice(findings, 1, NAMED)
-    findings[NAMED + 1] = ('and %d more, see ":Sidecar log"'):format(#result.review - NAMED)
+  if #findings > MAX_NAMED then
+    findings = vim.list_slice(findings, 1, MAX_NAMED)
+    findings[MAX_NAMED + 1] = ('and %d more, see ":Sidecar log"'):format(#result.review - MAX_NAMED)
   end
   if #findings > 0 then
     notify.warn(
@@ -144,7 +145,7 @@ function M.lines()
       denial.label,
       describe(denial)
     )
-    local hint = remedy(denial.told)
+    local hint = suggestion_text(denial.params)
     if hint then
       lines[#lines + 1] = '          ' .. hint
     end

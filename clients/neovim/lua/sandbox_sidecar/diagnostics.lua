@@ -71,7 +71,7 @@ sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
     -- Whoever has the file open sees it there. Anybody else must hear that a
     -- setting does not count.
     if d.severity == 'error' and not shown then
-      notify.say(
+      notify.show(
         ('%s:%d:%d: %s'):format(display.path(params.file), d.line, d.column, d.message),
         vim.log.levels.ERROR
       )
@@ -82,7 +82,7 @@ end
 
 sidecar.notifications[protocol.methods.settings_changed] = function(params)
   for _, project in ipairs(params.projects) do
-    trust.consider(project)
+    trust.notify_once(project)
   end
   local stale = {}
   for _, session in ipairs(params.staleSessions) do
@@ -105,7 +105,7 @@ end
 
 -- Another sidecar says everything again.
 table.insert(sidecar.on_change, function()
-  if not sidecar.hello() then
+  if not sidecar.initialize_result() then
     files = {}
     vim.diagnostic.reset(namespace)
   end

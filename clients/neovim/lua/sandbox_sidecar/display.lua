@@ -3,11 +3,11 @@
 local M = {}
 
 ---The most characters that text() returns.
-local MOST = 120
+local MAX_CHARS = 120
 ---The most bytes that are looked at. A longer text loses its middle first.
-local SCANNED = 8192
+local MAX_BYTES = 8192
 ---How many combining marks may stand on one letter.
-local MARKS = 2
+local MAX_MARKS = 2
 
 ---Characters without a shape or a width of their own, of private use, or that change the direction of text; from, to.
 local HIDDEN = {
@@ -78,8 +78,8 @@ local function decode(s, at)
     end
     code = code * 64 + byte - 0x80
   end
-  local least = ({ [2] = 0x80, [3] = 0x800, [4] = 0x10000 })[size]
-  if first < 0xc2 or first > 0xf4 or code < least or code > 0x10ffff then
+  local minimum = ({ [2] = 0x80, [3] = 0x800, [4] = 0x10000 })[size]
+  if first < 0xc2 or first > 0xf4 or code < minimum or code > 0x10ffff then
     return nil, 1
   end
   return code, size
@@ -91,7 +91,7 @@ end
 ---@return string[]
 local function units(s, all)
   local list = {}
-  local piled = MARKS -- marks on the last letter
+  local mark_count = MAX_MARKS -- marks on the last letter
   local at = 1
   while at <= #s do
     local code, size = decode(s, at)
@@ -102,7 +102,8 @@ local function units(s, all)
     end
     -- Alone, a mark would be as wide as a letter.
     local mark = code and code >= 0x300 and vim.api.nvim_strwidth('a' .. char) == 1
-    piled = mark and piled + 1 or (code and (code >= 0x80 or char:find('%w')) and 0 or MARKS)
+    mark_count = mark and mark_count + 1
+      or (code and (code >= 0x80 or char:find('%w')) and 0 or MAX_MARKS)
     if not code then
       list[#list + 1] = ('\\x%02x'):format(s:byte(at))
     elseif char == '\\' and all then
@@ -113,7 +114,7 @@ local function units(s, all)
       or (char == '/' and before == ':' and after:sub(1, 1) == '/')
       or (char == '&' and after:find('^[#%w]*;') ~= nil)
       or hidden(code)
-      or (mark and piled > MARKS)
+      or (mark and mark_count > MAX_MARKS)
     then
       list[#list + 1] = escaped(code)
     elseif mark then
@@ -130,12 +131,12 @@ end
 ---@param all boolean
 ---@return string[]
 local function scan(s, all)
-  if #s <= SCANNED then
+  if #s <= MAX_BYTES then
     return units(s, all)
   end
-  local list = units(s:sub(1, SCANNED / 2), all)
+  local list = units(s:sub(1, MAX_BYTES / 2), all)
   list[#list + 1] = '…'
-  return vim.list_extend(list, units(s:sub(-SCANNED / 2), all))
+  return vim.list_extend(list, units(s:sub(-MAX_BYTES / 2), all))
 end
 
 ---@param list string[] Each is one character wide, or an escape.
@@ -169,7 +170,7 @@ end
 ---@param limit? integer The most characters. Default: 120.
 ---@return string
 function M.text(s, limit)
-  return shorten(scan(tostring(s), true), limit or MOST)
+  return shorten(scan(tostring(s), true), limit or MAX_CHARS)
 end
 
 ---The same between quotation marks, for use inside of a sentence.
@@ -181,7 +182,7 @@ function M.quote(s, limit)
   for i, unit in ipairs(list) do
     list[i] = unit == '"' and '\\"' or unit
   end
-  return '"' .. shorten(list, limit or MOST) .. '"'
+  return '"' .. shorten(list, limit or MAX_CHARS) .. '"'
 end
 
 ---A path as people know it, between quotation marks.

@@ -2,7 +2,7 @@
 local M = {}
 
 ---How long to wait for a sidecar to start, in milliseconds: it tries every protection of the machine first.
-local PATIENCE = 15000
+local TIMEOUT = 15000
 
 ---@return table<string, fun(text: string, advice?: string[])>
 local function reporter()
@@ -52,11 +52,11 @@ local function program(report)
   sidecar.ensure(function(err)
     answered, problem = true, err
   end)
-  vim.wait(PATIENCE, function()
+  vim.wait(TIMEOUT, function()
     return answered
   end, 10)
-  local hello = sidecar.hello()
-  if not hello then
+  local initialize_result = sidecar.initialize_result()
+  if not initialize_result then
     report.error(
       problem and require('sandbox_sidecar.notify').describe(problem) or 'it does not answer',
       { 'See `:Sidecar log`.' }
@@ -65,22 +65,22 @@ local function program(report)
   end
   report.ok(
     ('version %s, protocol %d, process %d'):format(
-      hello.serverInfo.version,
-      hello.protocolVersion,
+      initialize_result.serverInfo.version,
+      initialize_result.protocolVersion,
       sidecar.pid()
     )
   )
-  return hello
+  return initialize_result
 end
 
 ---@param report table
----@param hello sandbox_sidecar.InitializeResult
-local function protections(report, hello)
+---@param initialize_result sandbox_sidecar.InitializeResult
+local function protections(report, initialize_result)
   report.start('sandbox_sidecar: what this machine can enforce')
-  local names = vim.tbl_keys(hello.capabilities.enforcement)
+  local names = vim.tbl_keys(initialize_result.capabilities.enforcement)
   table.sort(names)
   for _, name in ipairs(names) do
-    local p = hello.capabilities.enforcement[name]
+    local p = initialize_result.capabilities.enforcement[name]
     local mechanism = p.mechanism ~= '' and (' (%s)'):format(p.mechanism) or ''
     local text = ('%s: %s%s: %s'):format(name, p.status, mechanism, p.detail)
     local advice = p.fix and { p.fix } or nil
@@ -105,7 +105,7 @@ local function settings(report)
   sidecar.request(methods.settings_get, { projectDir = project }, function(err, result)
     answer, problem = result, err
   end)
-  vim.wait(PATIENCE, function()
+  vim.wait(TIMEOUT, function()
     return answer ~= nil or problem ~= nil
   end, 10)
   if not answer then
@@ -140,9 +140,9 @@ function M.check()
   if not options(report) then
     return
   end
-  local hello = program(report)
-  if hello then
-    protections(report, hello)
+  local initialize_result = program(report)
+  if initialize_result then
+    protections(report, initialize_result)
     settings(report)
   end
   report.start('sandbox_sidecar: log')

@@ -6,11 +6,11 @@ local M = {}
 
 local LEVELS = { [vim.log.levels.ERROR] = 'error', [vim.log.levels.WARN] = 'warn' }
 
-local said = {} ---@type table<string, true>
+local shown = {} ---@type table<string, true>
 
 ---@param message string Values in it that others chose are quoted. It is shown as one line in any case.
 ---@param level integer One of vim.log.levels.
-function M.say(message, level)
+function M.show(message, level)
   message = display.line(message)
   log.write(LEVELS[level] or 'info', '%s', message)
   vim.notify('sandbox_sidecar: ' .. message, level, { title = 'Sidecar' })
@@ -18,24 +18,24 @@ end
 
 ---@param message string
 function M.error(message)
-  M.say(message, vim.log.levels.ERROR)
+  M.show(message, vim.log.levels.ERROR)
 end
 
 ---@param message string
 function M.info(message)
-  M.say(message, vim.log.levels.INFO)
+  M.show(message, vim.log.levels.INFO)
 end
 
 ---@param message string
 function M.warn(message)
-  M.say(message, vim.log.levels.WARN)
+  M.show(message, vim.log.levels.WARN)
 end
 
 ---Says a warning the first time only: every terminal of a project would repeat it.
 ---@param message string
 function M.warn_once(message)
-  if not said[message] then
-    said[message] = true
+  if not shown[message] then
+    shown[message] = true
     M.warn(message)
   end
 end

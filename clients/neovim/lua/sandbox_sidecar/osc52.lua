@@ -39,7 +39,7 @@ function Filter:pass(bytes)
       if not from then
         break
       end
-      local keep, to = self:judge(text, from)
+      local keep, to = self:classify(text, from)
       out[#out + 1] = keep
       at = to
     end
@@ -53,7 +53,7 @@ end
 ---@param from integer
 ---@return string keep What takes the place of the bytes.
 ---@return integer to Where to go on.
-function Filter:judge(text, from)
+function Filter:classify(text, from)
   local second = text:sub(from + 1, from + 1)
   if second == '' then
     self.held = ESC

@@ -19,16 +19,16 @@ end
 
 ---@param dir string
 ---@return string? # The nearest directory above that is marked as a project; nil: none is.
-local function marked(dir)
+local function find_marked(dir)
   local home = vim.uv.os_homedir()
   home = home and M.absolute(home)
-  local function open(candidate)
+  local function is_home_or_above(candidate)
     -- Dotfiles are often kept in a repository that is the home directory
     -- itself: that would make all of it writable.
     return not home or candidate == home or vim.startswith(home .. '/', candidate .. '/')
   end
   local at = dir
-  while not open(at) and at ~= '/' do
+  while not is_home_or_above(at) and at ~= '/' do
     for _, marker in ipairs(config.get().root_markers) do
       if vim.uv.fs_stat(vim.fs.joinpath(at, marker)) then
         return at
@@ -42,7 +42,7 @@ end
 ---@return string
 function M.root(dir)
   dir = M.absolute(dir)
-  return marked(dir) or dir
+  return find_marked(dir) or dir
 end
 
 ---@return string # The project of the current window's directory.
@@ -72,7 +72,7 @@ function M.working(dir)
     local name = vim.api.nvim_buf_get_name(buf)
     local root = vim.bo[buf].buftype == ''
       and vim.startswith(name, '/')
-      and marked(vim.fs.dirname(M.absolute(name)))
+      and find_marked(vim.fs.dirname(M.absolute(name)))
     if root and contains(root, dir) then
       return root
     end

@@ -14,7 +14,7 @@ local methods = protocol.methods
 local M = {}
 
 ---How long, in milliseconds, the editor waits at its end for the sessions to be gone. They go without it, too.
-local GOODBYE = 1500
+local SHUTDOWN_TIMEOUT = 1500
 
 ---What a session wants to hear.
 ---@class sandbox_sidecar.Listener
@@ -26,7 +26,7 @@ local GOODBYE = 1500
 ---@class sandbox_sidecar.State
 ---@field client? sandbox_sidecar.Client
 ---@field ready boolean The conversation is open.
----@field hello? sandbox_sidecar.InitializeResult
+---@field initialize_result? sandbox_sidecar.InitializeResult
 ---@field waiting sandbox_sidecar.Callback[] Called when the conversation is open, or cannot be.
 ---@field listeners table<string, sandbox_sidecar.Listener>
 ---@field labels table<string, string> What each session runs, for people.
@@ -95,7 +95,7 @@ end
 M.notifications[methods.log_message] = function(params)
   local levels = { vim.log.levels.ERROR, vim.log.levels.WARN }
   if levels[params.type] then
-    notify.say(params.message, levels[params.type])
+    notify.show(params.message, levels[params.type])
   else
     log.write('info', '%s', params.message)
   end
@@ -124,7 +124,7 @@ local function on_exit(ended, reason)
   end
   local wanted = state.stopping
   local listeners = state.listeners
-  state.client, state.ready, state.hello, state.folder = nil, false, nil, nil
+  state.client, state.ready, state.initialize_result, state.folder = nil, false, nil, nil
   state.listeners, state.labels, state.stopping = {}, {}, false
   settle({ code = 0, message = ('the sidecar ended (%s)'):format(reason) })
   for _, listener in pairs(listeners) do
@@ -175,16 +175,16 @@ local function handshake(started)
     workspaceFolders = { folder(dir) },
     capabilities = { flowControl = true, approvals = M.requests['sandbox/requestAccess'] ~= nil },
     initializationOptions = { userSettingsPath = config.get().settings_path },
-  }, function(err, hello)
+  }, function(err, initialize_result)
     if state.client ~= started then
       return
     end
-    if not err and hello.protocolVersion ~= protocol.version then
+    if not err and initialize_result.protocolVersion ~= protocol.version then
       err = {
         code = 0,
         message = ('the sidecar (version %s) speaks protocol %s, this plugin %d (hint: use a sidecar and a plugin of one version)'):format(
-          hello.serverInfo.version,
-          hello.protocolVersion,
+          initialize_result.serverInfo.version,
+          initialize_result.protocolVersion,
           protocol.version
         ),
       }
@@ -196,10 +196,10 @@ local function handshake(started)
       return
     end
     started:notify(methods.initialized)
-    state.ready, state.hello, state.folder = true, hello, dir
+    state.ready, state.initialize_result, state.folder = true, initialize_result, dir
     settle()
     changed()
-    require('sandbox_sidecar.trust').look(dir)
+    require('sandbox_sidecar.trust').check(dir)
   end)
 end
 
@@ -324,8 +324,8 @@ function M.label(id)
 end
 
 ---@return sandbox_sidecar.InitializeResult? # What the running sidecar said of itself.
-function M.hello()
-  return state.hello
+function M.initialize_result()
+  return state.initialize_result
 end
 
 ---@return integer? # The running sidecar's process.
@@ -377,7 +377,7 @@ local function directory_changed()
       removed = { folder(state.folder) },
     })
     state.folder = dir
-    require('sandbox_sidecar.trust').look(dir)
+    require('sandbox_sidecar.trust').check(dir)
   end
 end
 
@@ -389,7 +389,7 @@ vim.api.nvim_create_autocmd('VimLeavePre', {
     local ending = state.client
     if ending then
       M.stop()
-      vim.wait(GOODBYE, function()
+      vim.wait(SHUTDOWN_TIMEOUT, function()
         return ending:ended()
       end, 5)
     end

@@ -224,21 +224,21 @@ function Terminal:close(callback)
 end
 
 ---@param stale boolean A new terminal would get another policy.
----@return boolean # It is news.
+---@return boolean # It was not stale before.
 function Terminal:set_stale(stale)
-  local news = stale and not self.stale
+  local newly_stale = stale and not self.stale
   if stale ~= self.stale then
     self.stale = stale
     self:publish()
   end
-  return news
+  return newly_stale
 end
 
 ---The buffer is gone, and nobody sees the program any more.
 ---@private
-function Terminal:abandon()
-  if self.spawned and not self.status and not self.failed and not self.abandoned then
-    self.abandoned = true
+function Terminal:discard()
+  if self.spawned and not self.status and not self.failed and not self.discarded then
+    self.discarded = true
     self:close()
   end
 end
@@ -326,7 +326,7 @@ local function new(options, win)
     callback = function()
       terminals[buf] = nil
       terminal.channel = nil
-      terminal:abandon()
+      terminal:discard()
     end,
   })
   size.watch(buf, function(cols, rows)

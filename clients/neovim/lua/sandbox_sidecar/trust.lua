@@ -11,23 +11,23 @@ local methods = protocol.methods
 
 local M = {}
 
-local told = {} ---@type table<string, true> Digests that the user was told of.
+local notified = {} ---@type table<string, true> Digests that the user was notified of.
 
 ---Tells the user once of a content that asks for more than it gets.
 ---@param status sandbox_sidecar.Project
-function M.consider(status)
-  if status.exists and not status.trusted and #status.asks > 0 and not told[status.digest] then
-    told[status.digest] = true
+function M.notify_once(status)
+  if status.exists and not status.trusted and #status.asks > 0 and not notified[status.digest] then
+    notified[status.digest] = true
     notify.warn(status.message .. ' (hint: ":Sidecar trust" shows what, and asks)')
   end
 end
 
 ---Looks at a directory's project, and tells what it asks for.
 ---@param dir string
-function M.look(dir)
+function M.check(dir)
   sidecar.request(methods.project_status, { projectDir = dir }, function(_, status)
     if status then
-      M.consider(status)
+      M.notify_once(status)
     end
   end)
 end
@@ -52,7 +52,7 @@ end
 ---@param from integer
 ---@return integer win
 ---@return integer to
-local function show(asks, from)
+local function show_asks(asks, from)
   local lines, rows, to = {}, 0, from - 1
   -- Below there must be space for the question.
   local most = math.max(vim.o.lines - 14, 3)
@@ -80,8 +80,8 @@ end
 ---Asks about a page of what a file asks for. Only on the last one there is a choice that trusts, and the first choice never does.
 ---@param status sandbox_sidecar.Project
 ---@param from integer
-local function question(status, from)
-  local win, to = show(status.asks, from)
+local function ask_page(status, from)
+  local win, to = show_asks(status.asks, from)
   local count = #status.asks
   local choices = {
     'Do not trust',
@@ -97,7 +97,7 @@ local function question(status, from)
     if choice == choices[2] then
       view.file('split', status.file)
     elseif choice == choices[3] and to < count then
-      question(status, to + 1)
+      ask_page(status, to + 1)
     elseif choice == choices[3] then
       trust(status)
     end
@@ -118,7 +118,7 @@ function M.ask(dir)
       elseif status.trusted then
         notify.info(status.message)
       else
-        local ok, problem = pcall(question, status, 1)
+        local ok, problem = pcall(ask_page, status, 1)
         if not ok then
           notify.error(('trust: %s'):format(problem))
         end

@@ -11,20 +11,20 @@ local M = {}
 ---@field project_dir? string What the command may write. Default: see the option `root_markers`.
 
 ---Command lines that need no wrapping: those of argv(), and the sidecar's own. By their identity, which no text can have.
-local own = setmetatable({}, { __mode = 'k' })
+local marked = setmetatable({}, { __mode = 'k' })
 
 ---Remembers a command line as the sidecar's own.
 ---@param argv string[]
 ---@return string[] # The same.
-function M.own(argv)
-  own[argv] = true
+function M.mark(argv)
+  marked[argv] = true
   return argv
 end
 
 ---@param argv any
 ---@return boolean # It runs under the sidecar already, or is the sidecar.
-function M.known(argv)
-  return own[argv] == true
+function M.is_marked(argv)
+  return marked[argv] == true
 end
 
 ---Raises an error where there is no sidecar: a command that was to be confined must not run otherwise.
@@ -53,7 +53,7 @@ function M.argv(argv, options)
     vim.list_extend(wrapped, { '--settings', settings })
   end
   wrapped[#wrapped + 1] = '--'
-  return M.own(vim.list_extend(wrapped, argv))
+  return M.mark(vim.list_extend(wrapped, argv))
 end
 
 ---The same as one line, quoted for 'shell', for options that take no list.

@@ -18,7 +18,7 @@ local KIND = 'terminal'
 local hooked = setmetatable({}, { __mode = 'k' })
 
 ---@param why string
-local function refuse(why)
+local function unsupported(why)
   error(
     ('overseer: %s, so its tasks cannot be sandboxed (hint: this adapter knows 1.x and 2.x)'):format(
       why
@@ -32,7 +32,7 @@ end
 local function module(name)
   local ok, loaded = pcall(require, name)
   if not ok or type(loaded) ~= 'table' then
-    refuse(('the module %s is missing'):format(name))
+    unsupported(('the module %s is missing'):format(name))
   end
   return loaded
 end
@@ -40,7 +40,7 @@ end
 ---@param strategy table
 ---@param name string
 ---@return boolean # It is overseer's own strategy of that name.
-local function is(strategy, name)
+local function is_builtin(strategy, name)
   local meta = getmetatable(strategy)
   local own = package.loaded['overseer.strategy.' .. name]
   return meta ~= nil and own ~= nil and meta.__index == own
@@ -50,7 +50,7 @@ end
 ---@param cwd? string
 ---@return string[]
 local function argv(cmd, cwd)
-  if wrap.known(cmd) then
+  if wrap.is_marked(cmd) then
     return cmd --[[@as string[] ]]
   end
   local list = type(cmd) == 'table' and cmd or { '/bin/sh', '-c', cmd }
@@ -77,14 +77,14 @@ end
 
 ---@param strategy table What the task would start with.
 ---@return table # What it starts with instead.
-local function confined(strategy)
+local function sandboxed(strategy)
   if getmetatable(strategy) == Strategy then
     return strategy
-  elseif is(strategy, 'orchestrator') then
+  elseif is_builtin(strategy, 'orchestrator') then
     -- It starts tasks only.
     return strategy
   elseif
-    (is(strategy, 'jobstart') or is(strategy, 'system'))
+    (is_builtin(strategy, 'jobstart') or is_builtin(strategy, 'system'))
     and type(strategy.opts) == 'table'
     and strategy.opts.wrap_opts
   then
@@ -102,8 +102,8 @@ end
 ---@param Task table
 ---@param hook { probe?: table } What the hook looks for.
 ---@return boolean
-local function comes_by(Task, hook)
-  local task, came
+local function start_is_hooked(Task, hook)
+  local task, reached
   local function nothing() end
   local ok = pcall(function()
     task = Task.new({
@@ -116,7 +116,7 @@ local function comes_by(Task, hook)
     hook.strategy = setmetatable({
       name = 'sandbox_sidecar',
       start = function(_, started)
-        came = started == task
+        reached = started == task
       end,
     }, {
       __index = function()
@@ -131,29 +131,29 @@ local function comes_by(Task, hook)
       task:dispose(true)
     end)
   end
-  return ok and came == true
+  return ok and reached == true
 end
 
 ---@param Task table
 local function hook_tasks(Task)
   if type(Task.new) ~= 'function' or type(Task.start) ~= 'function' then
-    refuse('its tasks have another shape')
+    unsupported('its tasks have another shape')
   end
   local start, hook = Task.start, {}
   Task.start = function(self, ...)
     if type(self.strategy) ~= 'table' then
       error('overseer: a task without a strategy cannot be sandboxed', 0)
     end
-    self.strategy = self == hook.probe and hook.strategy or confined(self.strategy)
+    self.strategy = self == hook.probe and hook.strategy or sandboxed(self.strategy)
     return start(self, ...)
   end
-  if not comes_by(Task, hook) then
-    refuse('its tasks start in another way')
+  if not start_is_hooked(Task, hook) then
+    unsupported('its tasks start in another way')
   end
 end
 
 ---@return boolean # A template of overseer's is being asked for its tasks.
-local function listing()
+local function is_listing()
   for level = 3, 100 do
     local info = debug.getinfo(level, 'S')
     if not info then
@@ -171,7 +171,7 @@ end
 local function hook_listing(owner, name)
   local run = owner[name]
   owner[name] = function(cmd, ...)
-    if listing() then
+    if is_listing() then
       local opts = ...
       cmd = argv(cmd, type(opts) == 'table' and opts.cwd or nil)
     end
@@ -190,7 +190,7 @@ local function install(Task)
   elseif builtin == nil and type(Task.new_uninitialized) == 'function' then
     owner, name = vim.fn, 'jobstart'
   else
-    refuse('it is of another version')
+    unsupported('it is of another version')
   end
   hook_tasks(Task)
   if not hooked[owner] then
