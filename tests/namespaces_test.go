@@ -128,7 +128,7 @@ func TestNamespaces_OfAnOrdinaryUser(t *testing.T) {
 
 // A repository of somebody else's is "dubious" to git, in a session as outside:
 // namespaces make no difference to whom it trusts.
-func TestNamespaces_GitTrustsWhomItTrustsOutside(t *testing.T) {
+func TestNamespaces_GitTrustsTheSameOwnersAsOutside(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	if os.Geteuid() != 0 {

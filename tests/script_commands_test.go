@@ -190,7 +190,7 @@ func (s *scene) rename(path, content string) {
 
 func (s *scene) editor(args []string) {
 	s.need(args, 1, "editor env|launch|start|quit|hangup|signal|ended …")
-	switch act, rest := args[0], args[1:]; act {
+	switch action, rest := args[0], args[1:]; action {
 	case "env":
 		s.env = append(s.env, rest...)
 	case "launch":
@@ -219,7 +219,7 @@ func (s *scene) editor(args []string) {
 			s.ts.Fatalf("exit status %d", status)
 		}
 	default:
-		s.ts.Fatalf("editor: unknown act %q", act)
+		s.ts.Fatalf("editor: unknown action %q", action)
 	}
 }
 

@@ -127,7 +127,7 @@ func (w *wire) take(body []byte) {
 				w.broken = append(w.broken, fmt.Sprintf("before its spawn was answered: %s", body))
 			}
 			if w.exited[session.SessionID] {
-				w.broken = append(w.broken, fmt.Sprintf("after its end was told: %s", body))
+				w.broken = append(w.broken, fmt.Sprintf("after its end was reported: %s", body))
 			}
 			w.exited[session.SessionID] = m.Method == "terminal/exited"
 			if m.Method == "terminal/output" {

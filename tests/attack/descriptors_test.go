@@ -36,7 +36,7 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	}
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "not sandboxed": harness.Off()} {
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: leak})
-		result := s.strike(e, "descriptors")
+		result := s.attempt(e, "descriptors")
 		if !result.done() || strings.Contains(result.output, "descriptor ") {
 			t.Errorf("%s: the session has descriptors above stderr: status %d\n%s", name, result.status, result.output)
 		}
@@ -53,7 +53,7 @@ func TestASessionHasThreeDescriptors(t *testing.T) {
 	for range 3 {
 		e.Shell().Await(`[#$] `)
 	}
-	if result := s.strike(e, "descriptors"); !result.done() || strings.Contains(result.output, "descriptor ") {
+	if result := s.attempt(e, "descriptors"); !result.done() || strings.Contains(result.output, "descriptor ") {
 		t.Errorf("a tool has more: status %d\n%s", result.status, result.output)
 	}
 	shell := e.Shell()

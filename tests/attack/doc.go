@@ -1,7 +1,7 @@
 // Package attack tries to get out of the sandbox.
 //
 // Every promise has attacks, and every attack a positive control in the same
-// test: the same act, in a world of the same make, succeeds where the settings
+// test: the same action, in a world of the same make, succeeds where the settings
 // do not sandbox it. An attack without one would also pass where it could never
 // work. Acts are system calls of the program in tests/victim, or real programs;
 // they only touch what the test has made, so that no refusal is owed to

@@ -71,10 +71,10 @@ func startWith(s *scene, settings string, variables []string) (*harness.Editor, 
 // exact name each arrives.
 func TestHooksPassByTheirExactNamesOnly(t *testing.T) {
 	t.Parallel()
-	arrived := func(settings string) ([]string, strike) {
+	arrived := func(settings string) ([]string, result) {
 		s := newScene(t)
 		e, request := startWith(s, settings, hooks)
-		result := s.strikeFrom(e, request, "environ")
+		result := s.attemptFrom(e, request, "environ")
 		var list []string
 		for _, name := range names(entries(t, result.output)) {
 			if slices.Contains(hooks, name) {
@@ -116,7 +116,7 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	variables := []string{"AWS_SECRET", "GITHUB_TOKEN", "ALLOWED_ONE", "ALLOWED_TWO"}
 	e, request := startWith(s, harness.Settings(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME",
 		"ALLOWED_*"}}), variables)
-	result := s.strikeFrom(e, request, "environ")
+	result := s.attemptFrom(e, request, "environ")
 	if got, want := names(entries(t, result.output)),
 		[]string{"ALLOWED_ONE", "ALLOWED_TWO", "HOME", "PATH", "PWD", "TERM"}; !slices.Equal(got, want) {
 		t.Errorf("sandboxed: got %v, want %v", got, want)
@@ -124,7 +124,7 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 
 	s = newScene(t)
 	e, request = startWith(s, harness.Off(), variables)
-	result = s.strikeFrom(e, request, "environ")
+	result = s.attemptFrom(e, request, "environ")
 	want := append(append(names(harness.Environ(s.World)), variables...), "PWD", "TERM")
 	slices.Sort(want)
 	if got := names(entries(t, result.output)); !slices.Equal(got, want) {
@@ -138,7 +138,7 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
 		s := newScene(t)
-		result := s.strike(s.start(settings), "cmdline", "then", "descriptors")
+		result := s.attempt(s.start(settings), "cmdline", "then", "descriptors")
 		if got, want := entries(t, result.output),
 			[]string{s.victim, "cmdline", "then", "descriptors"}; !slices.Equal(got, want) {
 			t.Errorf("%s: arguments: got %q, want %q", name, got, want)
@@ -146,7 +146,7 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 		if !result.done() || strings.Contains(result.output, "descriptor ") {
 			t.Errorf("%s: status %d\n%s", name, result.status, result.output)
 		}
-		for _, variable := range names(entries(t, s.strike(s.start(settings), "environ").output)) {
+		for _, variable := range names(entries(t, s.attempt(s.start(settings), "environ").output)) {
 			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") || strings.Contains(lower, "sidecar_") ||
 				strings.Contains(lower, "handshake") {
 				t.Errorf("%s: a trace: %s", name, variable)
@@ -157,7 +157,7 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 
 // Looks for the values of dropped variables in all that the sidecar says: the
 // reply, the list of sessions, the log. Names are listed, values never.
-func TestValuesOfDroppedVariablesAreNeverTold(t *testing.T) {
+func TestValuesOfDroppedVariablesAreNeverReported(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	variables := []string{"AWS_SECRET", "GITHUB_TOKEN", "LD_PRELOAD"}
@@ -170,18 +170,18 @@ func TestValuesOfDroppedVariablesAreNeverTold(t *testing.T) {
 		!slices.Contains(got, "LD_PRELOAD") {
 		t.Errorf("the reply does not list what was dropped: %v", got)
 	}
-	told, err := json.Marshal([]any{session.SpawnResult, harness.Call(e, protocol.List, protocol.Empty{}), e.Hello})
+	reported, err := json.Marshal([]any{session.SpawnResult, harness.Call(e, protocol.List, protocol.Empty{}), e.Hello})
 	must(t, err)
-	if strings.Contains(string(told), secretText) || strings.Contains(e.Log.String(), secretText) {
-		t.Errorf("a value is told:\n%s\n%s", told, e.Log)
+	if strings.Contains(string(reported), secretText) || strings.Contains(e.Log.String(), secretText) {
+		t.Errorf("a value is reported:\n%s\n%s", reported, e.Log)
 	}
 	// Control: the value would be seen where it is told.
-	if control := s.strikeFrom(e, request, "environ"); strings.Contains(control.output, secretText) {
+	if control := s.attemptFrom(e, request, "environ"); strings.Contains(control.output, secretText) {
 		t.Errorf("THE ATTACK WORKS:\n%s", control.output)
 	}
 	s = newScene(t)
 	e, request = startWith(s, harness.Off(), variables)
-	if control := s.strikeFrom(e, request, "environ"); !strings.Contains(control.output, secretText) ||
+	if control := s.attemptFrom(e, request, "environ"); !strings.Contains(control.output, secretText) ||
 		len(control.reply.Environment.Dropped) > 0 {
 		t.Errorf("control: without a sandbox the values must arrive, and nothing be dropped: %v\n%s",
 			control.reply.Environment.Dropped, control.output)

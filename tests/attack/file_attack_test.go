@@ -24,7 +24,7 @@ import (
 // fileAttack is an attack of a file by somebody.
 type fileAttack struct {
 	file      harness.CaseFile
-	who       person
+	as        account
 	sandboxed bool
 	wrap      string
 }
@@ -93,18 +93,18 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 	switch {
 	case harm && held:
 		t.Errorf("THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
-			a.who.name, a.wrap, protection, status, session.Output())
+			a.as.name, a.wrap, protection, status, session.Output())
 		return cellHole
 	case harm:
 		return cellSaid
 	case held && !regexp.MustCompile(a.file.Key("refusal")).MatchString(session.Output()):
-		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.who.name, a.wrap,
+		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.as.name, a.wrap,
 			session.Output())
 	}
 	return cellStopped
 }
 
-// newWorld makes one that belongs to the person, and lies in a directory that
+// newWorld makes one that belongs to the account, and lies in a directory that
 // everybody may enter.
 func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	t.Helper()
@@ -120,12 +120,12 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	}
 	(&scene{t: t, World: w}).copyVictim(w.Project + "/bin/victim")
 	harness.Write(t, w.Project+"/attack.sh", a.preamble(t, w)+a.file.Section("attack"))
-	if a.who.credential != nil {
+	if a.as.credential != nil {
 		must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if err != nil || path == root {
 				return err
 			}
-			return os.Lchown(path, int(a.who.credential.Uid), int(a.who.credential.Gid))
+			return os.Lchown(path, int(a.as.credential.Uid), int(a.as.credential.Gid))
 		}))
 	}
 	return w
@@ -137,12 +137,12 @@ func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
 		harness.Binary(t))
 }
 
-// script is a section as a command of the person's, in a process group of its
+// script is a section as a command of the account's, in a process group of its
 // own.
 func (a fileAttack) script(t testing.TB, w *harness.World, section string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), "/bin/bash", "-c", a.preamble(t, w)+a.file.Section(section))
 	command.Env, command.Dir = append(harness.Environ(w), "PATH="+a.path(w)), w.Project
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: a.who.credential}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: a.as.credential}
 	return command
 }
 
@@ -156,7 +156,7 @@ func (a fileAttack) variables(w *harness.World) []string {
 	return []string{"PATH=" + a.path(w), "SECRET_VARIABLE=" + secretText, "PYTHONSTARTUP=" + w.Outside}
 }
 
-// start starts the person's sidecar.
+// start starts the account's sidecar.
 func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
 	t.Helper()
 	settings := harness.Off()
@@ -169,9 +169,9 @@ func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
 		settings = harness.Settings(extra)
 	}
 	return harness.Start(t, w, harness.Options{Settings: settings, Env: a.variables(w), Wrap: func(command *exec.Cmd) {
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: a.who.credential}
-		if a.who.credential != nil {
-			must(t, os.Lchown(w.UserSettings(), int(a.who.credential.Uid), int(a.who.credential.Gid)))
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: a.as.credential}
+		if a.as.credential != nil {
+			must(t, os.Lchown(w.UserSettings(), int(a.as.credential.Uid), int(a.as.credential.Gid)))
 		}
 		if a.wrap != "" {
 			command.Args = append([]string{"victim", a.wrap, command.Path}, command.Args[1:]...)

@@ -18,7 +18,7 @@ func TestAWorkingDirectoryOutsideGrantsNothing(t *testing.T) {
 		from: func(s *scene) protocol.SpawnParams {
 			return protocol.SpawnParams{Cwd: s.Outside, ProjectDir: s.Project}
 		},
-		acts:    func(*scene) []string { return []string{"read", "secret"} },
+		actions: func(*scene) []string { return []string{"read", "secret"} },
 		refusal: "EACCES", harm: leaked,
 	}.mustFail(t)
 }

@@ -30,7 +30,7 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(name)}}
 				},
 				prepare: func(s *scene) { makeDir(s.t, s.outside(name)) },
-				acts: func(s *scene) []string {
+				actions: func(s *scene) []string {
 					return []string{"write", s.outside(name + "/fine"), "x", "then", "write", s.outside("planted"), "x"}
 				},
 				refusal: "EACCES",
@@ -63,7 +63,7 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			s := newScene(t)
 			secretOutside(s)
 			e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{text(s)}}))
-			result := s.strike(e, "write", s.outside("secret"), "overwritten")
+			result := s.attempt(e, "write", s.outside("secret"), "overwritten")
 			if !result.refused("EACCES") || changed(s, "") {
 				t.Errorf("the entry counts: status %d\n%s", result.status, result.output)
 			}
@@ -75,7 +75,7 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			s = newScene(t)
 			secretOutside(s)
 			e = s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}))
-			if result := s.strike(e, "write", s.outside("secret"), "overwritten"); !result.done() || !changed(s, "") {
+			if result := s.attempt(e, "write", s.outside("secret"), "overwritten"); !result.done() || !changed(s, "") {
 				t.Errorf("control: a plain grant must work: status %d\n%s", result.status, result.output)
 			}
 		})
@@ -91,7 +91,7 @@ func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	secretOutside(s)
 	e := s.start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.outside("fifo"),
 		s.outside("secret")}}))
-	if result := s.strike(e, "read", s.outside("secret")); !result.done() || !leaked(s, result.output) {
+	if result := s.attempt(e, "read", s.outside("secret")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant beside the FIFO must hold: status %d\n%s", result.status, result.output)
 	}
 }
@@ -103,7 +103,7 @@ func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	attack{
 		grants:  readOnlyOutside,
 		prepare: func(s *scene) { secretOutside(s); s.copyVictim(s.outside("program")) },
-		acts: func(s *scene) []string {
+		actions: func(s *scene) []string {
 			return []string{"exec", s.outside("program"), "read", s.outside("secret")}
 		},
 		refusal: "EACCES", harm: leaked,
@@ -142,15 +142,15 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	if answer := ask("after-single", s.outside("single")); strings.Contains(answer, "fresh") {
 		t.Errorf("a file that replaced a singly granted one can be read, which is documented otherwise:\n%s", answer)
 	}
-	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
+	if result := s.attempt(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
 		s.outside("dir/file")); !result.done() {
 		t.Errorf("a save into a granted directory fails: status %d\n%s", result.status, result.output)
 	}
-	if result := s.strike(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
+	if result := s.attempt(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
 		s.outside("single")); !result.refused("EACCES") {
 		t.Errorf("a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
 	}
-	if result := s.strike(e, "read", s.outside("single")); !result.done() {
+	if result := s.attempt(e, "read", s.outside("single")); !result.done() {
 		t.Errorf("a new session must get the new file: status %d\n%s", result.status, result.output)
 	}
 }

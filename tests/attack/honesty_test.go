@@ -27,13 +27,13 @@ var claims = map[string]claim{
 	"filesystem": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		secretOutside(s)
-		result := s.strike(s.start(""), "read", s.outside("secret"))
+		result := s.attempt(s.start(""), "read", s.outside("secret"))
 		mustAgree(t, status, result, leaked(s, result.output))
 	},
 	"execute": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		s.copyVictim(s.outside("program"))
-		result := s.strike(s.start(harness.Settings(readOnlyOutside(s))), "exec", s.outside("program"), "privileges")
+		result := s.attempt(s.start(harness.Settings(readOnlyOutside(s))), "exec", s.outside("program"), "privileges")
 		mustAgree(t, status, result, result.done())
 	},
 	"network": func(t *testing.T, status protocol.ProtectionStatus) {
@@ -42,25 +42,25 @@ var claims = map[string]claim{
 		defer listener.Close()
 		s := newScene(t)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		result := s.strike(s.start(offline()), "connect-tcp", port)
+		result := s.attempt(s.start(offline()), "connect-tcp", port)
 		mustAgree(t, status, result, result.done())
 	},
 	"unix_sockets": unixSocketsClaim,
 	"signals": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		p := newProcessID(t, s)
-		result := s.strike(s.start(""), "kill", strconv.Itoa(p.pid))
+		result := s.attempt(s.start(""), "kill", strconv.Itoa(p.pid))
 		mustAgree(t, status, result, result.done())
 	},
 	"protected_paths": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		makeDir(t, s.inside(".git/hooks"))
-		result := s.strike(s.start(""), "write", s.inside(".git/hooks/pre-commit"), "x")
+		result := s.attempt(s.start(""), "write", s.inside(".git/hooks/pre-commit"), "x")
 		mustAgree(t, status, result, exists(s.inside(".git/hooks/pre-commit")))
 	},
 	"syscalls": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		result := s.strike(s.start(""), "privileges")
+		result := s.attempt(s.start(""), "privileges")
 		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
 			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
 		}
@@ -95,24 +95,24 @@ var claims = map[string]claim{
 		s := newScene(t)
 		secretOutside(s)
 		e := s.start("")
-		told := make(chan json.RawMessage, 64)
+		reported := make(chan json.RawMessage, 64)
 		client.On(e.Client, protocol.Notification[json.RawMessage]{Method: "sandbox/denied"},
-			func(raw json.RawMessage) { told <- raw })
-		if result := s.strike(e, "read", s.outside("secret")); !result.refused("EACCES") {
+			func(raw json.RawMessage) { reported <- raw })
+		if result := s.attempt(e, "read", s.outside("secret")); !result.refused("EACCES") {
 			t.Errorf("status %d\n%s", result.status, result.output)
 		}
 		// The answer of a request comes behind every notification that was sent
 		// before it.
 		harness.Call(e, protocol.List, protocol.Empty{})
-		if got := len(told) > 0; got != (status == protocol.Enforced) {
-			t.Errorf("status %s, yet denials are told: %v", status, got)
+		if got := len(reported) > 0; got != (status == protocol.Enforced) {
+			t.Errorf("status %s, yet denials are reported: %v", status, got)
 		}
 	},
 }
 
 // mustAgree makes sure that an attack was refused where the status says
 // enforced, and works where it says that nothing is refused.
-func mustAgree(t *testing.T, status protocol.ProtectionStatus, result strike, works bool) {
+func mustAgree(t *testing.T, status protocol.ProtectionStatus, result result, works bool) {
 	t.Helper()
 	if status == protocol.Degraded {
 		t.Skipf("degraded by what this kernel lacks: what is left of it has no attack here: %s", result.output)
@@ -139,7 +139,7 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 		t.Cleanup(func() { listener.Close() })
 	}
 	e := s.start("")
-	byPath, abstract := s.strike(e, "connect", path+"/daemon"), s.strike(e, "connect-abstract", name)
+	byPath, abstract := s.attempt(e, "connect", path+"/daemon"), s.attempt(e, "connect-abstract", name)
 	if byPath.done() == (status == protocol.Enforced) || abstract.done() != (status == protocol.Absent) {
 		t.Errorf("the reply says %s; by path: status %d %s; abstract: status %d %s",
 			status, byPath.status, byPath.output, abstract.status, abstract.output)
@@ -153,17 +153,17 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 // refused, what it admits to be open must be open. The rule is the reply
 // itself; each attack on what is enforced has its control in the test of its
 // own.
-func TestWhatTheReplySaysIsWhatHolds(t *testing.T) {
+func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
 	s := newScene(t)
 	e := s.start(offline())
-	reply := s.strike(e, "privileges").reply.Sandbox
+	reply := s.attempt(e, "privileges").reply.Sandbox
 	if !reply.Applied {
 		t.Fatalf("not applied: %+v", reply)
 	}
 	for name := range claims {
-		if _, told := reply.Protections[name]; !told {
+		if _, reported := reply.Protections[name]; !reported {
 			t.Errorf("the reply says nothing of %s", name)
 		}
 	}
@@ -196,7 +196,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	reply := s.strike(s.start(""), "privileges").reply.Sandbox
+	reply := s.attempt(s.start(""), "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
 		if name != "network" && protection.Status != protocol.Enforced { // the network is not asked to be off
@@ -207,7 +207,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 		t.Errorf("status %q with weak parts %v", reply.Status, weak)
 	}
 	off := newScene(t)
-	if reply := off.strike(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
+	if reply := off.attempt(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
 		reply.Status != protocol.SandboxOff ||
 		len(reply.Protections) > 0 {
 		t.Errorf("control: without a sandbox: %+v", reply)
@@ -225,7 +225,7 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	e := s.start(harness.Settings(harness.Sandbox{
 		"additional_read_only_paths": []string{"/"}, "additional_read_write_paths": []string{"~"},
 	}))
-	result := s.strike(e, "read", s.outside("secret"))
+	result := s.attempt(e, "read", s.outside("secret"))
 	if !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant of / does not hold: status %d\n%s", result.status, result.output)
 	}

@@ -49,7 +49,7 @@ func TestAReadOnlyFileCannotBeLeased(t *testing.T) {
 func TestAProcessCannotBeStartedAsTheSidecarsChild(t *testing.T) {
 	t.Parallel()
 	attack{
-		acts:    func(*scene) []string { return []string{"clone-parent"} },
+		actions: func(*scene) []string { return []string{"clone-parent"} },
 		refusal: "EPERM", harm: func(_ *scene, output string) bool { return output == "adopted out\n" },
 	}.mustFail(t)
 }

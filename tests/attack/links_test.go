@@ -18,7 +18,7 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	}
 	attack{
 		prepare: prepare,
-		acts: func(s *scene) []string {
+		actions: func(s *scene) []string {
 			return []string{"write", s.inside("link"), secretText, "then", "write", s.outside("secret"), "overwritten"}
 		},
 		refusal: "EACCES", harm: changed,
@@ -26,7 +26,7 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 
 	s := newScene(t)
 	prepare(s)
-	if result := s.strike(s.start(""), "read", s.inside("link")); !result.done() || !leaked(s, result.output) {
+	if result := s.attempt(s.start(""), "read", s.inside("link")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s", result.status,
 			result.output)
 	}

@@ -25,7 +25,7 @@ import (
 var (
 	matrixFile = flag.String("matrix", "", "file to write the matrix of attacks to")
 	tallyFile  = flag.String("tally", "", "file to write to how many attacks each cell of the matrix has, as JSON")
-	onlyAs     = flag.String("as", "", "attack only as this person")
+	onlyAs     = flag.String("as", "", "attack only as this account")
 	onlyUnder  = flag.String("under", "", "attack only in this circumstance, and without a sandbox, which is the control")
 	share      = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, "+
 		"leaves this")
@@ -53,27 +53,27 @@ func attackFiles(t testing.TB) []harness.CaseFile {
 		[]string{"prepare", "attack", "harm", "cleanup"})
 }
 
-// person is whose rights a sidecar and what is outside have.
-type person struct {
+// account is whose rights a sidecar and what is outside have.
+type account struct {
 	name       string
 	credential *syscall.Credential // nil: those of the test
 }
 
-// people are the test's own user and, for root, an ordinary one.
-func people() []person {
+// accounts are the test's own user and, for root, an ordinary one.
+func accounts() []account {
 	if os.Geteuid() != 0 {
-		return []person{{name: "user"}}
+		return []account{{name: "user"}}
 	}
 	const nobody = 65534
-	all := []person{{name: "root"}, {name: "user", credential: &syscall.Credential{Uid: nobody, Gid: nobody}}}
-	return slices.DeleteFunc(all, func(who person) bool { return *onlyAs != "" && *onlyAs != who.name })
+	all := []account{{name: "root"}, {name: "user", credential: &syscall.Credential{Uid: nobody, Gid: nobody}}}
+	return slices.DeleteFunc(all, func(as account) bool { return *onlyAs != "" && *onlyAs != as.name })
 }
 
 // circumstance is how an attack meets a sandbox.
 type circumstance struct {
 	name      string
 	sandboxed bool
-	wrap      string // an act of the victim that starts the sidecar
+	wrap      string // an action of the victim that starts the sidecar
 }
 
 func circumstances() []circumstance {
@@ -98,18 +98,18 @@ func TestAttacks(t *testing.T) {
 	files := slices.DeleteFunc(attackFiles(t), func(file harness.CaseFile) bool { return file.Number%*shares != *share })
 	t.Run("all", func(t *testing.T) {
 		for _, file := range files {
-			for _, who := range people() {
-				t.Run(file.Name+"/"+who.name, func(t *testing.T) {
+			for _, as := range accounts() {
+				t.Run(file.Name+"/"+as.name, func(t *testing.T) {
 					t.Parallel()
-					if missing := lacks(file, who); missing == "root" {
+					if missing := lacks(file, as); missing == "root" {
 						return
 					} else if missing != "" {
 						harness.Skip(t, missing, "not there")
 					}
 					for _, c := range circumstances() {
-						cell := fileAttack{file: file, who: who, wrap: c.wrap, sandboxed: c.sandboxed}.carryOut(t)
+						cell := fileAttack{file: file, as: as, wrap: c.wrap, sandboxed: c.sandboxed}.carryOut(t)
 						mu.Lock()
-						cells[file.Name+who.name+c.name] = cell
+						cells[file.Name+as.name+c.name] = cell
 						mu.Unlock()
 					}
 				})
@@ -136,19 +136,19 @@ func tally(cells iter.Seq[string]) map[string]int {
 
 // machineHas are what attacks need of a kernel, which may have been built
 // without, may not find its modules, or may have been told to refuse.
-var machineHas = map[string]func(person) bool{
+var machineHas = map[string]func(account) bool{
 	// Since Linux 6.2 it can be switched off for all but root.
-	"tiocsti": func(who person) bool {
+	"tiocsti": func(as account) bool {
 		value, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti")
-		return err != nil || strings.TrimSpace(string(value)) != "0" || who.name == "root"
+		return err != nil || strings.TrimSpace(string(value)) != "0" || as.name == "root"
 	},
-	"user_namespaces": func(who person) bool {
+	"user_namespaces": func(as account) bool {
 		command := exec.Command("unshare", "--user", "true")
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: who.credential}
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential}
 		return command.Run() == nil
 	},
-	"vsock": func(person) bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
-	"mptcp": func(person) bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },
+	"vsock": func(account) bool { return hasSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
+	"mptcp": func(account) bool { return hasSocket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP) },
 }
 
 func hasSocket(family, kind, protocol int) bool {
@@ -161,16 +161,16 @@ func hasSocket(family, kind, protocol int) bool {
 }
 
 // lacks is what a person lacks for an attack; "" for nothing.
-func lacks(file harness.CaseFile, who person) string {
+func lacks(file harness.CaseFile, as account) string {
 	for _, need := range strings.Fields(file.Key("needs")) {
 		if need == "root" {
-			if who.name != "root" {
+			if as.name != "root" {
 				return "root"
 			}
 			continue
 		}
 		if has, known := machineHas[need]; known {
-			if !has(who) {
+			if !has(as) {
 				return need
 			}
 			continue
@@ -186,9 +186,9 @@ func lacks(file harness.CaseFile, who person) string {
 func matrix(files []harness.CaseFile, cells map[string]string) string {
 	var b strings.Builder
 	var columns []string
-	for _, who := range people() {
+	for _, as := range accounts() {
 		for _, c := range circumstances() {
-			columns = append(columns, who.name+" "+c.name)
+			columns = append(columns, as.name+" "+c.name)
 		}
 	}
 	fmt.Fprintf(&b, "%-28s", "attack")
@@ -199,9 +199,9 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 	counts := map[string]int{}
 	for _, file := range files {
 		fmt.Fprintf(&b, "%-28s", file.Name)
-		for _, who := range people() {
+		for _, as := range accounts() {
 			for _, c := range circumstances() {
-				cell := cells[file.Name+who.name+c.name]
+				cell := cells[file.Name+as.name+c.name]
 				if cell == "" {
 					cell = "-"
 				}

@@ -22,13 +22,13 @@ func TestMetadataOutsideIsDocumentedAsNotCovered(t *testing.T) {
 		s := newScene(t)
 		secretOutside(s)
 		e := s.start(settings)
-		result := s.strike(e, "chmod", s.outside("secret"), "then", "utime", s.outside("secret"))
+		result := s.attempt(e, "chmod", s.outside("secret"), "then", "utime", s.outside("secret"))
 		info, err := os.Stat(s.outside("secret"))
 		must(t, err)
 		if !result.done() || info.Mode().Perm() != 0o640 || !info.ModTime().Equal(time.Unix(1, 0)) {
 			t.Errorf("%s: metadata: status %d, %s\n%s", name, result.status, info.Mode(), result.output)
 		}
-		if read := s.strike(e, "read", s.outside("secret")); read.done() != (name == "control") {
+		if read := s.attempt(e, "read", s.outside("secret")); read.done() != (name == "control") {
 			t.Errorf("%s: content: status %d\n%s", name, read.status, read.output)
 		}
 		if name == "sandboxed" && !strings.Contains(result.reply.Sandbox.Protections["filesystem"].Detail, "metadata") {

@@ -43,12 +43,12 @@ func withFewInotify(t testing.TB) func(*exec.Cmd) {
 func TestASessionCannotTakeAllOfInotify(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	try := func(settings, act string, more ...string) (took int, reply protocol.SpawnResult) {
+	try := func(settings, action string, more ...string) (took int, reply protocol.SpawnResult) {
 		s := newScene(t)
 		makeDir(t, s.inside("watched"))
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: withFewInotify(t)})
-		args := []string{act}
-		if act == "inotify-watches" {
+		args := []string{action}
+		if action == "inotify-watches" {
 			args = append(args, s.inside("watched"))
 		}
 		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: append(args, more...)})
@@ -65,16 +65,16 @@ func TestASessionCannotTakeAllOfInotify(t *testing.T) {
 		return
 	}
 	for _, test := range []struct {
-		act   string
-		whole int
+		action string
+		whole  int
 	}{{"inotify", fewInotify}, {"inotify-watches", fewWatches}} {
 		more := strconv.Itoa(2 * test.whole)
-		if took, _ := try(harness.Off(), test.act, more); took < test.whole/2+10 {
-			t.Fatalf("control: %s: without a sandbox the attack must work: %d taken", test.act, took)
+		if took, _ := try(harness.Off(), test.action, more); took < test.whole/2+10 {
+			t.Fatalf("control: %s: without a sandbox the attack must work: %d taken", test.action, took)
 		}
-		took, reply := try(harness.Settings(nil), test.act, more)
+		took, reply := try(harness.Settings(nil), test.action, more)
 		if took == 0 || took > test.whole/2 {
-			t.Errorf("%s: THE ATTACK WORKS, or nothing does: %d taken", test.act, took)
+			t.Errorf("%s: THE ATTACK WORKS, or nothing does: %d taken", test.action, took)
 		}
 		if detail := reply.Sandbox.Protections["syscalls"].Detail; strings.Contains(detail, unlimited) {
 			t.Errorf("the reply says that nothing limits the session: %s", detail)

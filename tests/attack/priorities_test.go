@@ -22,19 +22,19 @@ import (
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	for _, act := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group", "io",
+	for _, action := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group", "io",
 		"io-group"} {
-		t.Run(act, func(t *testing.T) {
+		t.Run(action, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string, machine harness.Machine) (strike, bool) {
+			try := func(settings string, machine harness.Machine) (result, bool) {
 				s := newScene(t)
 				p := newProcessID(t, s)
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
 				before := standing(t, p.pid)
-				result := s.strike(e, act, strconv.Itoa(p.pid))
+				result := s.attempt(e, action, strconv.Itoa(p.pid))
 				return result, standing(t, p.pid) != before
 			}
-			silent := act == "affinity" || act == "parameters" // they set what is set
+			silent := action == "affinity" || action == "parameters" // they set what is set
 			if control, harm := try(harness.Off(), harness.Machine{}); !control.done() || !harm && !silent {
 				t.Fatalf("control: without a sandbox it must work: status %d, changed: %t\n%s", control.status, harm,
 					control.output)
@@ -73,13 +73,13 @@ func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
 	for _, machine := range settled(t) {
-		try := func(settings string) (strike, bool) {
+		try := func(settings string) (result, bool) {
 			s := newScene(t)
 			e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
 			shell := e.Shell()
 			shell.Await(`[#$] `)
 			before := standing(t, shell.PID)
-			result := s.strike(e, "priority", strconv.Itoa(shell.PID))
+			result := s.attempt(e, "priority", strconv.Itoa(shell.PID))
 			return result, standing(t, shell.PID) != before
 		}
 		if control, harm := try(harness.Off()); !control.done() || !harm {

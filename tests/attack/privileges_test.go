@@ -24,26 +24,26 @@ func requireRoot(t testing.TB) {
 }
 
 // Mounts as root: a tmpfs, and the outside onto a directory of the project.
-// CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides. The acts are done
+// CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides. The actions are done
 // in mounts of their own, so that the control leaves the machine's alone.
 func TestRootCannotMount(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
 	harness.Require(t, "filesystem")
-	for name, acts := range map[string]func(s *scene) []string{
+	for name, actions := range map[string]func(s *scene) []string{
 		"tmpfs": func(s *scene) []string { return []string{"mount-tmpfs", s.inside("mount")} },
 		"bind":  func(s *scene) []string { return []string{"bind", s.Outside, s.inside("mount")} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) strike {
+			try := func(settings string) result {
 				s := newScene(t)
 				makeDir(t, s.inside("mount"))
 				private := func(command *exec.Cmd) {
 					command.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 				}
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: private})
-				return s.strike(e, acts(s)...)
+				return s.attempt(e, actions(s)...)
 			}
 			if control := try(harness.Off()); !control.done() {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
@@ -61,7 +61,7 @@ func TestRootCannotMount(t *testing.T) {
 func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	try := func(settings string) strike {
+	try := func(settings string) result {
 		s := newScene(t)
 		secretOutside(s)
 		makeDir(t, s.inside("mount"))
@@ -71,7 +71,7 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 		}
 		must(t, os.Chmod(s.outside("secret"), 0o644))
-		return s.strike(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read",
+		return s.attempt(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read",
 			s.inside("mount/secret"))
 	}
 	if control := try(harness.Off()); !control.done() || !leaked(nil, control.output) {
@@ -94,12 +94,12 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 		unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_BOOT, unix.CAP_MAC_ADMIN, unix.CAP_SYSLOG,
 	}
 	s := newScene(t)
-	result := s.strike(s.start(""), "exec", s.victim, "privileges")
+	result := s.attempt(s.start(""), "exec", s.victim, "privileges")
 	if field(t, result.output, "NoNewPrivs") != 1 {
 		t.Errorf("no_new_privs is not set:\n%s", result.output)
 	}
 	control := newScene(t)
-	before := control.strike(control.start(harness.Off()), "exec", control.victim, "privileges")
+	before := control.attempt(control.start(harness.Off()), "exec", control.victim, "privileges")
 	for _, set := range []string{"CapEff", "CapPrm", "CapBnd"} {
 		for _, capability := range dangerous {
 			if field(t, result.output, set)&(1<<capability) != 0 {
@@ -120,7 +120,7 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 	requireRoot(t)
 	harness.Require(t, "filesystem")
 	const nobody = 65534
-	try := func(settings, program string) strike {
+	try := func(settings, program string) result {
 		s := newScene(t)
 		for _, name := range []string{"setuid", "capable"} {
 			s.copyVictim(s.inside(name))
@@ -142,7 +142,7 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 			command.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: asNobody})
-		return s.strike(e, "exec", s.inside(program), "privileges")
+		return s.attempt(e, "exec", s.inside(program), "privileges")
 	}
 	for program, gained := range map[string]func(output string) bool{
 		"setuid": func(output string) bool {
@@ -166,10 +166,10 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
 	harness.Require(t, "filesystem")
-	try := func(settings string) strike {
+	try := func(settings string) result {
 		s := newScene(t)
 		s.copyVictim(s.inside("capable"))
-		return s.strike(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"),
+		return s.attempt(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"),
 			"privileges")
 	}
 	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {

@@ -81,13 +81,13 @@ func (p *target) killed(want bool) bool {
 func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
-	for _, act := range []string{"kill", "kill-thread", "kill-pidfd", "kill-sigio"} {
-		t.Run(act, func(t *testing.T) {
+	for _, action := range []string{"kill", "kill-thread", "kill-pidfd", "kill-sigio"} {
+		t.Run(action, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string, want bool) (strike, bool) {
+			try := func(settings string, want bool) (result, bool) {
 				s := newScene(t)
 				p := newProcessID(t, s)
-				result := s.strike(s.start(settings), act, strconv.Itoa(p.pid))
+				result := s.attempt(s.start(settings), action, strconv.Itoa(p.pid))
 				return result, p.killed(want)
 			}
 			if result, killed := try(harness.Off(), true); !result.done() || !killed {
@@ -99,7 +99,7 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			}
 			// A signal for a pipe is sent by the kernel later; the refusal is
 			// silent.
-			if !result.refused("EPERM") && act != "kill-sigio" {
+			if !result.refused("EPERM") && action != "kill-sigio" {
 				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 			}
 		})
@@ -114,7 +114,7 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	harness.Require(t, "signals")
 	s := newScene(t)
 	e := s.start("")
-	if result := s.strike(e, "terminate", strconv.Itoa(e.Process())); !result.refused("EPERM") {
+	if result := s.attempt(e, "terminate", strconv.Itoa(e.Process())); !result.refused("EPERM") {
 		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 	}
 	if output, status := e.Tool("echo served"); status != 0 {
@@ -136,12 +136,12 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
-	try := func(settings string) (strike, bool) {
+	try := func(settings string) (result, bool) {
 		s := newScene(t)
 		e := s.start(settings)
 		shell := e.Shell()
 		shell.Await(`[#$] `)
-		result := s.strike(e, "kill", strconv.Itoa(shell.PID))
+		result := s.attempt(e, "kill", strconv.Itoa(shell.PID))
 		if result.done() {
 			shell.Exit()
 		}
@@ -169,11 +169,11 @@ func TestAProcessInsideCanBeKilled(t *testing.T) {
 // Traces a process outside, reads its memory by /proc and by
 // process_vm_readv(2), takes over one of its descriptors, and reads its
 // environment. A process may only look into those of its own domain.
-func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
+func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for name, attempt := range map[string]struct {
-		acts    func(p *target) []string
+		actions func(p *target) []string
 		refusal string
 		leaks   bool
 	}{
@@ -189,9 +189,9 @@ func TestAProcessOutsideCannotBeLookedInto(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) strike {
+			try := func(settings string) result {
 				s := newScene(t)
-				return s.strike(s.start(settings), attempt.acts(newProcessID(t, s))...)
+				return s.attempt(s.start(settings), attempt.actions(newProcessID(t, s))...)
 			}
 			if control := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
@@ -214,22 +214,22 @@ func TestAnAbstractSocketOutsideCannotBeReached(t *testing.T) {
 	for _, kind := range []string{"unix", "unixgram"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) strike {
+			try := func(settings string) result {
 				s := newScene(t)
 				name := "sidecar-test-" + strconv.Itoa(int(sockets.Add(1))) + s.Home[max(0, len(s.Home)-60):]
-				var acts []string
+				var actions []string
 				if kind == "unix" {
 					listener, err := net.Listen(kind, "@"+name)
 					must(t, err)
 					t.Cleanup(func() { listener.Close() })
-					acts = []string{"connect-abstract", name}
+					actions = []string{"connect-abstract", name}
 				} else {
 					listener, err := net.ListenUnixgram(kind, &net.UnixAddr{Name: "@" + name, Net: kind})
 					must(t, err)
 					t.Cleanup(func() { listener.Close() })
-					acts = []string{"send-abstract", name, "order"}
+					actions = []string{"send-abstract", name, "order"}
 				}
-				return s.strike(s.start(settings), acts...)
+				return s.attempt(s.start(settings), actions...)
 			}
 			if control := try(harness.Off()); !control.done() {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)

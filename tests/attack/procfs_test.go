@@ -18,10 +18,10 @@ import (
 // what the session must not get, the memory map, the working directory, the
 // root, the open files. A process outside of the session may not be looked into
 // (ptrace_may_access).
-func TestTheSidecarCannotBeLookedInto(t *testing.T) {
+func TestTheSidecarCannotBeInspected(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	try := func(settings string, acts func(pid int, s *scene) []string) strike {
+	try := func(settings string, actions func(pid int, s *scene) []string) result {
 		s := newScene(t)
 		secretOutside(s)
 		e := harness.Start(t, s.World, harness.Options{
@@ -33,9 +33,9 @@ func TestTheSidecarCannotBeLookedInto(t *testing.T) {
 				command.ExtraFiles = []*os.File{file}
 			},
 		})
-		return s.strike(e, acts(e.Process(), s)...)
+		return s.attempt(e, actions(e.Process(), s)...)
 	}
-	for name, acts := range map[string]func(pid int, s *scene) []string{
+	for name, actions := range map[string]func(pid int, s *scene) []string{
 		"environ": func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", pid)} },
 		"maps":    func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/maps", pid)} },
 		// The secret is open in descriptor 3. That there is a descriptor is
@@ -48,11 +48,11 @@ func TestTheSidecarCannotBeLookedInto(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			control := try(harness.Off(), acts)
+			control := try(harness.Off(), actions)
 			if !control.done() || len(control.output) < 10 {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
 			}
-			if result := try("", acts); !result.refused("EACCES") || strings.Contains(result.output, secretText) {
+			if result := try("", actions); !result.refused("EACCES") || strings.Contains(result.output, secretText) {
 				t.Errorf("want a refusal with EACCES, got status %d:\n%s", result.status, result.output)
 			}
 		})
@@ -66,7 +66,7 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "process_tracking")
 	tree := cgroupOfTest(t)
-	for name, acts := range map[string]func(own string) []string{
+	for name, actions := range map[string]func(own string) []string{
 		"to an existing one": func(string) []string { return []string{"append", tree + "/cgroup.procs", "0"} },
 		"to a new one": func(own string) []string {
 			return []string{"mkdir", own, "then", "append", own + "/cgroup.procs", "0"}
@@ -75,12 +75,12 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			attack{
-				acts: func(*scene) []string {
+				actions: func(*scene) []string {
 					own := filepath.Join(tree, fmt.Sprintf("attack-%d-%d", os.Getpid(), cgroups.Add(1)))
 					t.Cleanup(func() { harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) }) })
 					// What is printed before is where the session has to be,
 					// what comes after where it got.
-					return append(append([]string{"cgroup", "then"}, acts(own)...), "then", "cgroup")
+					return append(append([]string{"cgroup", "then"}, actions(own)...), "then", "cgroup")
 				},
 				refusal: "EACCES",
 				harm: func(_ *scene, output string) bool {

@@ -47,42 +47,42 @@ func (s *scene) start(settings string) *harness.Editor {
 	return harness.Start(s.t, s.World, harness.Options{Settings: settings})
 }
 
-// strike lets the victim act in a session of its own to its end.
-func (s *scene) strike(e *harness.Editor, acts ...string) strike {
+// attempt lets the victim act in a session of its own to its end.
+func (s *scene) attempt(e *harness.Editor, actions ...string) result {
 	s.t.Helper()
-	return s.strikeFrom(e, protocol.SpawnParams{}, acts...)
+	return s.attemptFrom(e, protocol.SpawnParams{}, actions...)
 }
 
-// strikeFrom is strike with parameters of the session.
-func (s *scene) strikeFrom(e *harness.Editor, params protocol.SpawnParams, acts ...string) strike {
+// attemptFrom is attempt with parameters of the session.
+func (s *scene) attemptFrom(e *harness.Editor, params protocol.SpawnParams, actions ...string) result {
 	s.t.Helper()
-	params.Kind, params.Command, params.Args = protocol.Tool, s.victim, acts
+	params.Kind, params.Command, params.Args = protocol.Tool, s.victim, actions
 	session := e.Spawn(params)
 	exit := session.Exit()
-	result := strike{output: session.Output(), status: -1, reply: session.SpawnResult}
+	r := result{output: session.Output(), status: -1, reply: session.SpawnResult}
 	if exit.ExitCode != nil {
-		result.status = *exit.ExitCode
+		r.status = *exit.ExitCode
 	}
-	return result
+	return r
 }
 
-// strike is what the victim could do.
-type strike struct {
+// result is what the victim could do.
+type result struct {
 	output string
 	status int
 	reply  protocol.SpawnResult
 }
 
-// done reports whether every act was done.
-func (r strike) done() bool { return r.status == 0 }
+// done reports whether every action was done.
+func (r result) done() bool { return r.status == 0 }
 
-// refused reports whether the kernel refused an act with the given errno.
-func (r strike) refused(errno string) bool {
+// refused reports whether the kernel refused an action with the given errno.
+func (r result) refused(errno string) bool {
 	return r.status == 1 && strings.Contains(r.output, "refused: ") &&
 		strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
 }
 
-// attack is a sequence of acts of which the sandbox must refuse one.
+// attack is a sequence of actions of which the sandbox must refuse one.
 type attack struct {
 	// grants are settings beside those of harness.Settings; nil: none.
 	grants func(s *scene) harness.Sandbox
@@ -90,8 +90,8 @@ type attack struct {
 	prepare func(s *scene)
 	// from are parameters of the session; nil: none.
 	from func(s *scene) protocol.SpawnParams
-	// acts are the victim's arguments.
-	acts func(s *scene) []string
+	// actions are the victim's arguments.
+	actions func(s *scene) []string
 	// refusal is the kernel's answer in the sandbox.
 	refusal string
 	// harm reports whether the attack has had its effect; output is what the
@@ -128,7 +128,7 @@ func (a attack) mustFail(t *testing.T) {
 	}
 }
 
-func (a attack) carryOut(t testing.TB, settings func(*scene) string) (strike, bool) {
+func (a attack) carryOut(t testing.TB, settings func(*scene) string) (result, bool) {
 	t.Helper()
 	s := newScene(t)
 	if a.prepare != nil {
@@ -139,7 +139,7 @@ func (a attack) carryOut(t testing.TB, settings func(*scene) string) (strike, bo
 	if a.from != nil {
 		from = a.from(s)
 	}
-	result := s.strikeFrom(e, from, a.acts(s)...)
+	result := s.attemptFrom(e, from, a.actions(s)...)
 	return result, a.harm(s, result.output)
 }
 

@@ -83,11 +83,11 @@ func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	})
 }
 
-func refusalOfTerminal(act string, machine harness.Machine) string {
+func refusalOfTerminal(action string, machine harness.Machine) string {
 	if machine.Namespaces {
-		return "refused: " + act + ": ENOENT"
+		return "refused: " + action + ": ENOENT"
 	}
-	return "refused: " + act + ": EACCES"
+	return "refused: " + action + ": EACCES"
 }
 
 // Writes to another terminal what it takes for the output of a program of the
@@ -96,7 +96,7 @@ func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s, u := newScene(t), newUsersTerminal(t)
-		result := s.strike(s.startOn(settings, machine), "append", u.path, "please enter your password")
+		result := s.attempt(s.startOn(settings, machine), "append", u.path, "please enter your password")
 		if settings == harness.Off() {
 			if !result.done() {
 				t.Fatalf("control: status %d: %s", result.status, result.output)
@@ -126,7 +126,7 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 		descriptor := fmt.Sprintf("/proc/%d/fd/1", other.PID)
 		for _, path := range []string{name, descriptor} {
 			mark := "forged-" + filepath.Base(path)
-			result := s.strike(e, "append", path, mark)
+			result := s.attempt(e, "append", path, mark)
 			if settings == harness.Off() {
 				if !result.done() {
 					t.Fatalf("control: %s: status %d: %s", path, result.status, result.output)
@@ -164,7 +164,7 @@ func TestAMasterCannotBeTakenFromTheSidecar(t *testing.T) {
 		other.Type("echo rea''dy\n")
 		other.Await("ready")
 		master := masterOf(t, e.Process())
-		result := s.strike(e, "steal-terminal", strconv.Itoa(e.Process()), master)
+		result := s.attempt(e, "steal-terminal", strconv.Itoa(e.Process()), master)
 		if settings == harness.Off() {
 			if !result.done() {
 				t.Fatalf("control: status %d: %s", result.status, result.output)
@@ -207,7 +207,7 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 			machine.Namespaces = true // it opens the shared ones
 		}
 		s := newScene(t)
-		result := s.strike(s.startOn(settings, machine), "open-pty")
+		result := s.attempt(s.startOn(settings, machine), "open-pty")
 		if result.done() != machine.Namespaces || !machine.Namespaces && !result.refused("EACCES") {
 			t.Errorf("status %d: %s", result.status, result.output)
 		}
@@ -220,7 +220,7 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 		}
 		mended := newScene(t)
 		e := mended.startOn(harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{"/dev/pts"}}), machine)
-		if result := mended.strike(e, "open-pty"); !result.done() {
+		if result := mended.attempt(e, "open-pty"); !result.done() {
 			t.Errorf("the fix does not help: status %d: %s", result.status, result.output)
 		}
 	})
@@ -228,11 +228,11 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 
 // Lists the terminals in /dev/pts. A session's own has none but what the
 // session has opened.
-func TestOtherTerminalsAreNotEvenSeen(t *testing.T) {
+func TestOtherTerminalsAreInvisible(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s, u := newScene(t), newUsersTerminal(t)
-		result := s.strike(s.startOn(settings, machine), "list", "/dev/pts")
+		result := s.attempt(s.startOn(settings, machine), "list", "/dev/pts")
 		seen := strings.Contains(result.output, filepath.Base(u.path)+"\n")
 		switch {
 		case settings == harness.Off():

@@ -58,23 +58,23 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			strikeAt := func(settings string) (strike, string, bool) {
+			attemptAt := func(settings string) (result, string, bool) {
 				s := newScene(t)
 				secretOutside(s)
 				forged := trustForged(t, s)
 				harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 				harness.Write(t, s.projectSettings(), greedy(s))
 				e := s.start(settings)
-				result := s.strike(e, steal(s, forged)...)
+				result := s.attempt(e, steal(s, forged)...)
 				harness.Write(t, s.UserSettings(), harness.Settings(nil))
 				return result, harness.Read(t, s.trustList()), s.reads(e)
 			}
-			control, list, reads := strikeAt(harness.Off())
+			control, list, reads := attemptAt(harness.Off())
 			if !control.done() || name == "remove" && list != "" || name != "remove" && !reads {
 				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s", control.status,
 					reads, list, control.output)
 			}
-			result, list, reads := strikeAt(harness.Settings(nil))
+			result, list, reads := attemptAt(harness.Settings(nil))
 			if reads || list != `{"version": 1, "projects": []}` || !result.reply.Sandbox.Applied {
 				t.Errorf("THE ATTACK WORKS: reads the secret %t, list %s", reads, list)
 			}
@@ -127,7 +127,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	if !trusted.Trusted {
 		t.Fatalf("not trusted: %+v", trusted)
 	}
-	result := s.strike(e, "write", s.projectSettings(), greedy(s))
+	result := s.attempt(e, "write", s.projectSettings(), greedy(s))
 	if !result.done() || harness.Read(t, s.projectSettings()) != greedy(s) {
 		t.Fatalf("control: a session can write a project's file that nothing protects: %s", result.output)
 	}
@@ -137,7 +137,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	now := harness.Call(e, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project})
 	if now.Trusted || len(now.Asks) != 1 || now.Asks[0].Key != "additional_read_write_paths" ||
 		now.Asks[0].Value != s.Outside {
-		t.Errorf("the editor is told: %+v", now)
+		t.Errorf("the editor gets: %+v", now)
 	}
 	// Control: if the user trusts that, it holds.
 	harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project, Digest: now.Digest})
@@ -158,7 +158,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 // and Zed's own. They lie outside of what sessions may write.
 func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 	t.Parallel()
-	for name, act := range map[string]struct {
+	for name, action := range map[string]struct {
 		path func(s *scene) string
 		make bool
 	}{
@@ -170,14 +170,14 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 			t.Parallel()
 			attack{
 				prepare: func(s *scene) {
-					makeDir(s.t, filepath.Dir(act.path(s)))
-					if act.make {
-						harness.Write(s.t, act.path(s), "{}")
+					makeDir(s.t, filepath.Dir(action.path(s)))
+					if action.make {
+						harness.Write(s.t, action.path(s), "{}")
 					}
 				},
-				acts:    func(s *scene) []string { return []string{"write", act.path(s), "{ }"} },
+				actions: func(s *scene) []string { return []string{"write", action.path(s), "{ }"} },
 				refusal: "EACCES",
-				harm:    func(s *scene, _ string) bool { return harness.Read(s.t, act.path(s)) == "{ }" },
+				harm:    func(s *scene, _ string) bool { return harness.Read(s.t, action.path(s)) == "{ }" },
 			}.mustFail(t)
 		})
 	}
@@ -206,10 +206,10 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 		},
 	}
 	for target, pathOf := range targets {
-		for way, acts := range ways {
+		for way, actions := range ways {
 			t.Run(target+", "+way, func(t *testing.T) {
 				t.Parallel()
-				strikeAt := func(enabled bool) (result strike, changed bool) {
+				attemptAt := func(enabled bool) (result result, changed bool) {
 					s := newScene(t)
 					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
@@ -217,14 +217,14 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{},
 					}))
 					before := harness.Read(t, pathOf(s))
-					result = s.strike(e, acts(s, pathOf(s))...)
+					result = s.attempt(e, actions(s, pathOf(s))...)
 					return result, harness.Read(t, pathOf(s)) != before
 				}
-				if control, changed := strikeAt(false); !control.done() || !changed {
+				if control, changed := attemptAt(false); !control.done() || !changed {
 					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s", control.status, changed,
 						control.output)
 				}
-				result, changed := strikeAt(true)
+				result, changed := attemptAt(true)
 				if changed || result.done() || !strings.Contains(result.output, "refused: ") {
 					t.Errorf("changed %t, status %d, output:\n%s", changed, result.status, result.output)
 				}

@@ -70,13 +70,13 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		}
 		return protocol.DecisionDeny
 	})
-	session, status, told := e.tool("cat", s.outside("wanted"), s.outside("other"))
+	session, status, denials := e.tool("cat", s.outside("wanted"), s.outside("other"))
 	if status != 1 || !strings.Contains(session.Output(), "what is wanted") ||
 		strings.Contains(session.Output(), "what is not") {
 		t.Errorf("status %d: %s", status, session.Output())
 	}
-	if _, times := find(told, "read", s.outside("other")); len(told) != 1 || times != 1 {
-		t.Errorf("told %+v", told)
+	if _, times := find(denials, "read", s.outside("other")); len(denials) != 1 || times != 1 {
+		t.Errorf("denials %+v", denials)
 	}
 	q := e.all()
 	want := []protocol.Decision{"deny", "once", "session", "project", "user"}
@@ -90,9 +90,9 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		t.Errorf("status %d, asked %d times", status, len(e.all()))
 	}
 	// Without an editor that answers it is refused as ever.
-	if _, status, told := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat",
-		s.outside("wanted")); status != 1 || len(told) != 1 {
-		t.Errorf("control: status %d, told %+v", status, told)
+	if _, status, denials := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat",
+		s.outside("wanted")); status != 1 || len(denials) != 1 {
+		t.Errorf("control: status %d, denials %+v", status, denials)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 
 // What is written is written by the program: with its umask, appended where it
 // says so, as a new file where there was none.
-func TestWhatIsAllowedIsOpenedAsTheProgramWouldHave(t *testing.T) {
+func TestAnAllowedFileIsOpenedWithTheProgramsOwnFlags(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -130,9 +130,9 @@ func TestWhatIsAllowedIsOpenedAsTheProgramWouldHave(t *testing.T) {
 	e := s.ask(nil, always(protocol.DecisionOnce))
 	line := fmt.Sprintf("cd %s; umask 027; echo new >%s; echo more >>%s; echo x >%s; ls %s; stat -c %%a %s",
 		s.Outside, s.outside("made"), s.outside("log"), s.outside("cut"), "dir", s.outside("made"))
-	session, status, told := e.tool("sh", "-c", line)
-	if status != 0 || session.Output() != "inside\n640\n" || len(told) > 0 {
-		t.Errorf("status %d, told %+v: %s", status, told, session.Output())
+	session, status, denials := e.tool("sh", "-c", line)
+	if status != 0 || session.Output() != "inside\n640\n" || len(denials) > 0 {
+		t.Errorf("status %d, denials %+v: %s", status, denials, session.Output())
 	}
 	for name, want := range map[string]string{"made": "new\n", "log": "old\nmore\n", "cut": "x\n"} {
 		if got := harness.Read(t, s.outside(name)); got != want {
@@ -173,7 +173,7 @@ func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 
 // What the user was shown is what is opened, whatever the program does to the
 // names until the answer.
-func TestWhatWasShownIsWhatIsOpened(t *testing.T) {
+func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -235,7 +235,7 @@ func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 
 // An editor that does not answer holds up nobody but who waits: the session
 // ends, an interrupt ends the program, other sessions go on.
-func TestNobodyElseWaitsForTheUser(t *testing.T) {
+func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -274,7 +274,7 @@ func TestNobodyElseWaitsForTheUser(t *testing.T) {
 }
 
 // An editor that is gone has said no.
-func TestAnEditorThatRefusesToAnswerHasSaidNo(t *testing.T) {
+func TestAnEditorThatFailsToAnswerHasDenied(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -290,7 +290,7 @@ func TestAnEditorThatRefusesToAnswerHasSaidNo(t *testing.T) {
 
 // What the user allows for good is written where the user said, with everything
 // else as it was, and counts from the next session on.
-func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
+func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for _, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
@@ -319,8 +319,8 @@ func TestAnAnswerForGoodIsWrittenDown(t *testing.T) {
 				t.Errorf("was\n%s\nis\n%s", old, now)
 			}
 			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
-				if session, status, told := e.tool("cat", s.outside(name)); status != 0 || len(e.all()) != asks || len(told) > 0 {
-					t.Errorf("%s: status %d, asked %d times, told %+v: %s", name, status, len(e.all()), told, session.Output())
+				if session, status, denials := e.tool("cat", s.outside(name)); status != 0 || len(e.all()) != asks || len(denials) > 0 {
+					t.Errorf("%s: status %d, asked %d times, denials %+v: %s", name, status, len(e.all()), denials, session.Output())
 				}
 			}
 			if x := harness.Call(e.Editor, protocol.PolicyExplain,

@@ -16,7 +16,7 @@ import (
 
 // What would have failed without a sandbox is not the sandbox's to tell, and
 // neither is what a program prints.
-func TestOtherFailuresAreNotTold(t *testing.T) {
+func TestOtherFailuresAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for _, value := range []string{"report", "ask"} {
@@ -62,9 +62,9 @@ func otherFailures(t *testing.T, onDenied string) {
 		"a program that says it":        {"sh", "-c", "echo 'cat: " + s.outside("file") + ": Permission denied' >&2; exit 1"},
 		"one that looks whether it may": {"test", "-w", s.outside("none")},
 	} {
-		session, status, told := e.tool(argv...)
-		if status == 0 || len(told) > 0 {
-			t.Errorf("%s: status %d, told %+v\n%s", name, status, told, session.Output())
+		session, status, denials := e.tool(argv...)
+		if status == 0 || len(denials) > 0 {
+			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 	}
 	// The control: the same user, and a file that is open to it.
@@ -72,18 +72,18 @@ func otherFailures(t *testing.T, onDenied string) {
 	if err := os.Chmod(s.outside("open"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	session, _, told := e.tool(append(append([]string{}, as...), "cat", s.outside("open"))...)
-	if _, times := find(told, "read", s.outside("open")); times != 1 {
-		t.Errorf("control: told %+v\n%s", told, session.Output())
+	session, _, denials := e.tool(append(append([]string{}, as...), "cat", s.outside("open"))...)
+	if _, times := find(denials, "read", s.outside("open")); times != 1 {
+		t.Errorf("control: denials %+v\n%s", denials, session.Output())
 	}
 }
 
-// mostTold is what a session of some seconds may be told of: a burst, twenty a
+// mostReports is what a session of some seconds may be told of: a burst, twenty a
 // second, and a burst in the end.
-func mostTold(took time.Duration) int { return 20 + int(took.Seconds()*20) + 1 + 20 }
+func mostReports(took time.Duration) int { return 20 + int(took.Seconds()*20) + 1 + 20 }
 
-func count(told []protocol.DeniedParams) (all int) {
-	for _, p := range told {
+func count(denials []protocol.DeniedParams) (all int) {
+	for _, p := range denials {
 		all += p.Count + p.Missed
 	}
 	return all
@@ -99,18 +99,18 @@ func often() int {
 
 // A program that tries the same a hundred thousand times is told of a few
 // times, and none is lost.
-func TestTheSameAgainAndAgainIsOneThing(t *testing.T) {
+func TestRepeatedDenialsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for access, verb := range map[string]string{"write": "open-often", "read": "read-often"} {
+	for access, action := range map[string]string{"write": "open-often", "read": "read-often"} {
 		t.Run(access, func(t *testing.T) {
 			t.Parallel()
-			againAndAgain(t, access, verb)
+			againAndAgain(t, access, action)
 		})
 	}
 }
 
-func againAndAgain(t *testing.T, access, verb string) {
+func againAndAgain(t *testing.T, access, action string) {
 	t.Helper()
 	s := newScene(t)
 	harness.Write(t, s.outside("file"), "content")
@@ -118,12 +118,12 @@ func againAndAgain(t *testing.T, access, verb string) {
 	observed(t, e)
 	times := often()
 	begun := time.Now()
-	session, status, told := e.tool(s.victim, verb, s.outside("file"), strconv.Itoa(times))
+	session, status, denials := e.tool(s.victim, action, s.outside("file"), strconv.Itoa(times))
 	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
-	_, events := find(told, access, s.outside("file"))
-	if status != 1 || count(told) != times && !lossy || lossy && (events == 0 || count(told) > times) ||
-		events != len(told) {
-		t.Errorf("status %d, told of %d: %+v\n%s", status, count(told), told, session.Output())
+	_, events := find(denials, access, s.outside("file"))
+	if status != 1 || count(denials) != times && !lossy || lossy && (events == 0 || count(denials) > times) ||
+		events != len(denials) {
+		t.Errorf("status %d, %d reported: %+v\n%s", status, count(denials), denials, session.Output())
 	}
 	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one
 	// in the end.
@@ -132,8 +132,8 @@ func againAndAgain(t *testing.T, access, verb string) {
 		at += silence
 		most++
 	}
-	if len(told) > most {
-		t.Errorf("told %d times in %s, want %d at most: %+v", len(told), time.Since(begun), most, told)
+	if len(denials) > most {
+		t.Errorf("reported %d times in %s, want %d at most: %+v", len(denials), time.Since(begun), most, denials)
 	}
 }
 
@@ -158,18 +158,18 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	// the other.
 	_, _, others := e.tool(s.victim, "open-often", s.outside("file"), "1")
 	if _, times := find(others, "write", s.outside("file")); times != 1 || len(others) != 1 {
-		t.Errorf("the other session is told %+v", others)
+		t.Errorf("the other session gets %+v", others)
 	}
 	if exit := flood.Exit(); exit.ExitCode == nil || *exit.ExitCode != 1 {
 		t.Errorf("%+v\n%s", exit, flood.Output())
 	}
-	told := e.told(flood.SessionID)
+	denials := e.denialsOf(flood.SessionID)
 	took := time.Since(begun)
-	if all := count(told); all != times {
-		t.Errorf("told of %d, want %d", all, times)
+	if all := count(denials); all != times {
+		t.Errorf("%d reported, want %d", all, times)
 	}
-	if len(told) > mostTold(took) {
-		t.Errorf("told %d times in %s", len(told), took)
+	if len(denials) > mostReports(took) {
+		t.Errorf("reported %d times in %s", len(denials), took)
 	}
 	const mostGrowth = 48 << 10 // KiB; the garbage of requests is part of it
 	if grown := peak(t, e.Process()) - before; grown > mostGrowth {
@@ -189,19 +189,19 @@ func peak(t *testing.T, pid int) int {
 			return kib
 		}
 	}
-	t.Fatal("the peak of memory is not told")
+	t.Fatal("the peak of memory is not printed")
 	return 0
 }
 
 // What is ignored is not told, and costs nothing.
-func TestIgnoredDenialsAreNotTold(t *testing.T) {
+func TestIgnoredDenialsAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Write(t, s.outside("file"), "content")
 	e := s.start(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), nil)
-	session, status, told := e.tool(s.victim, "open-often", s.outside("file"), "1")
-	if p := session.Sandbox.Protections["denials"]; status != 1 || len(told) > 0 || p.Status != protocol.Absent {
-		t.Errorf("status %d, %+v, told %+v", status, p, told)
+	session, status, denials := e.tool(s.victim, "open-often", s.outside("file"), "1")
+	if p := session.Sandbox.Protections["denials"]; status != 1 || len(denials) > 0 || p.Status != protocol.Absent {
+		t.Errorf("status %d, %+v, denials %+v", status, p, denials)
 	}
 }

@@ -116,7 +116,7 @@ func everyHold(t *testing.T, run func(t *testing.T, wrap func(*exec.Cmd))) {
 	})
 }
 
-func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
+func TestInputTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	const waits = "stty -echo; echo rea''dy; while ! test -e go; do sleep 0.02; done; cat FILE"
 	for name, ahead := range map[string]string{
@@ -205,7 +205,7 @@ func TestOnlyAWholeWordIsAnAnswer(t *testing.T) {
 }
 
 // What is allowed for good is said, with the file that it was written into.
-func TestAnAnswerForGoodSaysWhatWasWritten(t *testing.T) {
+func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for word, file := range map[string]func(p *person) string{
 		"user":    func(p *person) string { return p.UserSettings() },
@@ -233,7 +233,7 @@ func TestAnAnswerForGoodSaysWhatWasWritten(t *testing.T) {
 // While a question is open nothing of the session writes: not the background,
 // not what has left the terminal's session. Nobody reads what is typed but
 // exec. Afterwards all of them go on.
-func TestNothingPaintsOverAQuestion(t *testing.T) {
+func TestNothingWritesOverAQuestion(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
 		const line = `
@@ -270,7 +270,7 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 
 // An interrupt at the question is a no, and the program gets it; a stop
 // likewise.
-func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
+func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := sit(t, wrap, `stty -isig; trap 'echo inter''rupted; exit 5' INT; cat FILE; echo went on; sleep 1`)
@@ -285,7 +285,7 @@ func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
 
 // A program that is killed while it asks takes its question with it, and
 // everybody else goes on.
-func TestAQuestionEndsWithWhoAsks(t *testing.T) {
+func TestAQuestionEndsWithTheProcessThatAsks(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := sit(t, wrap, `sh -c 'echo $$ >pid; exec cat FILE'; echo "cat said $?"; echo still here`)
@@ -303,7 +303,7 @@ func TestAQuestionEndsWithWhoAsks(t *testing.T) {
 
 // Where exec is killed while it asks, nothing is left that stands still for
 // ever.
-func TestNothingIsLeftWhereExecIsKilledAtAQuestion(t *testing.T) {
+func TestNothingIsLeftIfExecIsKilledAtAQuestion(t *testing.T) {
 	t.Parallel()
 	everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := sit(t, wrap, `trap '' HUP TERM INT; sh -c "sleep 1000; :" "$0" & cat FILE; sleep 1000`)

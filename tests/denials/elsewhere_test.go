@@ -9,6 +9,6 @@ import (
 )
 
 func TestDenials_NeedLinux(t *testing.T) {
-	harness.Skip(t, "seccomp", "what is refused is told by Linux here; on macOS the system's log does, and "+
+	harness.Skip(t, "seccomp", "what is refused is reported on Linux; on macOS the system's log holds it, and "+
 		"platform/darwin reads it")
 }

@@ -134,7 +134,7 @@ func kinds(s *scene) map[string]kind {
 // For each kind of access: it works without a sandbox, is refused in one, and
 // told; with the setting that is suggested it works, and nothing is open that
 // was not, but what the setting names.
-func TestEachKindIsToldAndItsSuggestionAllowsIt(t *testing.T) {
+func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	namespaces := harness.Namespaces(t)
@@ -157,13 +157,13 @@ func TestEachKindIsToldAndItsSuggestionAllowsIt(t *testing.T) {
 			}
 			before := s.start(harness.Settings(k.block), nil)
 			observed(t, before)
-			session, status, told := before.tool(k.argv...)
+			session, status, denials := before.tool(k.argv...)
 			if status == 0 {
 				t.Fatalf("it is not refused: %s", session.Output())
 			}
-			denial, times := find(told, k.access, k.target)
+			denial, times := find(denials, k.access, k.target)
 			if times != 1 || denial.Count < 1 {
-				t.Fatalf("told %d times: %+v\n%s", times, told, session.Output())
+				t.Fatalf("reported %d times: %+v\n%s", times, denials, session.Output())
 			}
 			process := k.process
 			if process == "" {
@@ -178,8 +178,8 @@ func TestEachKindIsToldAndItsSuggestionAllowsIt(t *testing.T) {
 			probes := probes(s, k)
 			open := before.opened(s, probes)
 			after := s.start(harness.Settings(paste(t, k.block, denial.Suggestion)), nil)
-			if session, status, told := after.tool(k.argv...); status != 0 || len(told) > 0 {
-				t.Errorf("with the suggestion: status %d, told %+v\n%s", status, told, session.Output())
+			if session, status, denials := after.tool(k.argv...); status != 0 || len(denials) > 0 {
+				t.Errorf("with the suggestion: status %d, denials %+v\n%s", status, denials, session.Output())
 			}
 			if k.again != nil {
 				k.again()
@@ -236,7 +236,7 @@ func plain(value json.RawMessage) string {
 
 // A session without network and without namespaces gets no socket: who asks for
 // one is told, once, and what would allow it.
-func TestARefusedSocketIsTold(t *testing.T) {
+func TestARefusedSocketIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -246,17 +246,17 @@ func TestARefusedSocketIsTold(t *testing.T) {
 	}
 	e := s.start(offline, harness.WithoutNamespaces(t))
 	observed(t, e)
-	session, status, told := e.tool(s.victim, "socket", "2", "1", "0")
-	denial, times := find(told, "connect", "inet")
+	session, status, denials := e.tool(s.victim, "socket", "2", "1", "0")
+	denial, times := find(denials, "connect", "inet")
 	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil ||
 		denial.Suggestion.Setting != "allow_network" {
-		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
+		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 }
 
 // What no setting allows has no suggestion, and what holds credentials has
 // words alone.
-func TestSomeDenialsHaveWordsAlone(t *testing.T) {
+func TestSomeDenialsHaveOnlyAText(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
 	s := newScene(t)
@@ -275,10 +275,10 @@ func TestSomeDenialsHaveWordsAlone(t *testing.T) {
 		{"signal", pid, "no setting", []string{s.victim, "terminate", pid}},
 		{"signal", pid, "no setting", []string{s.victim, "kill-pidfd", pid}},
 	} {
-		session, status, told := e.tool(test.argv...)
-		denial, times := find(told, test.access, test.target)
+		session, status, denials := e.tool(test.argv...)
+		denial, times := find(denials, test.access, test.target)
 		if status == 0 || times != 1 || denial.Suggestion != nil || !strings.Contains(denial.Hint, test.hint) {
-			t.Errorf("%s %s: status %d, told %+v\n%s", test.access, test.target, status, told, session.Output())
+			t.Errorf("%s %s: status %d, denials %+v\n%s", test.access, test.target, status, denials, session.Output())
 		}
 	}
 }
@@ -292,11 +292,11 @@ func TestAToolchainIsSuggestedByItsName(t *testing.T) {
 	harness.Victim(t, "tests/victim", makeDirs(t, program))
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	_, status, told := e.tool("sh", "-c", program+" privileges")
-	denial, times := find(told, "execute", program)
+	_, status, denials := e.tool("sh", "-c", program+" privileges")
+	denial, times := find(denials, "execute", program)
 	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "toolchains" ||
 		plain(denial.Suggestion.Value) != "rust" {
-		t.Fatalf("status %d, told %+v", status, told)
+		t.Fatalf("status %d, denials %+v", status, denials)
 	}
 	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)
 	if session, status, _ := after.tool("sh", "-c", program+" privileges"); status != 0 {
@@ -313,7 +313,7 @@ func makeDirs(t *testing.T, path string) string {
 }
 
 // A protected path's suggestion is the list without it.
-func TestAProtectedPathIsSuggestedToBeLeftOut(t *testing.T) {
+func TestForAProtectedPathAnExceptionIsSuggested(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
@@ -321,10 +321,10 @@ func TestAProtectedPathIsSuggestedToBeLeftOut(t *testing.T) {
 	harness.Write(t, hook, "#!/bin/sh\n")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	_, status, told := e.tool(s.victim, "open-often", hook, "1")
-	denial, times := find(told, "write", hook)
+	_, status, denials := e.tool(s.victim, "open-often", hook, "1")
+	denial, times := find(denials, "write", hook)
 	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "protected_paths" {
-		t.Fatalf("status %d, told %+v", status, told)
+		t.Fatalf("status %d, denials %+v", status, denials)
 	}
 	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)
 	if session, status, _ := after.tool(s.victim, "open-often", hook, "1"); status != 0 {

@@ -107,11 +107,11 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	if err := json.Unmarshal(data, &block); err != nil {
 		t.Fatal(err)
 	}
-	session, _, told := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
-	_, keys := find(told, "read", filepath.Join(s.Home, ".ssh", "id"))
+	session, _, denials := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
+	_, keys := find(denials, "read", filepath.Join(s.Home, ".ssh", "id"))
 	if out := session.Output(); harness.Read(t, s.outside("made/new")) != "x\n" ||
-		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(told) > 1 || strings.Contains(out, "secret") {
-		t.Errorf("told %+v:\n%s", told, out)
+		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(denials) > 1 || strings.Contains(out, "secret") {
+		t.Errorf("denials %+v:\n%s", denials, out)
 	}
 	// And to learn again adds nothing.
 	if again := s.learn(harness.Settings(block), "sh", "-c", line); again.text != first.text || again.status != 0 {
@@ -120,7 +120,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 }
 
 // A tool that makes its cache in a new home needs its toolchain, not the home.
-func TestLearnKnowsWhoMakesACache(t *testing.T) {
+func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
 	tool := filepath.Join(s.Project, "go") // by its name alone

@@ -26,7 +26,7 @@ func logged(e *editor) bool {
 // that a look at calls would miss or slow down, each once, whoever else has
 // seen it; and where nobody wants to hear of them nothing is told, and nothing
 // stands in the log.
-func TestTheKernelsLogIsToldOf(t *testing.T) {
+func TestTheKernelsAuditLogIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
 	s := newScene(t)
@@ -60,26 +60,26 @@ func TestTheKernelsLogIsToldOf(t *testing.T) {
 		if _, err := exec.LookPath(test.argv[0]); err != nil {
 			harness.Skip(t, test.argv[0], err.Error())
 		}
-		session, status, told := report.tool(test.argv...)
-		denial, times := find(told, test.access, test.target)
+		session, status, denials := report.tool(test.argv...)
+		denial, times := find(denials, test.access, test.target)
 		if status == 0 || times != 1 || denial.Count != 1 || denial.Process == nil ||
 			denial.Process.Name != filepath.Base(test.argv[0]) {
-			t.Errorf("%s: status %d, told %+v\n%s", name, status, told, session.Output())
+			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 		if p := session.Sandbox.Protections["denials"]; p.Status != protocol.Enforced ||
 			!strings.Contains(p.Detail, "drops records") {
 			t.Errorf("%s: the reply says %+v", name, p)
 		}
 	}
-	if session, status, told := report.tool("sh", "-c", "kill -0 "+pid); status == 0 || len(told) > 0 {
-		t.Errorf("a question whether a process is there: status %d, told %+v\n%s", status, told, session.Output())
+	if session, status, denials := report.tool("sh", "-c", "kill -0 "+pid); status == 0 || len(denials) > 0 {
+		t.Errorf("a question whether a process is there: status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 	lines := readLog(t)
 	ignore := s.start(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), nil)
 	tries["what nobody wants to hear of"] = attempt{argv: []string{"cat", unwanted}}
 	for name, test := range tries {
-		if session, status, told := ignore.tool(test.argv...); status == 0 || len(told) > 0 {
-			t.Errorf("%s: ignored: status %d, told %+v\n%s", name, status, told, session.Output())
+		if session, status, denials := ignore.tool(test.argv...); status == 0 || len(denials) > 0 {
+			t.Errorf("%s: ignored: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 	}
 	s.start(harness.Settings(nil), nil).tool("cat", file)

@@ -13,7 +13,7 @@ import (
 // leads elsewhere. What is found of a symlink is not remembered for 50 ms after
 // one was moved, so that the programs below pause for longer before they have
 // it found.
-func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
+func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
 	harness.Write(t, s.outside("file"), "content\n")
@@ -29,11 +29,11 @@ func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 	}
 	e := s.start(harness.Settings(nil), nil)
 	for name, script := range tries {
-		session, status, told := e.tool("sh", "-c", script, "sh", s.Outside)
-		_, reads := find(told, "read", s.outside("file"))
-		_, writes := find(told, "write", s.outside("file"))
-		if status == 0 || reads != 1 || writes != 1 || len(told) != 2 {
-			t.Errorf("%s: status %d, told %+v\n%s", name, status, told, session.Output())
+		session, status, denials := e.tool("sh", "-c", script, "sh", s.Outside)
+		_, reads := find(denials, "read", s.outside("file"))
+		_, writes := find(denials, "write", s.outside("file"))
+		if status == 0 || reads != 1 || writes != 1 || len(denials) != 2 {
+			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 	}
 	if content, err := os.ReadFile(s.outside("file")); err != nil || string(content) != "content\n" {
@@ -43,7 +43,7 @@ func TestWhatIsMovedIsLookedAtAnew(t *testing.T) {
 
 // A path is what it is from the caller's root: below another one, what reads
 // like a file of the project is none.
-func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
+func TestPathsUnderAnotherRootAreResolvedFromThere(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		harness.Skip(t, "root", "an ordinary user's programs have no other root")
@@ -53,16 +53,16 @@ func TestAnotherRootIsLookedAtFromThere(t *testing.T) {
 	harness.Write(t, file, "own\n")
 	harness.Write(t, s.outside(file), "content\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, told := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh",
+	session, status, denials := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh",
 		file, s.victim, s.Outside)
-	if _, times := find(told, "write", s.outside(file)); status != 1 || times != 1 || len(told) != 1 {
-		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
+	if _, times := find(denials, "write", s.outside(file)); status != 1 || times != 1 || len(denials) != 1 {
+		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 }
 
 // What a program with another root directory is looked at for says nothing of
 // the same path elsewhere.
-func TestAnotherRootTeachesNothing(t *testing.T) {
+func TestAnotherRootSuggestsNothing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		harness.Skip(t, "root", "an ordinary user's programs have no other root")
@@ -75,24 +75,24 @@ func TestAnotherRootTeachesNothing(t *testing.T) {
 	harness.Write(t, s.Project+"/jail"+file, "own\n")
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, told := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file,
+	session, status, denials := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file,
 		s.victim)
-	if _, times := find(told, "write", file); status == 0 || times != 1 || len(told) != 1 {
-		t.Errorf("status %d, told %+v\n%s", status, told, session.Output())
+	if _, times := find(denials, "write", file); status == 0 || times != 1 || len(denials) != 1 {
+		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 }
 
 // What fails without a sandbox too is not told, though the place that it is
 // about is not granted.
-func TestARenameOfNothingIsNotTold(t *testing.T) {
+func TestARenameOfNothingIsNotReported(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
 	harness.Write(t, s.Project+"/some", "")
 	e := s.start(harness.Settings(nil), nil)
 	for name, want := range map[string]int{"none": 0, "some": 1} {
-		session, status, told := e.tool(s.victim, "rename", name, s.outside("new"))
-		if status != 1 || len(told) != want {
-			t.Errorf("%s: status %d, told %+v\n%s", name, status, told, session.Output())
+		session, status, denials := e.tool(s.victim, "rename", name, s.outside("new"))
+		if status != 1 || len(denials) != want {
+			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // By default a refused file is told where a program was told of it on its
 // command line, and the reply says which are not.
-func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
+func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
@@ -58,37 +58,37 @@ func TestRefusedReadingsAreToldOfWhatPeopleUse(t *testing.T) {
 	// runtimes read by themselves
 	if logged(report) {
 		for name, test := range tries {
-			session, _, told := report.tool(test.argv...)
-			if _, times := find(told, "read", test.target); times != 1 {
-				t.Errorf("%s: told %+v\n%s", name, told, session.Output())
+			session, _, denials := report.tool(test.argv...)
+			if _, times := find(denials, "read", test.target); times != 1 {
+				t.Errorf("%s: denials %+v\n%s", name, denials, session.Output())
 			}
 		}
 		return
 	}
 	for name, test := range tries {
-		session, status, told := report.tool(test.argv...)
-		denial, times := find(told, "read", test.target)
+		session, status, denials := report.tool(test.argv...)
+		denial, times := find(denials, "read", test.target)
 		switch {
 		case status == 0:
 			t.Errorf("%s: it is not refused\n%s", name, session.Output())
 		case test.missed && times != 0:
-			t.Errorf("%s: it is said to be missed, and told %+v", name, told)
-		case !test.missed && (times != 1 || len(told) != 1 || denial.Count != 1 || denial.Process == nil):
-			t.Errorf("%s: told %+v\n%s", name, told, session.Output())
+			t.Errorf("%s: it is documented as missed, yet reported: %+v", name, denials)
+		case !test.missed && (times != 1 || len(denials) != 1 || denial.Count != 1 || denial.Process == nil):
+			t.Errorf("%s: denials %+v\n%s", name, denials, session.Output())
 		}
 		p := session.Sandbox.Protections["denials"]
 		for _, words := range []string{"cat, cp, sed, grep", "close-on-exec", "redirections", "directories that are listed"} {
 			if p.Status != protocol.Degraded || !strings.Contains(p.Detail, words) {
-				t.Fatalf("the reply does not tell of %q: %+v", words, p)
+				t.Fatalf("the reply does not mention %q: %+v", words, p)
 			}
 		}
 	}
 	// The other control: who asks for all hears of what was missed.
 	every := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
 	for name, test := range tries {
-		if session, _, told := every.tool(test.argv...); test.missed {
-			if _, times := find(told, "read", test.target); times != 1 {
-				t.Errorf("%s: on_denied is ask, and told %+v\n%s", name, told, session.Output())
+		if session, _, denials := every.tool(test.argv...); test.missed {
+			if _, times := find(denials, "read", test.target); times != 1 {
+				t.Errorf("%s: on_denied is ask, reported %+v\n%s", name, denials, session.Output())
 			}
 		}
 	}

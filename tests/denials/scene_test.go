@@ -89,17 +89,17 @@ func (e *editor) listen() {
 }
 
 // tool runs a command to its end, after which everything of it has been told.
-func (e *editor) tool(argv ...string) (session *harness.Session, status int, told []protocol.DeniedParams) {
+func (e *editor) tool(argv ...string) (session *harness.Session, status int, denials []protocol.DeniedParams) {
 	session = e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: argv[0], Args: argv[1:]})
 	status = -1
 	if exit := session.Exit(); exit.ExitCode != nil {
 		status = *exit.ExitCode
 	}
-	return session, status, e.told(session.SessionID)
+	return session, status, e.denialsOf(session.SessionID)
 }
 
 // told is what one session was refused.
-func (e *editor) told(id string) []protocol.DeniedParams {
+func (e *editor) denialsOf(id string) []protocol.DeniedParams {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var list []protocol.DeniedParams
@@ -112,8 +112,8 @@ func (e *editor) told(id string) []protocol.DeniedParams {
 }
 
 // find is the one denial of that kind and target.
-func find(told []protocol.DeniedParams, access, target string) (found protocol.DeniedParams, times int) {
-	for _, p := range told {
+func find(denials []protocol.DeniedParams, access, target string) (found protocol.DeniedParams, times int) {
+	for _, p := range denials {
 		if p.Access == access && p.Target == target {
 			found = p
 			times++

@@ -18,7 +18,7 @@ import (
 // Whatever the file system holds that hangs, and however the sidecar is ended:
 // sessions elsewhere start, run and close, the list of sessions is answered,
 // and the sidecar ends in time with all of its sessions.
-func TestNobodyElseWaits(t *testing.T) {
+func TestNoOtherRequestWaits(t *testing.T) {
 	t.Parallel()
 	for i, at := range places {
 		how := []string{"end of stdin", "SIGTERM", "exit"}[i%3]

@@ -50,13 +50,13 @@ func (m machine) boot(ctx context.Context) (outcome, error) {
 		if ctx.Err() != nil {
 			return o, ctx.Err()
 		}
-		told, err := os.Open(m.log("results"))
+		results, err := os.Open(m.log("results"))
 		if err != nil {
 			return o, fmt.Errorf("boot %s: %w: %s", m.kernel.name, runErr, complaints)
 		}
 		o.guest = guest{}
-		err = o.guest.read(told)
-		told.Close()
+		err = o.guest.read(results)
+		results.Close()
 		o.wall = time.Since(start)
 		if err != nil {
 			return o, fmt.Errorf("boot %s: read results: %w", m.kernel.name, err)

@@ -40,10 +40,10 @@ func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 		{"degraded, and the session had more", stronger, true},
 		{"absent, and the attack works", protection("absent", "open"), true},
 		{"absent without attacks", protection("absent"), false},
-		{"denials are degraded, and what is refused is told", denials("degraded", "held"), true},
-		{"denials are degraded, and nothing is told", denials("degraded", "broken"), false},
+		{"denials are degraded, and refusals are reported", denials("degraded", "held"), true},
+		{"denials are degraded, and nothing is reported", denials("degraded", "broken"), false},
 		{"denials are degraded, and nothing was tried", denials("degraded"), false},
-		{"denials are absent, and nothing is told", denials("absent", "open"), true},
+		{"denials are absent, and nothing is reported", denials("absent", "open"), true},
 		{"denials are absent without attacks", denials("absent"), false},
 	} {
 		if got := unproved(test.p); (got == "") != test.proved {
@@ -85,7 +85,7 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 }
 
 // A guest's own test reads this form.
-func TestSuite_IsOrderedWithWhoRunsWhatOfIt(t *testing.T) {
+func TestSuite_OrderNamesContextsAndTests(t *testing.T) {
 	t.Parallel()
 	s := suite{pkg: "tests/lifetime", contexts: []string{asRoot, asPlain}, proves: []string{"TestA", "TestB"}}
 	if got, want := s.order(true), "tests/lifetime@root+user-plain@TestA+TestB"; got != want {

@@ -34,8 +34,8 @@ const (
 // enclosed says of sandboxed sessions that have no cgroup that nothing of them
 // outlives who is to end them.
 var enclosed = []string{
-	"TestWhoEndsItsSubreaperEscapes",
-	"TestASandboxedSessionCannotReachWhoEndsIt",
+	"TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes",
+	"TestASandboxedSessionCannotReachTheProcessesThatEndIt",
 	"TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession",
 }
 
@@ -52,7 +52,7 @@ var (
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
 	// escaping proves what doctor cannot: that the tracking of processes is
 	// degraded.
-	escaping = lifetime("TestWhoEndsItsSubreaperEscapes")
+	escaping = lifetime("TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes")
 	// enclosing proves, beside that, that a sandboxed session has its guarantee
 	// without a cgroup, as from Linux 6.12 on. Processes that try to outrun who
 	// ends them would be slower here than anywhere; they are in the whole
@@ -60,7 +60,7 @@ var (
 	enclosing = lifetime(enclosed...)
 	// logging is that what Landlock refuses is told from the kernel's log,
 	// where that is on and can be read.
-	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsLogIsToldOf"}}
+	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"}}
 	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
 )
 

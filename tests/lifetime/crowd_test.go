@@ -25,11 +25,11 @@ var sandboxes = []struct{ name, settings string }{{"sandboxed", harness.Defaults
 func TestAThousandProcessesAreClosed(t *testing.T) {
 	t.Parallel()
 	const crowd = 1000
-	for _, rung := range rungs(t) {
+	for _, mode := range trackingModes(t) {
 		for _, sandbox := range sandboxes {
 			// One after the other: two thousand processes would say nothing
 			// more.
-			t.Run(sandbox.name+" "+rung.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, rung.wrap(t)) })
+			t.Run(sandbox.name+" "+mode.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, mode.wrap(t)) })
 		}
 	}
 }
@@ -113,7 +113,7 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	begun := time.Now()
 	killed := ending.end(t, s, sidecar)
 	if ending.name == "SIGKILL" {
-		mustLeaveNobody(t, e.Client) // that the watchdog is done is told by nobody else
+		mustLeaveNobody(t, e.Client) // that the watchdog is done is reported by nothing else
 	}
 	elapsed := time.Since(begun)
 	c.mustStandStill(t)

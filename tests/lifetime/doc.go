@@ -1,3 +1,3 @@
 // Package lifetime tests that nothing outlives its session, however the session
-// ends. What tries to is a brood, see package harness.
+// ends. What tries to is escapees, see package harness.
 package lifetime

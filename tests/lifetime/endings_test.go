@@ -15,11 +15,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// scene is a brood in a sidecar's session.
+// scene is escapees in a sidecar's session.
 type scene struct {
 	*harness.Editor
-	brood   *harness.Brood
-	sidecar int
+	escapees *harness.Escapees
+	sidecar  int
 	// editor is the process that the sidecar was told to watch; nil where it
 	// was told of none.
 	editor *exec.Cmd
@@ -34,7 +34,7 @@ type ending struct {
 	// setting arranges what the ending needs before the sidecar starts; nil:
 	// nothing.
 	setting func(t *testing.T, s *scene) harness.Options
-	// end starts the end; that the brood is dead is awaited by the test.
+	// end starts the end; that the escapees are dead is awaited by the test.
 	end func(t *testing.T, s *scene)
 	// status is the sidecar's exit status, or one of those below.
 	status int
@@ -51,13 +51,13 @@ var endings = []ending{
 	// session.
 	{"close with grace", nil, func(t *testing.T, s *scene) { s.close(t, 100, 4) }, goesOn},
 	{"leader's exit", nil, func(t *testing.T, s *scene) {
-		kill(t, s.brood.Session.PID, unix.SIGUSR1)
+		kill(t, s.escapees.Session.PID, unix.SIGUSR1)
 		if exit := s.exited(t); exit.ExitCode == nil || *exit.ExitCode != 8 {
 			t.Errorf("terminal/exited says %+v", exit)
 		}
 	}, goesOn},
 	{"leader's SIGKILL", nil, func(t *testing.T, s *scene) {
-		kill(t, s.brood.Session.PID, unix.SIGKILL)
+		kill(t, s.escapees.Session.PID, unix.SIGKILL)
 		s.exited(t)
 	}, goesOn},
 	{"shutdown and exit", nil, func(t *testing.T, s *scene) {
@@ -109,16 +109,16 @@ func watchedEditor(t *testing.T, s *scene) harness.Options {
 // killed.
 func (s *scene) close(t *testing.T, graceMs, killed int) {
 	t.Helper()
-	result := s.brood.Session.Close(graceMs)
+	result := s.escapees.Session.Close(graceMs)
 	s.deadAlready(t, "close was answered")
-	if result.Remaining != 0 || result.Killed < killed && s.brood.Session.Tracking.Guarantee {
+	if result.Remaining != 0 || result.Killed < killed && s.escapees.Session.Tracking.Guarantee {
 		t.Errorf("close says %+v, expected %d or more killed and none left", result, killed)
 	}
 }
 
 func (s *scene) exited(t *testing.T) protocol.ExitedParams {
 	t.Helper()
-	exit := s.brood.Session.Exit()
+	exit := s.escapees.Session.Exit()
 	s.deadAlready(t, "terminal/exited was sent")
 	return exit
 }
@@ -127,7 +127,7 @@ func (s *scene) exited(t *testing.T) protocol.ExitedParams {
 // ended too early.
 func (s *scene) deadAlready(t *testing.T, when string) {
 	t.Helper()
-	if left := s.brood.Alive(); len(left) != 0 && s.brood.Session.Tracking.Guarantee {
+	if left := s.escapees.Alive(); len(left) != 0 && s.escapees.Session.Tracking.Guarantee {
 		t.Errorf("%s with %d processes alive", when, len(left))
 	}
 }
@@ -154,8 +154,8 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 }
 
 // mustEnd ends a session of a sidecar that is started as wrap has it, and
-// checks what is left. It returns the brood.
-func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap func(*exec.Cmd)) *harness.Brood {
+// checks what is left. It returns the escapees.
+func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap func(*exec.Cmd)) *harness.Escapees {
 	t.Helper()
 	s := &scene{}
 	var options harness.Options
@@ -170,12 +170,12 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap 
 	if g.name == "editor's SIGKILL" {
 		s.sidecar = sidecarOf(t, s.Process())
 	}
-	s.brood = harness.Release(t, s.Editor, kind)
-	count, begun := len(s.brood.Alive()), time.Now()
+	s.escapees = harness.StartEscapees(t, s.Editor, kind)
+	count, begun := len(s.escapees.Alive()), time.Now()
 	g.end(t, s)
-	gone := s.brood.Dying(t)
-	t.Logf("%s, guarantee %t: %d processes dead after %d ms", s.brood.Session.Tracking.Mechanism,
-		s.brood.Session.Tracking.Guarantee,
+	gone := s.escapees.AwaitPromisedDeath(t)
+	t.Logf("%s, guarantee %t: %d processes dead after %d ms", s.escapees.Session.Tracking.Mechanism,
+		s.escapees.Session.Tracking.Guarantee,
 		count, gone.Sub(begun).Milliseconds())
 	if g.status == goesOn {
 		if _, status := s.Tool("true"); status != 0 {
@@ -187,7 +187,7 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap 
 	if got := s.exitStatus(); g.status >= 0 && got != g.status {
 		t.Errorf("exit status %d, expected %d", got, g.status)
 	}
-	return s.brood
+	return s.escapees
 }
 
 // both wraps a command in one and then in the other, of which either may be
@@ -220,16 +220,16 @@ func (s *scene) exitStatus() int {
 	return s.left
 }
 
-// Without a sidecar a brood outlives its leader, however that ends: what the
+// Without a sidecar escapees outlives its leader, however that ends: what the
 // tests above kill does not die by itself.
 func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	for _, number := range []unix.Signal{unix.SIGUSR1, unix.SIGHUP, unix.SIGKILL} {
-		b, leader := harness.ReleaseAlone(t, t.TempDir())
+		b, leader := harness.StartEscapeesAlone(t, t.TempDir())
 		kill(t, leader.Process.Pid, number)
 		_ = leader.Wait()
 		if got := len(b.Alive()); got < 5 {
-			t.Errorf("%s: %d processes of the brood are alive, expected 5 or more", unix.SignalName(number), got)
+			t.Errorf("%s: %d processes of the escapees are alive, expected 5 or more", unix.SignalName(number), got)
 		}
 	}
 }
@@ -238,12 +238,12 @@ func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
 func TestTheOthersLiveOn(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
-	kept, ended := harness.Release(t, e, protocol.Terminal), harness.Release(t, e, protocol.Terminal)
+	kept, ended := harness.StartEscapees(t, e, protocol.Terminal), harness.StartEscapees(t, e, protocol.Terminal)
 	ended.Session.Close(0)
-	ended.Dying(t)
+	ended.AwaitPromisedDeath(t)
 	if got := len(kept.Alive()); got < 7 {
 		t.Errorf("%d processes of another session are alive, expected 7 or more", got)
 	}
 	kept.Session.Close(0)
-	kept.Dying(t)
+	kept.AwaitPromisedDeath(t)
 }

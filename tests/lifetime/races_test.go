@@ -157,10 +157,10 @@ func TestSpawnAndCloseCross(t *testing.T) {
 	if testing.Short() {
 		rounds = 20
 	}
-	for _, rung := range rungs(t) {
-		t.Run(rung.name, func(t *testing.T) {
+	for _, mode := range trackingModes(t) {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			cross(t, rounds, rung.wrap(t))
+			cross(t, rounds, mode.wrap(t))
 		})
 	}
 }
@@ -230,8 +230,8 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 // answered when none is left.
 func TestShutdownWithAHundredSessions(t *testing.T) {
 	t.Parallel()
-	for _, rung := range rungs(t) {
-		t.Run(rung.name, func(t *testing.T) { shutDownAHundred(t, rung.wrap(t)) })
+	for _, mode := range trackingModes(t) {
+		t.Run(mode.name, func(t *testing.T) { shutDownAHundred(t, mode.wrap(t)) })
 	}
 }
 

@@ -30,7 +30,7 @@ func roundLine(e *harness.Editor) string {
 // processes but is not theirs lives on.
 func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	for i, rung := range rungs(t) {
+	for i, mode := range trackingModes(t) {
 		rounds := 1000
 		if i > 0 {
 			rounds = 250 // these take longer
@@ -38,9 +38,9 @@ func TestAThousandRoundsLeaveNothing(t *testing.T) {
 		if testing.Short() {
 			rounds /= 10
 		}
-		t.Run(rung.name, func(t *testing.T) {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			comeAndGo(t, rounds, rung.wrap(t))
+			comeAndGo(t, rounds, mode.wrap(t))
 		})
 	}
 }

@@ -39,11 +39,11 @@ func TestTheStateDirectoryIsRemoved(t *testing.T) {
 				t.Parallel()
 				w := harness.NewWorld(t)
 				e := harness.Start(t, w, harness.Options{Settings: sandbox.settings})
-				before := harness.Release(t, e, protocol.Tool)
+				before := harness.StartEscapees(t, e, protocol.Tool)
 				if err := os.RemoveAll(w.State()); err != nil {
 					t.Fatal(err)
 				}
-				after := harness.Release(t, e, protocol.Tool)
+				after := harness.StartEscapees(t, e, protocol.Tool)
 				if warnsOfState(after.Session) {
 					t.Errorf("warnings: %q", after.Session.Sandbox.Warnings)
 				}
@@ -54,8 +54,8 @@ func TestTheStateDirectoryIsRemoved(t *testing.T) {
 					killWithWatchdog(t, e)
 					harness.Start(t, w, harness.Options{Settings: sandbox.settings})
 				}
-				before.Dying(t)
-				after.Dying(t)
+				before.AwaitPromisedDeath(t)
+				after.AwaitPromisedDeath(t)
 				if by == "the watchdog" {
 					harness.NoTrace(t, w, e.Process())
 				}
@@ -136,7 +136,7 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 					e.Tool("true")
 					test.late(t, w)
 				}
-				b := harness.Release(t, e, protocol.Tool)
+				b := harness.StartEscapees(t, e, protocol.Tool)
 				if !warnsOfState(b.Session) {
 					t.Errorf("warnings: %q", b.Session.Sandbox.Warnings)
 				}
@@ -151,7 +151,7 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 				}
 				kill(t, e.Process(), unix.SIGKILL)
 				begun := time.Now()
-				gone := b.Dying(t)
+				gone := b.AwaitPromisedDeath(t)
 				t.Logf("%s: dead after %d ms", b.Session.Tracking.Mechanism, gone.Sub(begun).Milliseconds())
 			})
 		}

@@ -40,12 +40,12 @@ func stride(steps int) int {
 // the next one works.
 func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for _, rung := range rungs(t) {
+	for _, mode := range trackingModes(t) {
 		for _, sandbox := range sandboxes {
 			for _, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
-				t.Run(sandbox.name+" "+rung.name+" "+string(target), func(t *testing.T) {
+				t.Run(sandbox.name+" "+mode.name+" "+string(target), func(t *testing.T) {
 					t.Parallel()
-					dieAtSteps(t, sandbox.settings, rung.wrap(t), target)
+					dieAtSteps(t, sandbox.settings, mode.wrap(t), target)
 				})
 			}
 		}

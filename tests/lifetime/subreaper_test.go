@@ -17,7 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where no cgroup can be made, the same broods die by the same endings: a
+// Where no cgroup can be made, the same escapees die by the same endings: a
 // subreaper holds them. It is no guarantee against a session that fights its
 // subreaper, and the reply says so; these do not fight.
 func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 					if got := b.Session.Tracking.Mechanism; got != "subreaper" {
 						t.Errorf("tracked by %s", got)
 					}
-					b.Dead(t)
+					b.AwaitDead(t)
 				})
 			}
 		}
@@ -58,7 +58,7 @@ func TestAWarningSaysWhatIsMissingWithoutCgroups(t *testing.T) {
 	}
 }
 
-// Chains at full speed are dead on the rung that promises it: the session
+// Chains at full speed are dead on the tracking mode that promises it: the session
 // cannot start processes while it is killed.
 func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	b := harness.Release(t, e, protocol.Tool)
+	b := harness.StartEscapees(t, e, protocol.Tool)
 	subreapers := harness.Subreapers(e.Process())
 	if len(subreapers) != 1 {
 		t.Fatalf("subreapers %v, expected one", subreapers)
@@ -85,7 +85,7 @@ func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	if exit := b.Session.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
 		t.Errorf("terminal/exited says %+v", exit)
 	}
-	b.InSessionDead(t)
+	b.AwaitSessionDead(t)
 	e.Log.Await(t, "subreaper of a session has died")
 	if _, status := e.Tool("true"); status != 0 {
 		t.Error("the sidecar does not start another session")
@@ -95,7 +95,7 @@ func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 // Where subreaper and sidecar are killed at once, the killer is left, and it
 // ends the whole of a sandboxed session, what has a session id of its own
 // included. What becomes of that without a killer,
-// TestWhoEndsItsSubreaperEscapes shows.
+// TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes shows.
 func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -147,7 +147,7 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 
 // A sandboxed session cannot do to its subreaper and its killer what anybody
 // outside can.
-func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
+func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	e := harness.Start(t, harness.NewWorld(t),
@@ -177,7 +177,7 @@ func TestASandboxedSessionCannotReachWhoEndsIt(t *testing.T) {
 // What an unsandboxed session leaves that has ended its subreaper becomes the
 // sidecar's, which ends it, whatever its session id. A session beside it goes
 // on.
-func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
+func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -195,11 +195,11 @@ func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 			t.Fatalf("tracking is %+v", s.Tracking)
 		}
 		s.Exit()
-		told, pid := time.Now(), ownSessionPID(t, w)
+		reported, pid := time.Now(), ownSessionPID(t, w)
 		harness.Eventually(t, "what has left the session id is dead", func() bool { return !harness.Alive(pid) })
-		longest = max(longest, time.Since(told))
+		longest = max(longest, time.Since(reported))
 	}
-	t.Logf("%d rounds, none left, %d ms at most after the end was told", rounds, longest.Milliseconds())
+	t.Logf("%d rounds, none left, %d ms at most after the end was reported", rounds, longest.Milliseconds())
 	harness.Eventually(t, "the other session's process is there", func() bool {
 		return harness.Read(t, filepath.Join(w.Project, "kept")) != ""
 	})
@@ -213,7 +213,7 @@ func TestWhatADeadSubreaperLeavesIsEnded(t *testing.T) {
 // what then has a session id of its own is not found again. That is what the
 // word "degraded" stands for in a reply; were it not so, the reply would be
 // wrong.
-func TestWhoEndsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
+func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})

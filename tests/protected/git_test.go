@@ -117,8 +117,8 @@ git add there missing; git commit -qm updated; git submodule status; echo fine`
 			!strings.Contains(output, "Device or resource busy") {
 			t.Errorf("the submodule's hooks can be written: status %d: %s", status, output)
 		}
-		harness.Eventually(t, "the refusal is told", func() bool {
-			return slices.Contains(s.told(e), "protected_write .git/modules/there/config")
+		harness.Eventually(t, "the refusal is reported", func() bool {
+			return slices.Contains(s.reports(e), "protected_write .git/modules/there/config")
 		})
 	}
 }
@@ -171,8 +171,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				if after := look(); after != before {
 					t.Errorf("before:\n%s\nafter:\n%s", before, after)
 				}
-				if told := s.told(e); len(told) > 0 {
-					t.Errorf("alarms: %q", told)
+				if reports := s.reports(e); len(reports) > 0 {
+					t.Errorf("alarms: %q", reports)
 				}
 			})
 		}

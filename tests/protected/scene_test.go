@@ -111,7 +111,7 @@ func (s *scene) start(settings string, machine harness.Machine) *editor {
 }
 
 // told lists the alarms so far as "ACCESS PATH", paths relative to the project.
-func (s *scene) told(e *editor) []string {
+func (s *scene) reports(e *editor) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var list []string

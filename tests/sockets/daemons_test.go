@@ -14,7 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// daemon is a real one that acts for whoever reaches its socket.
+// daemon is a real one that actions for whoever reaches its socket.
 type daemon struct {
 	programs []string
 	// start starts it in a directory of its own, with its socket at a path.

@@ -22,7 +22,7 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 		agent, other := listen(t, s.at("agent")), listen(t, s.at("other"))
 		e := s.start(harness.Sandbox{"allowed_unix_sockets": []string{s.at("agent")}})
 		hear := quote(s.victim) + " hear " + quote(s.at("agent"))
-		if output, _ := e.Tool(hear); !contains(output, "outside") || agent.visits.Load() != 1 {
+		if output, _ := e.Tool(hear); !contains(output, "outside") || agent.contacts.Load() != 1 {
 			t.Errorf("control: what is granted must be reached: %s", output)
 		}
 		running := e.Spawn(protocol.SpawnParams{Command: s.victim, Args: []string{"again", s.at("agent")}})
@@ -34,7 +34,7 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 		running.Await("refused: EACCES")
 		later := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: hear})
 		later.Exit()
-		if output := later.Output(); !contains(output, "refused: E") || other.visits.Load() != 0 {
+		if output := later.Output(); !contains(output, "refused: E") || other.contacts.Load() != 0 {
 			t.Errorf("%s: THE ATTACK WORKS: %s", machine.Name, output)
 		}
 		if warnings := strings.Join(later.Sandbox.Warnings, "\n"); !contains(warnings, s.at("agent")) {

@@ -114,7 +114,7 @@ for i in $(seq 200); do [ -s in ] && break; sleep 0.05; done; tmux -S TEMP/t kil
 // session's own, and whoever has made its user namespace.
 var private = map[string]bool{"gpg": true, "ssh-agent": true}
 
-func TestWhatRunsInsideTalksToItself(t *testing.T) {
+func TestProcessesOfASessionReachEachOther(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	for _, machine := range harness.Machines(t) {

@@ -45,7 +45,7 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 						}
 					}
 					abstract := "@sidecar-test" + s.temp
-					servers := []*outsider{listen(t, s.at("out")), listen(t, s.at("sub/out")), listen(t, abstract)}
+					servers := []*outsideServer{listen(t, s.at("out")), listen(t, s.at("sub/out")), listen(t, abstract)}
 					// A hard link that lies in the project since before the
 					// session.
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
@@ -53,22 +53,22 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					}
 					output, _ := s.start(settings).Tool(fill(line, "HEAR", quote(s.victim)+" hear", "VICTIM", s.victim, "OUT",
 						s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
-					visits := int32(0)
+					contacts := int32(0)
 					for _, server := range servers {
-						visits += server.visits.Load()
+						contacts += server.contacts.Load()
 					}
-					return visits, output
+					return contacts, output
 				}
-				if visits, output := try(nil); visits != 1 || !contains(output, "outside") {
-					t.Fatalf("control: without a sandbox it must work: %d visits\n%s", visits, output)
+				if contacts, output := try(nil); contacts != 1 || !contains(output, "outside") {
+					t.Fatalf("control: without a sandbox it must work: %d contacts\n%s", contacts, output)
 				}
 				sandboxes := []harness.Sandbox{defaults()}
 				if name == "path" || name == "abstract" {
 					sandboxes = append(sandboxes, offline()) // where the session may have a network namespace of its own
 				}
 				for _, settings := range sandboxes {
-					if visits, output := try(settings); visits != 0 || !contains(output, "refused: E") {
-						t.Errorf("THE ATTACK WORKS or is not refused: %d visits\n%s", visits, output)
+					if contacts, output := try(settings); contacts != 0 || !contains(output, "refused: E") {
+						t.Errorf("THE ATTACK WORKS or is not refused: %d contacts\n%s", contacts, output)
 					}
 				}
 			})
@@ -81,24 +81,24 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	for _, machine := range harness.Machines(t) {
-		for _, act := range []string{"datagram", "pair"} {
+		for _, action := range []string{"datagram", "pair"} {
 			for _, abstract := range []bool{false, true} {
-				try := func(settings harness.Sandbox) (*outsider, string) {
+				try := func(settings harness.Sandbox) (*outsideServer, string) {
 					s := newScene(t, machine)
 					address := s.at("out")
 					if abstract {
 						address = "@sidecar-test-datagram" + s.temp
 					}
 					server := receive(t, address)
-					output, _ := s.start(settings).Tool(quote(s.victim) + " " + act + " " + quote(address))
+					output, _ := s.start(settings).Tool(quote(s.victim) + " " + action + " " + quote(address))
 					return server, output
 				}
 				server, output := try(nil)
 				harness.Eventually(t, "control: without a sandbox the datagram arrives: "+output, func() bool {
-					return server.visits.Load() == 1
+					return server.contacts.Load() == 1
 				})
-				if server, output := try(defaults()); server.visits.Load() != 0 || !contains(output, "refused: E") {
-					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, act, abstract, server.visits.Load(), output)
+				if server, output := try(defaults()); server.contacts.Load() != 0 || !contains(output, "refused: E") {
+					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, action, abstract, server.contacts.Load(), output)
 				}
 			}
 		}
@@ -111,30 +111,30 @@ func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	for _, machine := range harness.Machines(t) {
-		for _, act := range []string{"flip", "swap"} {
-			t.Run(machine.Name+"/"+act, func(t *testing.T) {
+		for _, action := range []string{"flip", "swap"} {
+			t.Run(machine.Name+"/"+action, func(t *testing.T) {
 				t.Parallel()
-				try := func(settings harness.Sandbox) (*outsider, string) {
+				try := func(settings harness.Sandbox) (*outsideServer, string) {
 					s := newScene(t, machine)
 					server := listen(t, s.at("out"))
 					arguments := " " + quote(s.at("out"))
-					if act == "flip" {
+					if action == "flip" {
 						arguments = " " + quote(s.at("in")) + arguments
 					}
-					output, status := s.start(settings).Tool(quote(s.victim) + " " + act + arguments)
+					output, status := s.start(settings).Tool(quote(s.victim) + " " + action + arguments)
 					if status != 0 {
 						t.Errorf("the victim failed: %s", output)
 					}
 					return server, output
 				}
-				if server, output := try(nil); server.visits.Load() == 0 {
+				if server, output := try(nil); server.contacts.Load() == 0 {
 					t.Fatalf("control: without a sandbox it must work: %s", output)
 				}
 				server, output := try(defaults())
-				if server.visits.Load() != 0 || !contains(output, "outside 0 times") {
-					t.Errorf("THE ATTACK WORKS: %d visits\n%s", server.visits.Load(), output)
+				if server.contacts.Load() != 0 || !contains(output, "outside 0 times") {
+					t.Errorf("THE ATTACK WORKS: %d contacts\n%s", server.contacts.Load(), output)
 				}
-				if act == "flip" && contains(output, "inside 0 times") {
+				if action == "flip" && contains(output, "inside 0 times") {
 					t.Errorf("its own server was not reached either, so that the race proves nothing: %s", output)
 				}
 			})

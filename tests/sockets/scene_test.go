@@ -64,18 +64,18 @@ func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
 func defaults() harness.Sandbox { return harness.Sandbox{} }
 func offline() harness.Sandbox  { return harness.Sandbox{"allow_network": false} }
 
-// outsider is a server that nobody in a session may reach. It greets with
+// outsideServer is a server that nobody in a session may reach. It greets with
 // "outside".
-type outsider struct{ visits atomic.Int32 }
+type outsideServer struct{ contacts atomic.Int32 }
 
 // listen starts one; "@" begins an abstract name.
-func listen(t testing.TB, address string) *outsider {
+func listen(t testing.TB, address string) *outsideServer {
 	t.Helper()
 	listener, err := net.Listen("unix", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &outsider{}
+	o := &outsideServer{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -84,7 +84,7 @@ func listen(t testing.TB, address string) *outsider {
 			if err != nil {
 				return
 			}
-			o.visits.Add(1)
+			o.contacts.Add(1)
 			_, _ = conn.Write([]byte("outside"))
 			conn.Close()
 		}
@@ -94,13 +94,13 @@ func listen(t testing.TB, address string) *outsider {
 }
 
 // receive starts a server for datagrams.
-func receive(t testing.TB, address string) *outsider {
+func receive(t testing.TB, address string) *outsideServer {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &outsider{}
+	o := &outsideServer{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -108,7 +108,7 @@ func receive(t testing.TB, address string) *outsider {
 			if _, err := conn.Read(make([]byte, 64)); err != nil {
 				return
 			}
-			o.visits.Add(1)
+			o.contacts.Add(1)
 		}
 	}()
 	t.Cleanup(func() { conn.Close(); <-done })

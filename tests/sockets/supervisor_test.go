@@ -67,12 +67,12 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 		}
 	}
 	// Where it has no cgroup, its killer has it end before it can be told.
-	told := says("refused: ENOSYS")
-	harness.Eventually(t, "the session is told that there is no such call, or has ended with its subreaper", func() bool {
-		return told() || len(subreapers) > 0 && len(harness.Find(name)) == 0
+	refused := says("refused: ENOSYS")
+	harness.Eventually(t, "the session gets ENOSYS, or has ended with its subreaper", func() bool {
+		return refused() || len(subreapers) > 0 && len(harness.Find(name)) == 0
 	})
-	if got := server.visits.Load(); got != 0 {
-		t.Errorf("THE ATTACK WORKS: %d visits", got)
+	if got := server.contacts.Load(); got != 0 {
+		t.Errorf("THE ATTACK WORKS: %d contacts", got)
 	}
 	if err := unix.Kill(watchdogs[0], unix.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestASessionCannotSuperviseItself(t *testing.T) {
 }
 
 // tool lets the victim act in a session of its own.
-func (s *scene) tool(settings harness.Sandbox, act string) (output string, status int) {
+func (s *scene) tool(settings harness.Sandbox, action string) (output string, status int) {
 	s.t.Helper()
-	return s.start(settings).Tool(quote(s.victim) + " " + act)
+	return s.start(settings).Tool(quote(s.victim) + " " + action)
 }

@@ -37,18 +37,18 @@ func main() {
 	}
 }
 
-// act is done over and over.
-type act struct {
+// action is done over and over.
+type action struct {
 	name string
 	do   func() error
 }
 
 func run(dir string, sockets bool) error {
-	acts, err := actsIn(dir, sockets)
+	actions, err := actionsIn(dir, sockets)
 	if err != nil {
 		return err
 	}
-	for _, a := range acts {
+	for _, a := range actions {
 		least := time.Duration(1<<63 - 1)
 		for range batches {
 			took, err := batch(a.do)
@@ -78,7 +78,7 @@ func batch(do func() error) (time.Duration, error) {
 	return time.Since(begun) / time.Duration(count), nil
 }
 
-func actsIn(dir string, sockets bool) ([]act, error) {
+func actionsIn(dir string, sockets bool) ([]action, error) {
 	file, other := filepath.Join(dir, "file"), filepath.Join(dir, "other")
 	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func actsIn(dir string, sockets bool) ([]act, error) {
 		return nil, err
 	}
 	page := make([]byte, 4096)
-	acts := []act{
+	actions := []action{
 		{"getpid", func() error { unix.Getpid(); return nil }},
 		{"read", func() error { _, err := unix.Pread(fd, page, 0); return err }},
 		{"write", func() error { _, err := unix.Pwrite(fd, page, 0); return err }},
@@ -102,17 +102,17 @@ func actsIn(dir string, sockets bool) ([]act, error) {
 		{"exec", func() error { return exec.Command("/bin/true").Run() }},
 	}
 	if !sockets {
-		return acts, nil
+		return actions, nil
 	}
 	connect, err := connector("unix", filepath.Join(dir, "s"))
 	if err != nil {
 		return nil, err
 	}
-	acts = append(acts, act{"connect-unix", connect})
+	actions = append(actions, action{"connect-unix", connect})
 	if connect, err = connector("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	return append(acts, act{"connect-tcp", connect}), nil
+	return append(actions, action{"connect-tcp", connect}), nil
 }
 
 // connector starts a server in this process, and connects to it.

@@ -117,11 +117,11 @@ func TestX32CallsAreRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
 	const bit = 0x40000000
-	acts := []string{
+	actions := []string{
 		call("getpid", bit|unix.SYS_GETPID), call("socket", bit|unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
 		call("ioctl", bit|514, minus, unix.TIOCSTI), // ioctl has a number of its own there
 	}
-	for name, answer := range newScene(t, offline()).ask(acts...) {
+	for name, answer := range newScene(t, offline()).ask(actions...) {
 		if answer != "ENOSYS" {
 			t.Errorf("%s is answered with %s", name, answer)
 		}

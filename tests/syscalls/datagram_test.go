@@ -26,7 +26,7 @@ func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 		want = "ok"
 	}
 	const pair = 0 // where the kernel writes descriptors to; nothing is there
-	acts := []string{
+	actions := []string{
 		call("datagram", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM),
 		call("datagram-high", unix.SYS_SOCKET, high|unix.AF_UNIX, high|unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
 		call("raw", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_RAW),
@@ -35,9 +35,9 @@ func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 		call("pair-streams", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, pair),
 		call("pair-packets", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_SEQPACKET, 0, pair),
 	}
-	control := newScene(t, harness.Off()).ask(acts...)
+	control := newScene(t, harness.Off()).ask(actions...)
 	for _, s := range []*scene{supervised, newScene(t, offline())} {
-		for name, answer := range s.ask(acts...) {
+		for name, answer := range s.ask(actions...) {
 			expected := control[name]
 			if want != "ok" && !strings.HasSuffix(name, "streams") && !strings.HasSuffix(name, "packets") {
 				expected = want

@@ -11,7 +11,7 @@ import (
 
 // System V IPC belongs to nobody but the session where that has a namespace,
 // and does not exist elsewhere.
-func TestSystemVIPCIsOnesOwnOrNobodys(t *testing.T) {
+func TestSystemVIPCIsPrivateOrRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
 	for _, machine := range harness.Machines(t) {

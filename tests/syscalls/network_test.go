@@ -59,14 +59,14 @@ const always = "unix unix-seqpacket tcp tcp-high udp route route-high uevent uev
 func TestSocketsAreThoseOfTheSettings(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "network")
-	acts := make([]string, len(sockets))
+	actions := make([]string, len(sockets))
 	for i, s := range sockets {
-		acts[i] = call(s.name, unix.SYS_SOCKET, s.args...)
+		actions[i] = call(s.name, unix.SYS_SOCKET, s.args...)
 	}
-	control := newScene(t, harness.Off()).ask(acts...)
-	online := newScene(t, sandboxed()).ask(acts...)
+	control := newScene(t, harness.Off()).ask(actions...)
+	online := newScene(t, sandboxed()).ask(actions...)
 	for _, machine := range harness.Machines(t) {
-		without := newSceneOn(t, offline(), machine).ask(acts...)
+		without := newSceneOn(t, offline(), machine).ask(actions...)
 		for _, s := range sockets {
 			want := s.offline
 			if machine.Namespaces {

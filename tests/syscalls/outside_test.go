@@ -14,15 +14,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// visited is this machine's own address with a port for streams and one for
+// outsideServer is this machine's own address with a port for streams and one for
 // datagrams, and what arrives there.
-type visited struct {
+type outsideServer struct {
 	streams   net.Listener
 	datagrams *net.UDPConn
 	calls     chan struct{}
 }
 
-func newVisited(t *testing.T, address string) *visited {
+func newOutsideServer(t *testing.T, address string) *outsideServer {
 	t.Helper()
 	streams, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -32,7 +32,7 @@ func newVisited(t *testing.T, address string) *visited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &visited{streams: streams, datagrams: datagrams, calls: make(chan struct{}, 64)}
+	v := &outsideServer{streams: streams, datagrams: datagrams, calls: make(chan struct{}, 64)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -49,9 +49,9 @@ func newVisited(t *testing.T, address string) *visited {
 	return v
 }
 
-// somebodyCame waits for a visitor where one is expected. Else it looks what
+// contacted waits for a visitor where one is expected. Else it looks what
 // has come before a visitor of the test's own.
-func (v *visited) somebodyCame(t *testing.T, expected bool) bool {
+func (v *outsideServer) contacted(t *testing.T, expected bool) bool {
 	t.Helper()
 	if expected {
 		came := make(chan struct{}, 2)
@@ -123,14 +123,14 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 			}
 			probe.Close()
 			try := func(settings string, machine harness.Machine, expected bool) (came bool, status int, output string) {
-				v := newVisited(t, way.address)
+				v := newOutsideServer(t, way.address)
 				line := strings.NewReplacer("ADDRESS", way.address, "PORT_T", fmt.Sprint(v.streams.Addr().(*net.TCPAddr).Port),
 					"PORT_U", fmt.Sprint(v.datagrams.LocalAddr().(*net.UDPAddr).Port)).Replace(way.line)
 				output, status = newSceneOn(t, settings, machine).Tool("bash -c " + quote(line))
 				if expected && status != 0 && way.lacking {
 					return false, status, output
 				}
-				return v.somebodyCame(t, expected), status, output
+				return v.contacted(t, expected), status, output
 			}
 			for name, settings := range map[string]string{"without a sandbox": harness.Off(), "with network": sandboxed()} {
 				if came, status, output := try(settings, harness.Machine{}, true); status != 0 && way.lacking {

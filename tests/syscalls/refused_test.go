@@ -113,14 +113,14 @@ var refusals = append([]refusal{
 func TestForbiddenCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	acts := make([]string, len(refusals))
+	actions := make([]string, len(refusals))
 	for i, r := range refusals {
-		acts[i] = call(r.name, r.number, r.args...)
+		actions[i] = call(r.name, r.number, r.args...)
 	}
-	control := newScene(t, harness.Off()).ask(acts...)
+	control := newScene(t, harness.Off()).ask(actions...)
 	counted := 0
 	for _, settings := range []string{sandboxed(), offline()} {
-		answers := newScene(t, settings).ask(acts...)
+		answers := newScene(t, settings).ask(actions...)
 		for _, r := range refusals {
 			if answers[r.name] != r.answer {
 				t.Errorf("%s is answered with %s, want %s", r.name, answers[r.name], r.answer)
@@ -143,7 +143,7 @@ func TestForbiddenCallsAreRefused(t *testing.T) {
 func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	acts := []string{
+	actions := []string{
 		call("unshare-files", unix.SYS_UNSHARE, unix.CLONE_FILES|unix.CLONE_FS),
 		call("unix-stream", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
 		call("unix-packets", unix.SYS_SOCKET, high|unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
@@ -153,7 +153,7 @@ func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 		call("seize", unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1<<31-1), // the process with the highest number does not exist
 	}
 	for _, settings := range []string{sandboxed(), offline()} {
-		for name, answer := range newScene(t, settings).ask(acts...) {
+		for name, answer := range newScene(t, settings).ask(actions...) {
 			if want := map[bool]string{true: "ESRCH", false: "ok"}[name == "seize"]; answer != want {
 				t.Errorf("%s is answered with %s, want %s", name, answer, want)
 			}

@@ -41,9 +41,9 @@ func sandboxed() string { return harness.Settings(nil) }
 func offline() string   { return harness.Settings(harness.Sandbox{"allow_network": false}) }
 
 // ask lets the victim act in a session and returns the answers by name.
-func (s *scene) ask(acts ...string) map[string]string {
+func (s *scene) ask(actions ...string) map[string]string {
 	s.t.Helper()
-	session := s.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: acts})
+	session := s.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: actions})
 	exit := session.Exit()
 	if exit.ExitCode == nil || *exit.ExitCode != 0 {
 		s.t.Fatalf("the victim did not get to its end: %+v\n%s", exit, session.Output())
@@ -56,13 +56,13 @@ func (s *scene) ask(acts ...string) map[string]string {
 	return answers
 }
 
-// call is the act of a system call.
+// call is the action of a system call.
 func call(name string, number uint64, args ...uint64) string {
-	act := fmt.Sprintf("%s=%d", name, number)
+	action := fmt.Sprintf("%s=%d", name, number)
 	for _, arg := range args {
-		act += fmt.Sprintf(",%#x", arg)
+		action += fmt.Sprintf(",%#x", arg)
 	}
-	return act
+	return action
 }
 
 // shell is a line for a shell on a terminal.

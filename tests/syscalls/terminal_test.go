@@ -14,7 +14,7 @@ import (
 
 // Types a command into its own terminal and ends: whoever reads the terminal
 // next, a shell outside for instance, runs it.
-func TestNobodyTypesForTheUser(t *testing.T) {
+func TestNothingTypesForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
 	play := func(settings string) (*scene, string) {

@@ -19,16 +19,16 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // deaths of the sidecar that leave the work to itself or to the watchdog.
 var endings = []struct {
 	name string
-	end  func(t *testing.T, e *harness.Editor, b *harness.Brood)
+	end  func(t *testing.T, e *harness.Editor, b *harness.Escapees)
 }{
-	{"close", func(t *testing.T, _ *harness.Editor, b *harness.Brood) {
+	{"close", func(t *testing.T, _ *harness.Editor, b *harness.Escapees) {
 		result := b.Session.Close(0)
 		if left := b.Alive(); len(left) != 0 || result.Killed < 7 {
 			t.Errorf("close was answered with %d alive and %d killed, expected none and 7 or more", len(left), result.Killed)
 		}
 	}},
-	{"SIGTERM", func(t *testing.T, e *harness.Editor, _ *harness.Brood) { kill(t, e.Process(), unix.SIGTERM) }},
-	{"SIGKILL", func(t *testing.T, e *harness.Editor, _ *harness.Brood) { kill(t, e.Process(), unix.SIGKILL) }},
+	{"SIGTERM", func(t *testing.T, e *harness.Editor, _ *harness.Escapees) { kill(t, e.Process(), unix.SIGTERM) }},
+	{"SIGKILL", func(t *testing.T, e *harness.Editor, _ *harness.Escapees) { kill(t, e.Process(), unix.SIGKILL) }},
 }
 
 func kill(t *testing.T, pid int, signal unix.Signal) {
@@ -70,14 +70,14 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 						!strings.HasSuffix(name, ".scope") {
 						t.Errorf("the sidecar is in %s, expected a scope of its own", where)
 					}
-					b := harness.Release(t, e, protocol.Tool)
+					b := harness.StartEscapees(t, e, protocol.Tool)
 					got := b.Session.Tracking
 					if got.Mechanism != "cgroup" || !got.Guarantee {
 						t.Errorf("tracking %+v, expected a cgroup and a guarantee", got)
 					}
 					if shown := e.Hello.Capabilities.Enforcement["process_tracking"]; !strings.Contains(shown.Detail,
 						"in a transient scope of the user's systemd") {
-						t.Errorf("the detail does not tell of the scope: %q", shown.Detail)
+						t.Errorf("the detail does not mention the scope: %q", shown.Detail)
 					}
 					for _, pid := range b.Alive() {
 						if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil &&
@@ -86,7 +86,7 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 						}
 					}
 					ending.end(t, e, b)
-					b.Dead(t)
+					b.AwaitDead(t)
 					if ending.name == "close" {
 						_ = e.HangUp()
 					}

@@ -37,7 +37,7 @@ func TestASidecarInAUnitOfTheUsersDividesItsCgroup(t *testing.T) {
 			through := append([]string{"/usr/bin/systemd-run", "--user"}, unit.through...)
 			e := l.editThrough(t, through, harness.Off(), "XDG_RUNTIME_DIR="+l.runtime,
 				"DBUS_SESSION_BUS_ADDRESS=unix:path="+l.runtime+"/bus")
-			b := harness.Release(t, e, protocol.Tool)
+			b := harness.StartEscapees(t, e, protocol.Tool)
 			if got := b.Session.Tracking; got.Mechanism != "cgroup" || !got.Guarantee {
 				t.Errorf("tracking %+v, expected a cgroup and a guarantee", got)
 			}
@@ -50,7 +50,7 @@ func TestASidecarInAUnitOfTheUsersDividesItsCgroup(t *testing.T) {
 			if result := b.Session.Close(0); result.Remaining != 0 {
 				t.Errorf("close says %+v", result)
 			}
-			b.Dead(t)
+			b.AwaitDead(t)
 		})
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addressActs use addresses of the internet, written ADDRESS:PORT.
-var addressActs = map[string]act{
+// addressActions use addresses of the internet, written ADDRESS:PORT.
+var addressActions = map[string]action{
 	"connect-to": one(func(to string) error { return withUDP(to, unix.Connect) }),
 	"bind-to":    one(func(to string) error { return withUDP(to, unix.Bind) }),
 	"send-to": one(func(to string) error {

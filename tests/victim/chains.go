@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var chainActs = map[string]act{"chains": two(chains)}
+var chainActions = map[string]action{"chains": two(chains)}
 
 const (
 	// chainHops ends a chain that a failing test leaves behind.

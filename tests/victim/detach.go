@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var detachActs = map[string]act{
+var detachActions = map[string]action{
 	"detach": one(func(file string) error { return leave("detach-again", file) }),
 	// The second of two forks: what comes out has neither its parent nor its
 	// terminal nor its process group.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var fileActs = map[string]act{
+var fileActions = map[string]action{
 	"read":          one(func(path string) error { return show(unix.AT_FDCWD, path, 0) }),
 	"read-in":       two(readIn),
 	"read-fd":       one(readDescriptor),

@@ -14,14 +14,14 @@ import (
 
 // Each of these reads what somebody has left, or, with a text as second
 // argument, leaves it.
-var ipcActs = map[string]act{
+var ipcActions = map[string]action{
 	"shared-memory":      onQueue(sharedMemory),
 	"message-queue":      onQueue(messageQueue),
 	"posix-queue":        posixQueue,
 	"posix-queue-remove": one(removePosixQueue),
 }
 
-func onQueue(do func(id uintptr, text string) error) act {
+func onQueue(do func(id uintptr, text string) error) action {
 	return func(args []string) error {
 		if len(args) == 0 {
 			return fmt.Errorf("%w: no id", errMisuse)

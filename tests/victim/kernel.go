@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What leads deep into the kernel. Each act fails, or changes nothing and is
+// What leads deep into the kernel. Each action fails, or changes nothing and is
 // given back at once.
-var kernelActs = map[string]act{
+var kernelActions = map[string]action{
 	"io-uring": ring,
 	"keyring":  addKey,
 	// 1: faults of user mode only

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var linkActs = map[string]act{
+var linkActions = map[string]action{
 	"symlink": two(unix.Symlink),
 	"link":    two(unix.Link),
 	"rename":  two(unix.Rename),

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// act does one thing with its arguments.
-type act func(args []string) error
+// action does one thing with its arguments.
+type action func(args []string) error
 
-// acts holds every act by name.
-var acts = map[string]act{}
+// actions holds every action by name.
+var actions = map[string]action{}
 
-func register(more map[string]act) { maps.Copy(acts, more) }
+func register(more map[string]action) { maps.Copy(actions, more) }
 
 // errMisuse marks what no test may take for a refusal by the kernel.
 var errMisuse = errors.New("victim misused")
@@ -28,23 +28,23 @@ var errMisuse = errors.New("victim misused")
 var errAnswer = errors.New("answer of the kernel")
 
 func main() {
-	register(fileActs)
-	register(linkActs)
-	register(processActs)
-	register(detachActs)
-	register(chainActs)
-	register(privilegeActs)
-	register(socketActs)
-	register(addressActs)
-	register(selfActs)
-	register(terminalActs)
-	register(ipcActs)
-	register(kernelActs)
-	register(priorityActs)
+	register(fileActions)
+	register(linkActions)
+	register(processActions)
+	register(detachActions)
+	register(chainActions)
+	register(privilegeActions)
+	register(socketActions)
+	register(addressActions)
+	register(selfActions)
+	register(terminalActions)
+	register(ipcActions)
+	register(kernelActions)
+	register(priorityActions)
 	for step := range steps(os.Args[1:]) {
-		do, known := acts[step[0]]
+		do, known := actions[step[0]]
 		if !known {
-			fmt.Printf("misused: no act %q\n", step[0])
+			fmt.Printf("misused: no action %q\n", step[0])
 			os.Exit(2)
 		}
 		err := do(step[1:])
@@ -78,8 +78,8 @@ func steps(args []string) func(yield func([]string) bool) {
 	}
 }
 
-// one makes an act of a function of one argument.
-func one(do func(string) error) act {
+// one makes an action of a function of one argument.
+func one(do func(string) error) action {
 	return func(args []string) error {
 		if len(args) != 1 {
 			return fmt.Errorf("%w: 1 argument wanted, %d given", errMisuse, len(args))
@@ -88,8 +88,8 @@ func one(do func(string) error) act {
 	}
 }
 
-// two makes an act of a function of two arguments.
-func two(do func(a, b string) error) act {
+// two makes an action of a function of two arguments.
+func two(do func(a, b string) error) action {
 	return func(args []string) error {
 		if len(args) != 2 {
 			return fmt.Errorf("%w: 2 arguments wanted, %d given", errMisuse, len(args))

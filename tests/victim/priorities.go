@@ -15,7 +15,7 @@ import (
 
 // What makes other processes slower, or wait. Each change is one that every
 // user may make to every process of theirs.
-var priorityActs = map[string]act{
+var priorityActions = map[string]action{
 	"lease":           one(lease),
 	"clone-parent":    cloneParent,
 	"affinity":        one(onPID(pinToItsOwn)),

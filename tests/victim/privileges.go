@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var privilegeActs = map[string]act{
+var privilegeActions = map[string]action{
 	"exec":        execute,
 	"mount-tmpfs": one(func(dir string) error { return unix.Mount("victim", dir, "tmpfs", 0, "") }),
 	"bind": two(func(from, to string) error {
@@ -38,7 +38,7 @@ func execute(args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// ownMounts does the given acts in new user and mount namespaces, where this
+// ownMounts does the given actions in new user and mount namespaces, where this
 // program has every capability.
 func ownMounts(args []string) error {
 	self, err := os.Executable()
@@ -46,7 +46,7 @@ func ownMounts(args []string) error {
 		return err
 	}
 	for i, arg := range args {
-		if arg == "+" { // "then" would end this act
+		if arg == "+" { // "then" would end this action
 			args[i] = "then"
 		}
 	}

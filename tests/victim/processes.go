@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var processActs = map[string]act{
+var processActions = map[string]action{
 	"target":      one(target),
 	"kill":        one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGKILL) })),
 	"terminate":   one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGTERM) })),

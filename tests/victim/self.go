@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var selfActs = map[string]act{
+var selfActions = map[string]action{
 	"environ":     func([]string) error { return showList("/proc/self/environ") },
 	"cmdline":     func([]string) error { return showList("/proc/self/cmdline") },
 	"descriptors": descriptors,

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var socketActs = map[string]act{
+var socketActions = map[string]action{
 	"connect":          one(func(path string) error { return connect(&unix.SockaddrUnix{Name: path}) }),
 	"connect-abstract": one(func(name string) error { return connect(&unix.SockaddrUnix{Name: "@" + name}) }),
 	"send-abstract":    two(send),
 	"connect-tcp":      one(connectTCP),
 	"connect-mptcp": two(func(port, text string) error {
-		return tell(port, text, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+		return sendText(port, text, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
 	}),
-	"send-udp":  two(func(port, text string) error { return tell(port, text, unix.SOCK_DGRAM, 0) }),
+	"send-udp":  two(func(port, text string) error { return sendText(port, text, unix.SOCK_DGRAM, 0) }),
 	"fast-open": two(fastOpen),
 	"send-path": two(func(path, text string) error { return sendTo(path, text) }),
 	"socket":    makeSocket,
@@ -46,7 +46,7 @@ func sendTo(name, text string) error {
 }
 
 // connectTCP connects to a port of this machine.
-func connectTCP(port string) error { return tell(port, "", unix.SOCK_STREAM, 0) }
+func connectTCP(port string) error { return sendText(port, "", unix.SOCK_STREAM, 0) }
 
 // address is a port of this machine.
 func address(port string) (unix.Sockaddr, error) {
@@ -58,7 +58,7 @@ func address(port string) (unix.Sockaddr, error) {
 }
 
 // tell connects to a port of this machine and sends a text.
-func tell(port, text string, kind, protocol int) error {
+func sendText(port, text string, kind, protocol int) error {
 	to, err := address(port)
 	if err != nil {
 		return err

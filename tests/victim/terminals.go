@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var terminalActs = map[string]act{
+var terminalActions = map[string]action{
 	"spy":            one(spy),
 	"steal-terminal": two(stealTerminal),
 	"open-pty":       func([]string) error { return openPTY() },

@@ -58,18 +58,18 @@ func contexts() []context {
 	}
 }
 
-func (c context) run(tell func(result.Line)) {
+func (c context) run(send func(result.Line)) {
 	if err := c.prepare(); err != nil {
-		tell(result.Line{Note: fmt.Sprintf("%s: %v", c.name, err)})
+		send(result.Line{Note: fmt.Sprintf("%s: %v", c.name, err)})
 	}
 	if doctor, err := c.doctor(); err != nil {
-		tell(result.Line{Note: fmt.Sprintf("%s: doctor: %v", c.name, err)})
+		send(result.Line{Note: fmt.Sprintf("%s: doctor: %v", c.name, err)})
 	} else {
-		tell(result.Line{Doctor: doctor})
+		send(result.Line{Doctor: doctor})
 	}
 	for _, suite := range c.suites {
 		if c.runs(suite) {
-			tell(result.Line{Run: c.test(suite)})
+			send(result.Line{Run: c.test(suite)})
 		}
 	}
 }

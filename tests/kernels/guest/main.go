@@ -56,11 +56,11 @@ func first() {
 	if err := unix.Sethostname([]byte("guest")); err != nil {
 		notes = append(notes, fmt.Sprintf("give the machine a name: %v", err))
 	}
-	tell := o.openPort()
+	send := o.openPort()
 	for _, note := range notes {
-		tell(result.Line{Note: note})
+		send(result.Line{Note: note})
 	}
-	tell(result.Line{Begin: begin(o)})
+	send(result.Line{Begin: begin(o)})
 	worker, err := os.StartProcess("/init", []string{"/init", "work"},
 		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
@@ -78,18 +78,18 @@ func first() {
 
 func work() {
 	o := readOrder()
-	tell := o.openPort()
+	send := o.openPort()
 	for i, c := range contexts() {
 		c.order = o
 		c.share = (o.share + i) % o.shares
-		c.run(tell)
+		c.run(send)
 	}
-	tell(result.Line{End: true})
+	send(result.Line{End: true})
 }
 
 // openPort opens the serial port for results, and returns what writes a line to
 // it.
-func (o order) openPort() (tell func(result.Line)) {
+func (o order) openPort() (send func(result.Line)) {
 	port, err := os.OpenFile(o.port, os.O_WRONLY, 0)
 	if err != nil {
 		complain("open the port for results", err)
@@ -100,7 +100,7 @@ func (o order) openPort() (tell func(result.Line)) {
 			_, err = port.Write(slices.Concat([]byte{'\n'}, data, []byte{'\n'}))
 		}
 		if err != nil {
-			complain("tell", err)
+			complain("send", err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command victim tries to reach the sockets of outside processes. Its arguments
-// are one act and what that needs. It prints what it hears, or "refused: " and
+// are one action and what that needs. It prints what it hears, or "refused: " and
 // the error's name.
 package main
 
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var acts = map[string]func(args []string) error{
+var actions = map[string]func(args []string) error{
 	"hear":     hear,
 	"datagram": sendAlone,
 	"pair":     sendFromPair,
@@ -25,12 +25,12 @@ var acts = map[string]func(args []string) error{
 }
 
 func main() {
-	act, known := acts[os.Args[1]]
+	action, known := actions[os.Args[1]]
 	if !known {
-		fmt.Println("misused: no such act")
+		fmt.Println("misused: no such action")
 		os.Exit(2)
 	}
-	err := act(os.Args[2:])
+	err := action(os.Args[2:])
 	var errno unix.Errno
 	switch {
 	case errors.As(err, &errno):

@@ -3,7 +3,7 @@
 // Command victim makes system calls that a sandbox must refuse, and says how
 // the kernel answers.
 //
-// Each argument is one act: "NAME=NUMBER,ARG,ARG…" makes a system call with
+// Each argument is one action: "NAME=NUMBER,ARG,ARG…" makes a system call with
 // numbers as arguments, "NAME=type,TEXT" types into the terminal that is
 // standard input, "NAME=into,DIR" starts a process in another cgroup. For each
 // a line is printed: the name, and "ok" or the error's name.
@@ -21,8 +21,8 @@ import (
 
 func main() {
 	for _, argument := range os.Args[1:] {
-		name, act, _ := strings.Cut(argument, "=")
-		err := do(strings.Split(act, ","))
+		name, action, _ := strings.Cut(argument, "=")
+		err := do(strings.Split(action, ","))
 		var errno unix.Errno
 		switch {
 		case err == nil:
@@ -38,18 +38,18 @@ func main() {
 	}
 }
 
-func do(act []string) error {
+func do(action []string) error {
 	switch {
-	case act[0] == "type" && len(act) == 2:
-		return typeIn(act[1])
-	case act[0] == "into" && len(act) == 2:
-		return startInto(act[1])
+	case action[0] == "type" && len(action) == 2:
+		return typeIn(action[1])
+	case action[0] == "into" && len(action) == 2:
+		return startInto(action[1])
 	}
 	var numbers [7]uintptr
-	if len(act) > len(numbers) {
-		return fmt.Errorf("%d numbers", len(act))
+	if len(action) > len(numbers) {
+		return fmt.Errorf("%d numbers", len(action))
 	}
-	for i, text := range act {
+	for i, text := range action {
 		number, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {
 			return err

@@ -29,8 +29,8 @@ const wholeEnd = 3 * time.Second
 // that editor did before.
 const soon = 2 * time.Second
 
-// deaf is an editor that stops reading.
-type deaf struct {
+// stuckEditor is an editor that stops reading.
+type stuckEditor struct {
 	t       *testing.T
 	world   *harness.World
 	self    *exec.Cmd // whose end is the end of the editor's process
@@ -42,10 +42,10 @@ type deaf struct {
 	ended   chan struct{} // closed when the sidecar has ended
 }
 
-func newDeaf(t *testing.T, logged bool) *deaf {
+func newStuckEditor(t *testing.T, logged bool) *stuckEditor {
 	t.Helper()
 	harness.Procfs(t)
-	d := &deaf{t: t, world: harness.NewWorld(t), self: exec.Command("sleep", "1000"), ended: make(chan struct{})}
+	d := &stuckEditor{t: t, world: harness.NewWorld(t), self: exec.Command("sleep", "1000"), ended: make(chan struct{})}
 	harness.Write(t, d.world.UserSettings(), harness.Settings(nil))
 	if err := d.self.Start(); err != nil {
 		t.Fatal(err)
@@ -90,13 +90,13 @@ func newDeaf(t *testing.T, logged bool) *deaf {
 }
 
 // die is the end of the editor's process.
-func (d *deaf) die() {
+func (d *stuckEditor) die() {
 	_ = d.self.Process.Kill()
 	_ = d.self.Wait()
 }
 
 // send writes frames as far as the sidecar takes them.
-func (d *deaf) send(bodies ...string) {
+func (d *stuckEditor) send(bodies ...string) {
 	d.t.Helper()
 	var frames bytes.Buffer
 	for _, body := range bodies {
@@ -108,12 +108,12 @@ func (d *deaf) send(bodies ...string) {
 	_, _ = d.in.Write(frames.Bytes())
 }
 
-func (d *deaf) request(id int, method, params string) string {
+func (d *stuckEditor) request(id int, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
 }
 
 // answer reads up to the answer with an id.
-func (d *deaf) answer(id int) json.RawMessage {
+func (d *stuckEditor) answer(id int) json.RawMessage {
 	d.t.Helper()
 	for {
 		message := d.read()
@@ -126,7 +126,7 @@ func (d *deaf) answer(id int) json.RawMessage {
 	}
 }
 
-func (d *deaf) read() map[string]json.RawMessage {
+func (d *stuckEditor) read() map[string]json.RawMessage {
 	d.t.Helper()
 	if err := d.out.SetReadDeadline(time.Now().Add(harness.Timeout)); err != nil {
 		d.t.Fatal(err)
@@ -149,38 +149,38 @@ func (d *deaf) read() map[string]json.RawMessage {
 
 // An editor that reads nothing any more gets its sessions ended when it ends,
 // by whichever way, and whatever waits for it to be read.
-func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
+func TestAStuckEditorsSessionsEndWithIt(t *testing.T) {
 	t.Parallel()
 	loads := []struct {
 		name string
-		load func(d *deaf)
+		load func(d *stuckEditor)
 	}{
-		{"nothing", func(*deaf) {}},
-		{"requests", func(d *deaf) { d.send(many(d.request(100, "terminal/list", "{}"))...) }},
-		{"unknown notifications", func(d *deaf) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
-		{"a log that nobody reads", func(d *deaf) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
-		{"bad bodies", func(d *deaf) { d.send(many(`{`)...) }},
-		{"floods", func(d *deaf) {
+		{"nothing", func(*stuckEditor) {}},
+		{"requests", func(d *stuckEditor) { d.send(many(d.request(100, "terminal/list", "{}"))...) }},
+		{"unknown notifications", func(d *stuckEditor) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"a log that nobody reads", func(d *stuckEditor) { d.send(many(`{"jsonrpc":"2.0","method":"no/such"}`)...) }},
+		{"bad bodies", func(d *stuckEditor) { d.send(many(`{`)...) }},
+		{"floods", func(d *stuckEditor) {
 			for id := range 3 {
 				d.send(d.request(10+id, "terminal/spawn", fmt.Sprintf(`{"cwd":%q,"command":"yes"}`, d.world.Project)))
 				d.answer(10 + id)
 			}
 		}},
-		{"a session that is being closed", func(d *deaf) {
+		{"a session that is being closed", func(d *stuckEditor) {
 			d.send(d.request(10, "terminal/close", fmt.Sprintf(`{"sessionId":%q,"graceMs":60000}`, session)))
 		}},
 	}
 	ends := []struct {
 		name string
-		end  func(d *deaf)
+		end  func(d *stuckEditor)
 	}{
-		{"it closes stdin", func(d *deaf) { d.in.Close() }},
-		{"it says exit", func(d *deaf) { d.send(`{"jsonrpc":"2.0","method":"exit"}`) }},
-		{"it says shutdown and exit", func(d *deaf) {
+		{"it closes stdin", func(d *stuckEditor) { d.in.Close() }},
+		{"it says exit", func(d *stuckEditor) { d.send(`{"jsonrpc":"2.0","method":"exit"}`) }},
+		{"it says shutdown and exit", func(d *stuckEditor) {
 			d.send(d.request(99, "shutdown", "{}"), `{"jsonrpc":"2.0","method":"exit"}`)
 		}},
-		{"it is killed", (*deaf).die},
-		{"it closes stdout", func(d *deaf) { d.out.Close() }},
+		{"it is killed", (*stuckEditor).die},
+		{"it closes stdout", func(d *stuckEditor) { d.out.Close() }},
 	}
 	var mu sync.Mutex // guards the fields below
 	var longest, longestProcess time.Duration
@@ -194,7 +194,7 @@ func TestADeafEditorsSessionsEndWithIt(t *testing.T) {
 			name := load.name + "/" + end.name
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				d := newDeaf(t, load.name != "a log that nobody reads")
+				d := newStuckEditor(t, load.name != "a log that nobody reads")
 				token := uuid.NewString()
 				start := fmt.Sprintf(`{"cwd":%q,"sessionId":%q,"command":"trap '' HUP TERM INT; sh -c 'sleep 1000; :' %s & echo re''ady; wait"}`,
 					d.world.Project, session, token)

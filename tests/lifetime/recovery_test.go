@@ -39,7 +39,7 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
-	b := harness.Release(t, e, protocol.Tool)
+	b := harness.StartEscapees(t, e, protocol.Tool)
 	first := watchdogOf(t, e.World, e.Process())
 	kill(t, first, unix.SIGKILL)
 	harness.Eventually(t, "another watchdog runs", func() bool {
@@ -48,34 +48,34 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	})
 	e.Log.Await(t, "watchdog has died")
 	kill(t, e.Process(), unix.SIGKILL)
-	b.Dying(t)
+	b.AwaitPromisedDeath(t)
 	harness.NoTrace(t, e.World, e.Process())
 }
 
 // The sidecar and its watchdog are killed together: the next sidecar of the
 // same user sweeps up what they left, and touches nothing of one that lives
 // beside it.
-func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
+func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	off := harness.Options{Settings: harness.Off()}
 	dead, living := harness.Start(t, w, off), harness.Start(t, w, off)
-	left, kept := harness.Release(t, dead, protocol.Tool), harness.Release(t, living, protocol.Tool)
+	left, kept := harness.StartEscapees(t, dead, protocol.Tool), harness.StartEscapees(t, living, protocol.Tool)
 	killWithWatchdog(t, dead)
 	if len(left.Alive()) == 0 {
-		t.Fatal("the brood is dead without anybody to kill it: this test shows nothing")
+		t.Fatal("the escapees are dead without anybody to kill it: this test shows nothing")
 	}
 	next := harness.Start(t, w, off)
-	left.Dying(t)
+	left.AwaitPromisedDeath(t)
 	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool {
 		return len(w.Cgroups(t, dead.Process())) == 0
 	})
 	_ = next.HangUp() // its end is none of the other's either
 	if got := len(kept.Alive()); got < 7 {
-		t.Errorf("the sweep touched a living sidecar's session: %d processes are left", got)
+		t.Errorf("the recovery touched a living sidecar's session: %d processes are left", got)
 	}
 	kept.Session.Close(0)
-	kept.Dying(t)
+	kept.AwaitPromisedDeath(t)
 	_ = living.HangUp()
 	harness.NoTrace(t, w, living.Process())
 }
@@ -83,12 +83,12 @@ func TestTheNextSidecarSweepsUpWhatTwoDeadOnesLeft(t *testing.T) {
 // Whether a journal's owner lives is told by the journal's lock alone: somebody
 // else who holds it keeps the sweep away although the process is dead, and once
 // it is free the sweep does its work, whoever has the process id by then.
-func TestALockedJournalIsNotSwept(t *testing.T) {
+func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	off := harness.Options{Settings: harness.Off()}
 	dead := harness.Start(t, w, off)
-	left := harness.Release(t, dead, protocol.Tool)
+	left := harness.StartEscapees(t, dead, protocol.Tool)
 	killWithWatchdog(t, dead)
 	journals, err := filepath.Glob(filepath.Join(w.State(), "*.journal"))
 	if err != nil || len(journals) != 1 {
@@ -103,15 +103,15 @@ func TestALockedJournalIsNotSwept(t *testing.T) {
 		t.Fatalf("the dead sidecar's journal is locked: %v", err)
 	}
 	first := harness.Start(t, w, off)
-	if err := first.HangUp(); err == nil { // it waits for its sweep
+	if err := first.HangUp(); err == nil { // it waits for its recovery
 		t.Error("hanging up without shutdown is exit status 1")
 	}
 	if got := len(left.Alive()); got < 4 { // the others died of their terminal's end
-		t.Errorf("%d processes are left by a sweep that may not touch them, expected 4 or more", got)
+		t.Errorf("%d processes are left by a recovery that may not touch them, expected 4 or more", got)
 	}
 	lock.Close()
 	last := harness.Start(t, w, off)
-	left.Dying(t)
+	left.AwaitPromisedDeath(t)
 	_ = last.HangUp()
 	harness.NoTrace(t, w, dead.Process())
 }

@@ -40,7 +40,7 @@ func has(t *testing.T, what string, list []string, want ...string) {
 
 // Creates what does not exist yet: nothing can be mounted on it, so that it is
 // told, at once and in the end.
-func TestWhatComesToBeIsTold(t *testing.T) {
+func TestCreatedProtectedPathsAreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for _, machine := range harness.Machines(t) {
@@ -55,8 +55,8 @@ func TestWhatComesToBeIsTold(t *testing.T) {
 				`printf '{"scripts":{"postinstall":"evil"}}' >package.json; git init -q sub; echo do''ne` + "\n")
 			session.Await("done")
 			want := []string{"protected_created .envrc", "protected_created .vscode", "protected_created .git/commondir"}
-			harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
-			has(t, "alarms", s.told(e), want...)
+			harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
+			has(t, "alarms", s.reports(e), want...)
 			end := session.Close(0)
 			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml",
 				"created package.json", "created sub/.git")
@@ -72,7 +72,7 @@ func TestWhatComesToBeIsTold(t *testing.T) {
 // A program outside replaces git's configuration, as "git config" does, under a
 // running session. The kernel takes the protection off what is there now, so
 // that the session is flagged.
-func TestAReplacementFromOutsideIsTold(t *testing.T) {
+func TestAReplacementFromOutsideIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
@@ -82,8 +82,8 @@ func TestAReplacementFromOutsideIsTold(t *testing.T) {
 	session.Type("echo in >>.git/config; echo tri''ed\n")
 	session.Await(`Read-only file system(?s:.*)tried`)
 	s.git(s.Project, "config", "user.nick", "me")
-	harness.Eventually(t, "it is told", func() bool {
-		return slices.Contains(s.told(e), "protected_replaced .git/config")
+	harness.Eventually(t, "it is reported", func() bool {
+		return slices.Contains(s.reports(e), "protected_replaced .git/config")
 	})
 	if end := session.Close(0); !slices.Contains(s.review(end), "changed .git/config") {
 		t.Errorf("review: %q", s.review(end))
@@ -96,7 +96,7 @@ func TestAReplacementFromOutsideIsTold(t *testing.T) {
 
 // What git tries in vain is told, with the path that it is about: its own
 // message only says that the file is busy.
-func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
+func TestARefusedChangeOfConfigurationIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
@@ -106,7 +106,7 @@ func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
 	if status == 0 || !strings.Contains(output, "could not") {
 		t.Errorf("status %d: %s", status, output)
 	}
-	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_write .git/config") })
+	harness.Eventually(t, "it is reported", func() bool { return slices.Contains(s.reports(e), "protected_write .git/config") })
 	if len(end.Review) > 0 {
 		t.Errorf("review: %q", s.review(end))
 	}
@@ -114,7 +114,7 @@ func TestARefusedChangeOfConfigurationIsTold(t *testing.T) {
 
 // Without namespaces the protected paths can be written. It is told when that
 // happens; who must not have it gets no session.
-func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
+func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	without := harness.Machine{Wrap: harness.WithoutNamespaces(t)}
@@ -130,8 +130,8 @@ func TestWithoutNamespacesChangesAreToldOrNothingStarts(t *testing.T) {
 	}
 	want := []string{"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode",
 		"protected_replaced .git/config"}
-	harness.Eventually(t, "it is told", func() bool { return len(s.told(e)) >= len(want) })
-	has(t, "alarms", s.told(e), want...)
+	harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
+	has(t, "alarms", s.reports(e), want...)
 	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config", "created .vscode/tasks.json")
 
 	for kind, settings := range map[protocol.Kind]harness.Sandbox{
@@ -173,7 +173,7 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 		!strings.Contains(p.Detail, `.vscode"`) {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}
-	harness.Eventually(t, "it is told", func() bool { return slices.Contains(s.told(e), "protected_replaced .vscode") })
+	harness.Eventually(t, "it is reported", func() bool { return slices.Contains(s.reports(e), "protected_replaced .vscode") })
 }
 
 // A caller of exec can hand down a directory, or a protected file, that it has

@@ -17,62 +17,62 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// hops bounds the chain in number, so that a test that fails leaves nothing
+// chainLength bounds the chain in number, so that a test that fails leaves nothing
 // behind for long: each hop takes ten milliseconds.
-const hops = 2000
+const chainLength = 2000
 
-// hopper forks its successor into a session of its own and exits at once.
-const hopper = `#!/bin/sh
+// forkChain forks its successor into a session of its own and exits at once.
+const forkChain = `#!/bin/sh
 # TOKEN
 [ "$1" -gt 0 ] || exit 0
 sleep 0.01
 setsid "$0" $(($1 - 1)) "$2" &
 `
 
-// breeder starts the seven and says so when they run. Each sleep is exec'ed
+// startScript starts the seven and says so when they run. Each sleep is exec'ed
 // under a name that holds the token. SIGUSR1 ends it with status 8.
-const breeder = `#!/bin/bash
+const startScript = `#!/bin/bash
 token=$1
-lie() { exec -a "lie-$token-$1" sleep 300; }
+escapee() { exec -a "escapee-$token-$1" sleep 300; }
 trap 'exit 8' USR1
-lie plain &
-nohup bash -c "exec -a lie-$token-nohup sleep 300" >/dev/null 2>&1 &
-setsid bash -c "exec -a lie-$token-setsid sleep 300" &
-(setsid bash -c "(exec -a lie-$token-daemon sleep 300) & exit" &)
-(trap '' HUP INT QUIT TERM USR1 USR2 TSTP; lie deaf) &
-bash -c "kill -STOP \$\$; exec -a lie-$token-stopped sleep 300" stopped-$token &
-"$2" ` + "HOPS" + ` "hop-$token" &
-echo "brood is out"
+escapee plain &
+nohup bash -c "exec -a escapee-$token-nohup sleep 300" >/dev/null 2>&1 &
+setsid bash -c "exec -a escapee-$token-setsid sleep 300" &
+(setsid bash -c "(exec -a escapee-$token-daemon sleep 300) & exit" &)
+(trap '' HUP INT QUIT TERM USR1 USR2 TSTP; escapee deaf) &
+bash -c "kill -STOP \$\$; exec -a escapee-$token-stopped sleep 300" stopped-$token &
+"$2" ` + "LENGTH" + ` "hop-$token" &
+echo "all are started"
 sleep 300 &
 wait $!
 `
 
-// Brood is seven processes in a session that do what is known to survive
+// Escapees is seven processes in a session that do what is known to survive
 // elsewhere: background, nohup, a session of its own, a double fork, every
 // signal ignored, stopped, and a chain that forks and exits without end. All
 // carry a token in their command lines, by which they are found again, also
 // from outside the sidecar's namespaces.
-type Brood struct {
+type Escapees struct {
 	token   string
 	Session *Session
 }
 
-// Release starts a brood in a new session of the given kind, and returns when
+// StartEscapees starts escapees in a new session of the given kind, and returns when
 // all of it runs. What a failed test leaves of it is killed with the test.
-func Release(t *testing.T, e *Editor, kind protocol.Kind) *Brood {
+func StartEscapees(t *testing.T, e *Editor, kind protocol.Kind) *Escapees {
 	t.Helper()
-	b, argv := hatch(t, e.World.Project)
+	b, argv := newEscapees(t, e.World.Project)
 	b.Session = e.Spawn(protocol.SpawnParams{Kind: kind, Command: argv[0], Args: argv[1:]})
-	b.Session.Await("brood is out")
+	b.Session.Await("all are started")
 	b.await(t)
 	return b
 }
 
-// ReleaseAlone starts a brood as a session leader of its own that no sidecar
+// StartEscapeesAlone starts escapees as a session leader of its own that no sidecar
 // knows, and returns its command too.
-func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
+func StartEscapeesAlone(t *testing.T, dir string) (*Escapees, *exec.Cmd) {
 	t.Helper()
-	b, argv := hatch(t, dir)
+	b, argv := newEscapees(t, dir)
 	command := exec.Command(argv[0], argv[1:]...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
@@ -82,16 +82,16 @@ func ReleaseAlone(t *testing.T, dir string) (*Brood, *exec.Cmd) {
 	return b, command
 }
 
-// hatch makes a brood that nobody has started yet, and the command line for
+// newEscapees makes escapees that nobody has started yet, and the command line for
 // that.
-func hatch(t *testing.T, dir string) (*Brood, []string) {
+func newEscapees(t *testing.T, dir string) (*Escapees, []string) {
 	t.Helper()
 	Procfs(t)
-	b := &Brood{token: uuid.NewString()}
+	b := &Escapees{token: uuid.NewString()}
 	hop := filepath.Join(dir, "hop-"+b.token)
-	script(t, hop, strings.ReplaceAll(hopper, "TOKEN", b.token))
-	start := filepath.Join(dir, "brood-"+b.token)
-	script(t, start, strings.ReplaceAll(breeder, "HOPS", strconv.Itoa(hops)))
+	script(t, hop, strings.ReplaceAll(forkChain, "TOKEN", b.token))
+	start := filepath.Join(dir, "start-"+b.token)
+	script(t, start, strings.ReplaceAll(startScript, "LENGTH", strconv.Itoa(chainLength)))
 	t.Cleanup(func() {
 		_ = os.Remove(hop) // a chain may be faster than one look
 		for deadline := time.Now().Add(Timeout); len(b.Alive()) > 0 && time.Now().Before(deadline); {
@@ -103,19 +103,19 @@ func hatch(t *testing.T, dir string) (*Brood, []string) {
 	return b, []string{start, b.token, hop}
 }
 
-// await waits until all of the brood runs, each under the name that it takes
+// await waits until all of the escapees runs, each under the name that it takes
 // last: before, a hang-up would still end it.
-func (b *Brood) await(t *testing.T) {
+func (b *Escapees) await(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
 		Eventually(t, name+" runs", func() bool {
-			return len(find(func(line string) bool { return strings.HasPrefix(line, "lie-"+b.token+"-"+name+"\x00") })) == 1
+			return len(find(func(line string) bool { return strings.HasPrefix(line, "escapee-"+b.token+"-"+name+"\x00") })) == 1
 		})
 	}
 	Eventually(t, "one is stopped", func() bool {
 		return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0])
 	})
-	Eventually(t, "the chain hops", func() bool { return len(Find("hop-"+b.token)) > 0 })
+	Eventually(t, "the chain chainLength", func() bool { return len(Find("hop-"+b.token)) > 0 })
 }
 
 // script writes a program that the sidecar's user may run, whoever that is.
@@ -129,19 +129,19 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// Alive lists the living processes of the brood, and of the script that started
+// Alive lists the living processes of the escapees, and of the script that started
 // it.
-func (b *Brood) Alive() []int { return Find(b.token) }
+func (b *Escapees) Alive() []int { return Find(b.token) }
 
-// Dead waits until none is left, and looks often enough that a chain would have
+// AwaitDead waits until none is left, and looks often enough that a chain would have
 // shown itself again. It returns when the last was gone. One look at all
 // processes is no moment: it can miss each link of a chain that is just being
 // ended, which the next look then finds.
-func (b *Brood) Dead(t *testing.T) time.Time {
+func (b *Escapees) AwaitDead(t *testing.T) time.Time {
 	t.Helper()
 	const looks = 20
 	var gone time.Time
-	Eventually(t, fmt.Sprintf("the brood is dead, at %d looks in a row", looks), func() bool {
+	Eventually(t, fmt.Sprintf("the escapees are dead, at %d looks in a row", looks), func() bool {
 		gone = time.Now()
 		for range looks {
 			if len(b.Alive()) > 0 {
@@ -153,22 +153,22 @@ func (b *Brood) Dead(t *testing.T) time.Time {
 	return gone
 }
 
-// Dying waits until what the session's reply promises to be dead is dead: all
-// of the brood where there is a guarantee, otherwise what has not left the
+// AwaitPromisedDeath waits until what the session's reply promises to be dead is dead: all
+// of the escapees where there is a guarantee, otherwise what has not left the
 // terminal's session. It returns when the last of that was gone.
-func (b *Brood) Dying(t *testing.T) time.Time {
+func (b *Escapees) AwaitPromisedDeath(t *testing.T) time.Time {
 	t.Helper()
 	if b.Session.Tracking.Guarantee {
-		return b.Dead(t)
+		return b.AwaitDead(t)
 	}
-	return b.InSessionDead(t)
+	return b.AwaitSessionDead(t)
 }
 
-// InSessionDead waits until what has not left the terminal's session is dead,
+// AwaitSessionDead waits until what has not left the terminal's session is dead,
 // and returns when the last of that was gone.
-func (b *Brood) InSessionDead(t *testing.T) time.Time {
+func (b *Escapees) AwaitSessionDead(t *testing.T) time.Time {
 	t.Helper()
-	for _, name := range []string{"lie-" + b.token + "-plain", "lie-" + b.token + "-nohup", "lie-" + b.token + "-deaf",
+	for _, name := range []string{"escapee-" + b.token + "-plain", "escapee-" + b.token + "-nohup", "escapee-" + b.token + "-deaf",
 		"stopped-" + b.token} {
 		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
 	}

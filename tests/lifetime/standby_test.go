@@ -38,14 +38,14 @@ func waitingStages(sidecar int) []int {
 	return stages
 }
 
-// startAhead starts a sidecar of which a stage waits for the next session.
-func startAhead(t *testing.T, rung rung) (e *harness.Editor, stage int) {
+// startStandby starts a sidecar of which a stage waits for the next session.
+func startStandby(t *testing.T, mode trackingMode) (e *harness.Editor, stage int) {
 	t.Helper()
-	e = harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: rung.wrap(t)})
-	return e, awaitAhead(t, e)
+	e = harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: mode.wrap(t)})
+	return e, awaitStandby(t, e)
 }
 
-func awaitAhead(t *testing.T, e *harness.Editor) (stage int) {
+func awaitStandby(t *testing.T, e *harness.Editor) (stage int) {
 	t.Helper()
 	if _, status := e.Tool("true"); status != 0 {
 		t.Fatalf("status %d", status)
@@ -62,17 +62,17 @@ func awaitAhead(t *testing.T, e *harness.Editor) (stage int) {
 
 // A stage that was started ahead becomes the leader of the next session, which
 // is confined as any other; and none outlives what it is for.
-func TestAStageStartedAhead(t *testing.T) {
+func TestAStandbyStage(t *testing.T) {
 	t.Parallel()
 	if !harness.Namespaces(t) {
 		harness.Skip(t, "user_namespaces", "without them no stage is started ahead")
 	}
-	for _, rung := range rungs(t) {
-		t.Run(rung.name, func(t *testing.T) {
+	for _, mode := range trackingModes(t) {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("becomes the next session", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "ls /; echo x >mine; cat mine"})
 				if s.PID != stage {
 					t.Errorf("process %d was started although %d was waiting", s.PID, stage)
@@ -86,7 +86,7 @@ func TestAStageStartedAhead(t *testing.T) {
 			})
 			t.Run("is not used for a session that needs another", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				changed := make(chan struct{}, 1)
 				client.On(e.Client, protocol.SettingsChanged, func(protocol.SettingsChangedParams) {
 					select {
@@ -105,7 +105,7 @@ func TestAStageStartedAhead(t *testing.T) {
 			})
 			t.Run("is replaced where it has died", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				kill(t, stage, unix.SIGKILL)
 				harness.Eventually(t, "it is dead", func() bool { return !harness.Alive(stage) })
 				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
@@ -114,7 +114,7 @@ func TestAStageStartedAhead(t *testing.T) {
 			})
 			t.Run("is replaced where it is stopped", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				kill(t, stage, unix.SIGSTOP)
 				begun := time.Now()
 				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
@@ -129,14 +129,14 @@ func TestAStageStartedAhead(t *testing.T) {
 			})
 			t.Run("ends with the sidecar, however that ends", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				kill(t, e.Process(), unix.SIGKILL)
 				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
 				harness.NoTrace(t, e.World, e.Process())
 			})
 			t.Run("ends with the conversation", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				harness.Call(e, protocol.Shutdown, protocol.Empty{})
 				if harness.Alive(stage) || len(waitingStages(e.Process())) > 0 {
 					t.Errorf("stage %d lives after shutdown", stage)
@@ -144,7 +144,7 @@ func TestAStageStartedAhead(t *testing.T) {
 			})
 			t.Run("ends when nobody needs it", func(t *testing.T) {
 				t.Parallel()
-				e, stage := startAhead(t, rung)
+				e, stage := startStandby(t, mode)
 				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
 				harness.Eventually(t, "its cgroup is gone", func() bool { return len(e.World.Cgroups(t, e.Process())) <= 1 })
 			})

@@ -59,7 +59,7 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 
 // What a session starts with another user's rights, or in a namespace of its
 // own, ends with it all the same.
-func TestWhatGainedRightsOrANamespaceEndsToo(t *testing.T) {
+func TestProcessesThatGainedRightsOrANamespaceAreKilled(t *testing.T) {
 	t.Parallel()
 	for name, starter := range map[string]string{
 		"sudo": "sudo -n", "unshare": "unshare --user --map-root-user --pid --fork",
