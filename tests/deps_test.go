@@ -24,10 +24,12 @@ var mayImport = map[string][]string{
 	"lifecycle/libsystem": {},
 	"platform":            {"platform/policy", "lifecycle"},
 	"platform/linux": {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets",
-		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "lifecycle", "fsguard"},
+		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "platform/linux/seccomp",
+		"lifecycle", "fsguard"},
 	"platform/linux/audit":    {"platform/linux/notify"},
 	"platform/linux/denials":  {"platform", "platform/policy", "platform/linux/notify", "fsguard"},
 	"platform/linux/notify":   {},
+	"platform/linux/seccomp":  {},
 	"platform/linux/tripwire": {"fsguard"},
 	"platform/review":         {"platform/policy", "fsguard"},
 	// sockets decides what notify is asked about connecting.

@@ -1,8 +1,6 @@
 package linux
 
-import (
-	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
-)
+import landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 // abiVersion is what one version of Landlock's ABI adds, and what is otherwise
 // without it.
@@ -17,6 +15,9 @@ type abiVersion struct {
 	// protection is what without weakens.
 	protection string
 }
+
+// truncationABI is the first version that governs truncation.
+const truncationABI = 3
 
 // abiVersions is the whole knowledge about versions: a new one is a row. Rights
 // that this program never handles (TCP and UDP ports) have no row, because the

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // loggedDenial is what a logged refusal is to be told as; false where it is
@@ -49,20 +50,12 @@ func ownProc(refusal audit.Refusal) string {
 // the call is known. Signal 0 is a question, and a signal to a group, or to
 // everybody, is only refused where it reaches nobody.
 func attempted(call audit.Call) bool {
+	number := seccomp.Number{Arch: call.Arch, Nr: call.Number}
 	switch {
-	case isCall(call, "kill"):
+	case seccomp.IsCall("kill", number):
 		return int32(call.Args[0]) > 0 && int32(call.Args[1]) != 0
-	case isCall(call, "pidfd_send_signal"):
+	case seccomp.IsCall("pidfd_send_signal", number):
 		return int32(call.Args[1]) != 0
 	}
 	return true
-}
-
-func isCall(call audit.Call, name string) bool {
-	for _, a := range []*arch{amd64, arm64, i386, arm} {
-		if a.audit == call.Arch && a.number(syscallNumbers[name]) == call.Number {
-			return true
-		}
-	}
-	return false
 }

@@ -1,8 +1,6 @@
 package linux
 
-import (
-	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
-)
+import landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 // loggingABI is Landlock's version from which it logs what it refuses (Linux
 // 6.15).

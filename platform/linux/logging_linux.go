@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // auditLog is the machine's, as long as this process lives, or why it cannot be
@@ -34,7 +35,7 @@ func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 // and the log has what was refused. It knows directories, and not the names
 // that were to change in them, so that changes stay with the observer.
 func (r *Ruleset) readLog() {
-	if r.ABI < loggingABI || r.Filtering.Observed == ObservedNot {
+	if r.ABI < loggingABI || r.Filtering.Observed == seccomp.ObservedNone {
 		return
 	}
 	log, err := auditLog()
@@ -46,8 +47,8 @@ func (r *Ruleset) readLog() {
 		return
 	}
 	r.Logged = true
-	if r.Filtering.Observed == ObservedSome {
-		r.Filtering.Observed = ObservedChanges
+	if r.Filtering.Observed == seccomp.ObservedNamed {
+		r.Filtering.Observed = seccomp.ObservedChanges
 	}
 }
 

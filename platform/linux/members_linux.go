@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // members tells the processes of one session from all others. The kernel tells
@@ -154,12 +155,9 @@ func prioritise(handlers map[string]notify.Handler, m members) {
 			}
 		}}
 	}
-	for _, call := range schedulingCalls {
-		handlers[call] = answer(0)
-	}
 	// A group is known by the process that has founded it: nobody joins a group
 	// of another session id, and the stage has begun a new one.
-	for _, p := range prioritising {
-		handlers[p.call] = answer(1)
+	for call, arg := range seccomp.PriorityCalls() {
+		handlers[call] = answer(arg)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -87,7 +88,7 @@ func try(n namespaces) error {
 func prepare(r Ruleset) (platform.Confinement, error) {
 	r.Filtering.Offline = r.offline()
 	var err error
-	if r.Program, err = filterFor(r.Filtering); err != nil {
+	if r.Program, err = seccomp.ForThisMachine(r.Filtering); err != nil {
 		return platform.Confinement{}, err
 	}
 	if r.Own != nil {

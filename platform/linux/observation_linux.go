@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -94,7 +95,7 @@ const fixUnproven = "see that /proc is mounted, and that no setting grants writi
 
 // look lets an observer look at calls before they are answered by who decides
 // about them.
-func look(o *denials.Observer, filtering Filtering, handlers map[string]notify.Handler) {
+func look(o *denials.Observer, filtering seccomp.Filtering, handlers map[string]notify.Handler) {
 	after := func(call string, see func(*notify.Call), answer func(*notify.Call)) {
 		handlers[call] = notify.Handler{Handle: func(c *notify.Call) {
 			see(c)

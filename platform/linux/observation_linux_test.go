@@ -1,17 +1,12 @@
 package linux
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -20,83 +15,23 @@ import (
 // call without handler fails with ENOSYS.
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
-	for _, filtering := range []Filtering{
-		{Observed: ObservedChanges}, {Observed: ObservedSome}, {Observed: ObservedAll, Isolated: true},
-		{Observed: ObservedSome, Offline: true},
+	for _, filtering := range []seccomp.Filtering{
+		{Observed: seccomp.ObservedChanges}, {Observed: seccomp.ObservedNamed}, {Observed: seccomp.ObservedAll, Isolated: true},
+		{Observed: seccomp.ObservedNamed, Offline: true},
 	} {
 		handlers := map[string]notify.Handler{}
 		look(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)
 		asked := map[string]bool{}
-		for _, rule := range rulesFor(filtering) {
-			if rule.do == actionNotify {
-				asked[rule.call] = true
-				if _, is := handlers[rule.call]; !is {
-					t.Errorf("%+v: nobody answers %s", filtering, rule.call)
-				}
+		for _, call := range filtering.SupervisedCalls() {
+			asked[call] = true
+			if _, is := handlers[call]; !is {
+				t.Errorf("%+v: nobody answers %s", filtering, call)
 			}
 		}
 		for call := range handlers {
 			if !asked[call] {
 				t.Errorf("%+v: nobody asks about %s", filtering, call)
 			}
-		}
-	}
-}
-
-// Of every process the command line lies where the filter takes addresses for a
-// stack's, and where layouts are random nothing of a library or a heap does.
-func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
-	t.Parallel()
-	m, err := machineOf(runtime.GOARCH)
-	if err != nil {
-		t.Fatal(err)
-	}
-	onStack := func(address uint64) bool {
-		return slices.ContainsFunc(m.native.stacks, func(r region) bool { return address&r.mask == r.bits })
-	}
-	random, err := os.ReadFile("/proc/sys/kernel/randomize_va_space")
-	if err != nil {
-		t.Fatal(err)
-	}
-	persona, err := os.ReadFile("/proc/self/personality") // what the shells below inherit
-	if err != nil {
-		t.Fatal(err)
-	}
-	var flags uint64
-	if _, err := fmt.Sscanf(string(persona), "%x", &flags); err != nil {
-		t.Fatal(err)
-	}
-	const addrNoRandomize = 0x40000 // linux/personality.h
-	fixed := strings.TrimSpace(string(random)) == "0" || flags&addrNoRandomize != 0
-	for range 32 { // each process has another layout
-		maps, err := exec.Command("sh", "-c", `while read -r line; do echo "$line"; done </proc/self/maps`).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stacks := 0
-		for line := range strings.Lines(string(maps)) {
-			var from, to uint64
-			if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
-			fields := strings.Fields(line)
-			name := ""
-			if len(fields) > 5 {
-				name = fields[5]
-			}
-			switch {
-			case name == "[stack]":
-				stacks++
-				if !onStack(to - 1) {
-					t.Errorf("a command line is elsewhere: %s", line)
-				}
-			case fixed, strings.HasPrefix(name, "[v"): // the kernel's own pages: vdso, vvar, vsyscall
-			case onStack(from), onStack(to - 1):
-				t.Errorf("taken for a stack: %s", line)
-			}
-		}
-		if stacks != 1 {
-			t.Fatalf("%d stacks:\n%s", stacks, maps)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // report says what a ruleset protects once it and the filter of system calls
@@ -66,9 +67,9 @@ func denied(r Ruleset) platform.Protection {
 	case r.Unobserved != "":
 		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved,
 			Fix: fixObservation}
-	case r.Filtering.Observed == ObservedNot:
+	case r.Filtering.Observed == seccomp.ObservedNone:
 		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
-	case r.Filtering.Observed == ObservedSome:
+	case r.Filtering.Observed == seccomp.ObservedNamed:
 		p.Detail = seen + "; files that are refused for reading are told where a program was given them on its command " +
 			"line, as cat, cp, sed, grep " +
 			"and diff are, and not told where it finds or copies the name itself: what a shell's redirections, less, " +
@@ -86,7 +87,7 @@ func denied(r Ruleset) platform.Protection {
 	case r.Logged:
 		p.Mechanism = "audit log, " + p.Mechanism
 		what := "Unix sockets and signals"
-		if r.Filtering.Observed == ObservedChanges {
+		if r.Filtering.Observed == seccomp.ObservedChanges {
 			what = "files that are read, " + what
 		}
 		p.Detail += "; " + what + " are told from the kernel's log, which drops records where too many come at once"

@@ -173,3 +173,20 @@ func TestShare(t *testing.T) {
 		}
 	}
 }
+
+func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{true, false} {
+		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), outcome{})
+		want := platform.Enforced
+		if allowed {
+			want = platform.Absent
+		}
+		if got[platform.Network].Status != want || got[platform.Network].NotAsked != allowed {
+			t.Errorf("allowed %t: %+v", allowed, got[platform.Network])
+		}
+		if got[platform.Syscalls].Status != platform.Enforced {
+			t.Errorf("system calls: %+v", got[platform.Syscalls])
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -28,7 +29,7 @@ type Ruleset struct {
 	// are all there, or none is needed.
 	Lacks string `json:"lacks,omitempty"`
 	// Filtering is what the filter does.
-	Filtering Filtering `json:"filtering"`
+	Filtering seccomp.Filtering `json:"filtering"`
 	// Program is the filter itself, as Program.bytes; made by the sidecar,
 	// which makes each but once.
 	Program []byte `json:"program,omitempty"`

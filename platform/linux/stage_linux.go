@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
 
@@ -76,12 +77,12 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 		}
 	}
 	if ruleset.ABI < truncationABI {
-		if err := installTruncationFilter(); err != nil {
+		if err := seccomp.InstallTruncation(); err != nil {
 			return platform.Confined{}, err
 		}
 	}
 	if ruleset.Own == nil {
-		if err := installIPCFilter(); err != nil {
+		if err := seccomp.InstallIPC(); err != nil {
 			return platform.Confined{}, err
 		}
 	}
@@ -89,7 +90,7 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	if err != nil {
 		return platform.Confined{}, err
 	}
-	if err := proveFilter(ruleset.Filtering); err != nil {
+	if err := seccomp.Prove(ruleset.Filtering); err != nil {
 		return platform.Confined{}, err
 	}
 	return platform.Confined{
@@ -112,7 +113,7 @@ func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
 		}
 		handed = append(handed, platform.HandedFile{Kind: platform.HandedDiag, FD: list})
 	}
-	listener, err := installFilter(ruleset.Program, ruleset.Filtering)
+	listener, err := seccomp.Install(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +131,9 @@ func (r Ruleset) confirm() error {
 			return err
 		}
 	}
-	if r.Filtering.Observed != ObservedNot {
+	if r.Filtering.Observed != seccomp.ObservedNone {
 		if r.Filtering.Offline {
-			if err := proveOffline(); err != nil {
+			if err := seccomp.ProveOffline(); err != nil {
 				return err
 			}
 		}

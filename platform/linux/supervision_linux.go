@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -48,7 +49,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 			r.readLog()
 		}
 	}
-	if hooks.Learn != nil && r.Filtering.Observed != ObservedAll {
+	if hooks.Learn != nil && r.Filtering.Observed != seccomp.ObservedAll {
 		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable,
 			r.Unobserved)
 	}
@@ -57,7 +58,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	if err != nil {
 		return platform.Confinement{}, err
 	}
-	if r.Filtering.supervised() {
+	if r.Filtering.Supervised() {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			return r.supervise(p, granted, handover, hooks)
 		}
@@ -72,9 +73,9 @@ func (r *Ruleset) observe(readings bool) {
 		r.Unobserved = err.Error()
 		return
 	}
-	r.Filtering.Observed = ObservedSome
+	r.Filtering.Observed = seccomp.ObservedNamed
 	if readings {
-		r.Filtering.Observed = ObservedAll
+		r.Filtering.Observed = seccomp.ObservedAll
 	}
 	r.Filtering.Isolated = r.Own != nil && r.Own.Network
 }
@@ -95,10 +96,10 @@ func (r Ruleset) supervise(
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
-	if filtering.Observed != ObservedNot {
+	if filtering.Observed != seccomp.ObservedNone {
 		s.observer = denials.New(denials.Options{
 			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 &&
-				!r.Logged, ChangesOnly: filtering.Observed == ObservedChanges,
+				!r.Logged, ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report: hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil, Canary: observedCanary(handover.PID),
 		})
 		if s.mediator != nil {
@@ -120,23 +121,21 @@ func (r Ruleset) supervise(
 		return nil, err
 	}
 	if r.Logged {
-		s.logged = watchLog(handover.PID, filtering.Observed == ObservedChanges, hooks)
+		s.logged = watchLog(handover.PID, filtering.Observed == seccomp.ObservedChanges, hooks)
 	}
 	return s, nil
 }
 
 // byNumber gives each call the numbers by which a session may make it.
 func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler, error) {
-	m, err := machineOf(runtime.GOARCH)
-	if err != nil {
-		return nil, err
-	}
 	table := map[notify.Key]notify.Handler{}
 	for call, handler := range handlers {
-		for _, a := range []*arch{m.native, m.compat} {
-			if number := a.number(syscallNumbers[call]); number != none {
-				table[notify.Key{Arch: a.audit, Number: number}] = handler
-			}
+		numbers, err := seccomp.Numbers(runtime.GOARCH, call)
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range numbers {
+			table[notify.Key{Arch: number.Arch, Number: number.Nr}] = handler
 		}
 	}
 	return table, nil
@@ -192,10 +191,7 @@ func tryListener(flags uintptr) (err error) {
 			err = fmt.Errorf("set no_new_privs: %w", err)
 			return
 		}
-		var fd int
-		if fd, err = load(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags); err == nil {
-			unix.Close(fd)
-		}
+		err = seccomp.TryInstall(flags)
 	})
 	if errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w",
@@ -213,6 +209,3 @@ func networkNamespace() uint64 {
 	}
 	return stat.Ino
 }
-
-// supervised reports whether the filter needs a supervisor.
-func (f Filtering) supervised() bool { return f.Sockets || f.Priorities || f.Observed != ObservedNot }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -129,7 +130,7 @@ func TestSupervision_IsProved(t *testing.T) {
 	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
-			another := Ruleset{Filtering: Filtering{}}
+			another := Ruleset{Filtering: seccomp.Filtering{}}
 			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
 		},
 	} {

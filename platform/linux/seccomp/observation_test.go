@@ -1,8 +1,6 @@
-package linux
+package seccomp
 
-import (
-	"testing"
-)
+import "testing"
 
 // A call that is only looked at may be one that the rules refuse for some
 // arguments: the look must not let it pass.
@@ -14,7 +12,7 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
-			for _, level := range []Observed{ObservedChanges, ObservedSome, ObservedAll} {
+			for _, level := range []Observed{ObservedChanges, ObservedNamed, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline
 				program := filter(t, goarch, observed)
@@ -87,7 +85,7 @@ func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x90800}, false, "ls, with O_DIRECTORY and others"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
-		for observed, want := range map[Observed]bool{ObservedNot: false, ObservedChanges: false, ObservedSome: test.looked,
+		for observed, want := range map[Observed]bool{ObservedNone: false, ObservedChanges: false, ObservedNamed: test.looked,
 			ObservedAll: true} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})

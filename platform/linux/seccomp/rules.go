@@ -1,9 +1,9 @@
-package linux
+package seccomp
 
-// syscallRule answers one system call. Rules of a call are asked in their
+// rule answers one system call. Rules of a call are asked in their
 // order, and the first whose conditions hold answers; where none does, and for
 // every call without a rule, the answer is to allow.
-type syscallRule struct {
+type rule struct {
 	call string
 	when []condition // all of them; none: always
 	do   Action
@@ -82,7 +82,7 @@ const (
 // EPERM, which is what these calls answer anyway to a process without the
 // capability, and what the filters of container engines answer: programs know
 // it.
-var syscallRules = []syscallRule{
+var syscallRules = []rule{
 	{
 		call: "clone3", do: refuse(enosys),
 		why: "with CLONE_INTO_CGROUP a process leaves the session's cgroup and outlives it; the flags lie in memory, " +
@@ -181,7 +181,7 @@ var syscallRules = []syscallRule{
 // as a kernel built without that family or protocol does, which is what
 // programs have a way around: PAM goes on without NETLINK_AUDIT after
 // EPROTONOSUPPORT, and fails after EACCES.
-var socketRules = []syscallRule{
+var socketRules = []rule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
 		why: "what it may reach is Landlock's to say"},
 	{
@@ -208,7 +208,7 @@ var socketRules = []syscallRule{
 // connect(2) has made of them: sendmsg(2) with an address fails or ignores it.
 // Datagrams can be addressed one by one, by an address in memory, and also by
 // each end of a pair: what is lost without them are log messages to syslog.
-var mediationRules = []syscallRule{
+var mediationRules = []rule{
 	{
 		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
 		why: "whom it connects to is asked then",
@@ -236,7 +236,7 @@ var mediationRules = []syscallRule{
 // offlineRules are those of a session without network. EACCES is what a
 // firewall answers, and says "permission denied" to the user whose setting it
 // is.
-var offlineRules = []syscallRule{
+var offlineRules = []rule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
 		why: "what it may reach is Landlock's to say"},
 	{call: "socket", do: refuse(eacces), why: "allow_network is false; a new protocol under an old family is refused too"},

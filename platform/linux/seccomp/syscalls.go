@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 // numbers are those of one system call on each architecture that a filter may
 // meet; none where it does not exist there.

@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 // Every process may change the priority, the processors and the scheduling of
 // all others of the same user, and Landlock does not see it. Which processes
@@ -15,9 +15,9 @@ const (
 // schedulingCalls name a thread by their first argument, and by 0 the caller.
 var schedulingCalls = []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}
 
-// prioritising are the calls that name something by their second argument, and
+// priorityCalls are the calls that name something by their second argument, and
 // by 0 the caller or its group, which began in the session.
-var prioritising = []struct {
+var priorityCalls = []struct {
 	call                 string
 	process, group, user uint32
 }{
@@ -25,28 +25,42 @@ var prioritising = []struct {
 	{"ioprio_set", ioprioProcess, ioprioGroup, ioprioUser},
 }
 
+// PriorityCalls are the calls that a supervisor decides about if
+// [Filtering.Priorities] is true. Each is given with the argument, counted from
+// 0, that names the thread, process or process group.
+func PriorityCalls() map[string]int {
+	calls := map[string]int{}
+	for _, call := range schedulingCalls {
+		calls[call] = 0
+	}
+	for _, p := range priorityCalls {
+		calls[p.call] = 1
+	}
+	return calls
+}
+
 // priorityRules are those of a session whose supervisor knows its processes, or
 // of one where nobody does.
-func priorityRules(supervised bool) []syscallRule {
+func priorityRules(supervised bool) []rule {
 	others, why := refuse(eperm), "of another process, which may be one outside; nobody is there to tell"
 	if supervised {
 		others, why = actionNotify, "of another process, which may be one outside"
 	}
-	var rules []syscallRule
+	var rules []rule
 	for _, call := range schedulingCalls {
 		rules = append(rules,
-			syscallRule{call: call, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the calling thread's own"},
-			syscallRule{call: call, do: others, why: why},
+			rule{call: call, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the calling thread's own"},
+			rule{call: call, do: others, why: why},
 		)
 	}
-	for _, p := range prioritising {
+	for _, p := range priorityCalls {
 		rules = append(rules,
-			syscallRule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
+			rule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
 				why: "of all processes of the user, those outside too"},
-			syscallRule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
+			rule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
 				why: "the calling thread's own, or its group's"},
-			syscallRule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
-			syscallRule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "of another group; see above"},
+			rule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
+			rule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "of another group; see above"},
 		)
 	}
 	return rules

@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seccompAvailable says why system calls cannot be filtered here, in words a
+// Available says why system calls cannot be filtered here, in words a
 // user can act on, or nil. It asks for the one action that came last of those
 // used (Linux 4.14).
-func seccompAvailable() error {
+func Available() error {
 	if _, err := machineOf(runtime.GOARCH); err != nil {
 		return err
 	}
@@ -32,8 +32,8 @@ func seccompAvailable() error {
 // few, and the stage would take a tenth of its time for one.
 var filters sync.Map
 
-// filterFor is the filter for this machine, as Program.bytes.
-func filterFor(filtering Filtering) ([]byte, error) {
+// ForThisMachine is the filter for this machine, as Program.bytes.
+func ForThisMachine(filtering Filtering) ([]byte, error) {
 	if made, known := filters.Load(filtering); known {
 		return made.([]byte), nil
 	}
@@ -46,10 +46,10 @@ func filterFor(filtering Filtering) ([]byte, error) {
 	return made, nil
 }
 
-// installFilter puts the filter in force on the calling thread for good. The
+// Install puts the filter in force on the calling thread for good. The
 // thread must be locked, and must have no_new_privs set. It returns the
 // listener for a supervisor, or -1 where the filter needs none.
-func installFilter(code []byte, filtering Filtering) (listener int, err error) {
+func Install(code []byte, filtering Filtering) (listener int, err error) {
 	program, err := programOf(code)
 	if err != nil {
 		return -1, err
@@ -58,19 +58,19 @@ func installFilter(code []byte, filtering Filtering) (listener int, err error) {
 	// the mitigation of a leak inside one process, which no session is
 	// protected from.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
-	if filtering.supervised() {
+	if filtering.Supervised() {
 		// A call that was carried out must not begin anew because a signal came
 		// before its answer, and one that is only looked at must not fail with
 		// EINTR where it never does.
 		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
-	return load(program, flags)
+	return loadProgram(program, flags)
 }
 
-// installTruncationFilter is installFilter for the filter that stands in for
+// InstallTruncation is Install for the filter that stands in for
 // Landlock's eye on truncation. It proves it too: the canary has an empty path,
 // which a kernel does not find.
-func installTruncationFilter() error {
+func InstallTruncation() error {
 	program, err := TruncationFilter(runtime.GOARCH)
 	if err != nil {
 		return err
@@ -78,9 +78,9 @@ func installTruncationFilter() error {
 	return loadAndProve(program, "truncate", unix.EACCES, func() error { return unix.Truncate("", 0) })
 }
 
-// installIPCFilter is installFilter for the filter that stands in for an IPC
+// InstallIPC is Install for the filter that stands in for an IPC
 // namespace. Its canary is no segment's number.
-func installIPCFilter() error {
+func InstallIPC() error {
 	program, err := IPCFilter(runtime.GOARCH)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func installIPCFilter() error {
 }
 
 func loadAndProve(program Program, call string, answer unix.Errno, canary func() error) error {
-	if _, err := load(program, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW); err != nil {
+	if _, err := loadProgram(program, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW); err != nil {
 		return err
 	}
 	if err := canary(); !errors.Is(err, answer) {
@@ -102,7 +102,7 @@ func loadAndProve(program Program, call string, answer unix.Errno, canary func()
 	return nil
 }
 
-func load(program Program, flags uintptr) (listener int, err error) {
+func loadProgram(program Program, flags uintptr) (listener int, err error) {
 	code := make([]unix.SockFilter, len(program))
 	for i, in := range program {
 		code[i] = unix.SockFilter{Code: in.Code, Jt: in.JT, Jf: in.JF, K: in.K}
@@ -119,6 +119,18 @@ func load(program Program, flags uintptr) (listener int, err error) {
 		return -1, nil
 	}
 	return int(fd), nil
+}
+
+// TryInstall installs a filter that allows every call on the calling thread,
+// with a listener if one is asked for. The thread must be locked and thrown
+// away afterwards. Only trying shows whether a listener is possible: a process
+// can have one alone, and some container engines take it.
+func TryInstall(flags uintptr) error {
+	fd, err := loadProgram(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags)
+	if err == nil && fd >= 0 {
+		unix.Close(fd)
+	}
+	return err
 }
 
 // filterCanaries are calls that the filter answers otherwise than any kernel
@@ -142,11 +154,11 @@ var filterCanaries = []struct {
 		answer: unix.EACCES, offline: true},
 }
 
-// proveFilter makes sure that the filter answers.
-func proveFilter(filtering Filtering) error {
+// Prove makes sure that the filter answers.
+func Prove(filtering Filtering) error {
 	for _, canary := range filterCanaries {
-		if canary.offline && (!filtering.Offline || filtering.Observed != ObservedNot) {
-			continue // or proveOffline does it, once somebody answers
+		if canary.offline && (!filtering.Offline || filtering.Observed != ObservedNone) {
+			continue // or ProveOffline does it, once somebody answers
 		}
 		_, _, errno := unix.RawSyscall(canary.number, canary.args[0], canary.args[1], canary.args[2])
 		if errno != canary.answer {
@@ -159,14 +171,14 @@ func proveFilter(filtering Filtering) error {
 			return err
 		}
 	}
-	if !filtering.Offline || filtering.Observed != ObservedNot {
+	if !filtering.Offline || filtering.Observed != ObservedNone {
 		return nil
 	}
-	return proveOffline()
+	return ProveOffline()
 }
 
-// proveOffline makes sure that no network socket can be made.
-func proveOffline() error {
+// ProveOffline makes sure that no network socket can be made.
+func ProveOffline() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		unix.Close(fd)

@@ -1,20 +1,15 @@
-package linux
+package seccomp
 
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -31,22 +26,22 @@ func onOwnThread(do func() error) error {
 
 func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	t.Parallel()
-	if err := seccompAvailable(); err != nil {
+	if err := Available(); err != nil {
 		harness.Skip(t, "seccomp", err.Error())
 	}
 	for _, offline := range []bool{false, true} {
 		filtering := Filtering{Offline: offline}
-		if err := proveFilter(filtering); err == nil {
+		if err := Prove(filtering); err == nil {
 			t.Error("the canaries prove a filter that is not there")
 		}
 		err := onOwnThread(func() error {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return err
 			}
-			if _, err := installFilter(compiledFilter(t, filtering), filtering); err != nil {
+			if _, err := Install(compiledFilter(t, filtering), filtering); err != nil {
 				return err
 			}
-			if err := proveFilter(filtering); err != nil {
+			if err := Prove(filtering); err != nil {
 				return err
 			}
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -68,105 +63,20 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 // that has network, those of one without do not sing.
 func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 	t.Parallel()
-	if err := seccompAvailable(); err != nil {
+	if err := Available(); err != nil {
 		harness.Skip(t, "seccomp", err.Error())
 	}
 	err := onOwnThread(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		if _, err := installFilter(compiledFilter(t, Filtering{}), Filtering{}); err != nil {
+		if _, err := Install(compiledFilter(t, Filtering{}), Filtering{}); err != nil {
 			return err
 		}
-		return proveFilter(Filtering{Offline: true})
+		return Prove(Filtering{Offline: true})
 	})
 	if err == nil {
 		t.Error("the network is proved to be off, and is on")
-	}
-}
-
-// streamsHelper is set in a process of this test that looks at its own standard
-// input.
-const streamsHelper = "SIDECAR_TEST_STREAMS"
-
-func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
-	if kind := os.Getenv(streamsHelper); kind != "" {
-		if err := refuseStreams(kind == "offline", kind == "sockets"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(3)
-		}
-		os.Exit(0)
-	}
-	t.Parallel()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { null.Close() })
-	for _, test := range []struct {
-		name             string
-		stream           *os.File
-		offline, sockets int
-	}{{"null", null, 0, 0}, {"stream", pair(t, unix.SOCK_STREAM), 0, 0}, {"udp", udp(t), 3, 0}, {"datagram",
-		pair(t, unix.SOCK_DGRAM), 0, 3}} {
-		for kind, want := range map[string]int{"offline": test.offline, "sockets": test.sockets, "neither": 0} {
-			command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-			command.Env = append(os.Environ(), streamsHelper+"="+kind)
-			command.Stdin = test.stream
-			out, err := command.CombinedOutput()
-			var exit *exec.ExitError
-			if err != nil && !errors.As(err, &exit) {
-				t.Fatal(err)
-			}
-			if got := command.ProcessState.ExitCode(); got != want || got != 0 &&
-				!strings.Contains(string(out), "standard input is a ") {
-				t.Errorf("%s, %s: status %d, want %d: %s", test.name, kind, got, want, out)
-			}
-		}
-	}
-}
-
-// pair is one end of a pair of Unix sockets.
-func pair(t *testing.T, kind int) *os.File {
-	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, other := os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair")
-	t.Cleanup(func() { end.Close(); other.Close() })
-	return end
-}
-
-func udp(t *testing.T) *os.File {
-	t.Helper()
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	file, err := conn.File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
-func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
-	t.Parallel()
-	for _, allowed := range []bool{true, false} {
-		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), outcome{})
-		want := platform.Enforced
-		if allowed {
-			want = platform.Absent
-		}
-		if got[platform.Network].Status != want || got[platform.Network].NotAsked != allowed {
-			t.Errorf("allowed %t: %+v", allowed, got[platform.Network])
-		}
-		if got[platform.Syscalls].Status != platform.Enforced {
-			t.Errorf("system calls: %+v", got[platform.Syscalls])
-		}
 	}
 }
 
@@ -174,7 +84,7 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 // kernel is refused; what needs such a right is left.
 func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	t.Parallel()
-	if err := seccompAvailable(); err != nil {
+	if err := Available(); err != nil {
 		harness.Skip(t, "seccomp", err.Error())
 	}
 	path := filepath.Join(t.TempDir(), "file")
@@ -242,7 +152,7 @@ func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		if err := installTruncationFilter(); err != nil {
+		if err := InstallTruncation(); err != nil {
 			return err
 		}
 		return play(true)
@@ -254,7 +164,7 @@ func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 
 func compiledFilter(t testing.TB, filtering Filtering) []byte {
 	t.Helper()
-	code, err := filterFor(filtering)
+	code, err := ForThisMachine(filtering)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 // Below ABI 3 Landlock does not see truncation: truncate(2) needs no open file,
 // and an open for reading empties a file by O_TRUNC with no right but that to
@@ -13,7 +13,7 @@ const (
 
 // truncationRules close that by a filter of its own. EACCES is what Landlock
 // answers.
-var truncationRules = []syscallRule{
+var truncationRules = []rule{
 	{call: "truncate", do: refuse(eacces), why: "empties any file of the user's by its path"},
 	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
 	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
@@ -27,9 +27,6 @@ var truncationRules = []syscallRule{
 	{call: "openat2", do: refuse(enosys), why: "its flags lie in memory, where a filter cannot look; programs take " +
 		"ENOSYS for an old kernel and use openat"},
 }
-
-// truncationABI is the first version of Landlock that sees truncation.
-const truncationABI = 3
 
 // TruncationFilter makes the second filter of a session on a kernel with
 // Landlock below ABI 3; see [Filter].

@@ -1,6 +1,9 @@
-package linux
+package seccomp
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Filtering says what a filter does beside what every session needs.
 type Filtering struct {
@@ -24,20 +27,20 @@ type Filtering struct {
 type Observed string
 
 const (
-	// ObservedNot: none.
-	ObservedNot Observed = ""
+	// ObservedNone: none.
+	ObservedNone Observed = ""
 	// ObservedChanges: those that change files, run programs, send signals and
 	// use the network.
 	ObservedChanges Observed = "changes"
-	// ObservedSome: openings for reading as namedRules have them, too.
-	ObservedSome Observed = "some"
+	// ObservedNamed: openings for reading as namedRules have them, too.
+	ObservedNamed Observed = "some"
 	// ObservedAll: all that read files, too.
 	ObservedAll Observed = "all"
 )
 
 // rulesFor are all rules of a filter, in the order in which those of a call are
 // asked.
-func rulesFor(f Filtering) []syscallRule {
+func rulesFor(f Filtering) []rule {
 	rules := f.observationRules()
 	if f.Sockets {
 		rules = append(rules, mediationRules...)
@@ -45,12 +48,29 @@ func rulesFor(f Filtering) []syscallRule {
 	rules = append(rules, syscallRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)
 	switch {
-	case f.Offline && f.Observed != ObservedNot:
+	case f.Offline && f.Observed != ObservedNone:
 		return append(rules, observedOfflineRules...)
 	case f.Offline:
 		return append(rules, offlineRules...)
 	}
 	return append(rules, socketRules...)
+}
+
+// Supervised reports whether the filter needs a supervisor.
+func (f Filtering) Supervised() bool {
+	return f.Sockets || f.Priorities || f.Observed != ObservedNone
+}
+
+// SupervisedCalls lists, without repetition, the calls for which the filter
+// asks the supervisor in at least one case.
+func (f Filtering) SupervisedCalls() []string {
+	var calls []string
+	for _, rule := range rulesFor(f) {
+		if rule.do == actionNotify && !slices.Contains(calls, rule.call) {
+			calls = append(calls, rule.call)
+		}
+	}
+	return calls
 }
 
 // Filter makes the program for an architecture by Go's name for it. It is pure;
@@ -61,7 +81,7 @@ func Filter(goarch string, filtering Filtering) (Program, error) {
 	return assemble(goarch, rulesFor(filtering))
 }
 
-func assemble(goarch string, rules []syscallRule) (Program, error) {
+func assemble(goarch string, rules []rule) (Program, error) {
 	m, err := machineOf(goarch)
 	if err != nil {
 		return nil, err
@@ -95,10 +115,10 @@ func assemble(goarch string, rules []syscallRule) (Program, error) {
 
 // dispatch writes the rules for one architecture; the number of the call is
 // loaded. Every path ends in an answer.
-func (b *builder) dispatch(a *arch, rules []syscallRule) error {
+func (b *builder) dispatch(a *arch, rules []rule) error {
 	type group struct {
 		start label
-		rules []syscallRule
+		rules []rule
 	}
 	var groups []*group
 	byCall := map[string]*group{}

@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 import (
 	"encoding/binary"
@@ -15,12 +15,17 @@ type seccompData struct {
 	args [6]uint64
 }
 
-func (d seccompData) bytes() []byte {
-	out := binary.LittleEndian.AppendUint32(nil, uint32(d.nr))
-	out = binary.LittleEndian.AppendUint32(out, d.arch)
-	out = binary.LittleEndian.AppendUint64(out, d.ip)
-	for _, arg := range d.args {
-		out = binary.LittleEndian.AppendUint64(out, arg)
+// seccompDataSize is sizeof(struct seccomp_data).
+const seccompDataSize = 64
+
+// bytes is an array, so that running a program allocates nothing: the tests run
+// some millions.
+func (d *seccompData) bytes() (out [seccompDataSize]byte) {
+	binary.LittleEndian.PutUint32(out[offsetNr:], uint32(d.nr))
+	binary.LittleEndian.PutUint32(out[offsetArch:], d.arch)
+	binary.LittleEndian.PutUint64(out[offsetArch+4:], d.ip)
+	for i, arg := range d.args {
+		binary.LittleEndian.PutUint64(out[offsetArgs+8*i:], arg)
 	}
 	return out
 }
@@ -29,18 +34,11 @@ func (d seccompData) bytes() []byte {
 // kernel would not have taken it: a jump out of the program, a load that is not
 // of an aligned word, an end without an answer.
 func run(t testing.TB, p Program, d seccompData) Action {
-	t.Helper()
 	data := d.bytes()
 	var a uint32
 	for pc := 0; pc < len(p); pc++ {
-		in := p[pc]
-		jump := func(yes bool) {
-			if yes {
-				pc += int(in.JT)
-			} else {
-				pc += int(in.JF)
-			}
-		}
+		in := &p[pc]
+		yes := false
 		switch in.Code {
 		case bpfLoad:
 			if in.K%4 != 0 || int(in.K)+4 > len(data) {
@@ -51,14 +49,23 @@ func run(t testing.TB, p Program, d seccompData) Action {
 			a &= in.K
 		case bpfJump:
 			pc += int(in.K)
+			continue
 		case bpfJumpEq:
-			jump(a == in.K)
+			yes = a == in.K
 		case bpfJumpSome:
-			jump(a&in.K != 0)
+			yes = a&in.K != 0
 		case bpfReturn:
 			return Action(in.K)
 		default:
 			t.Fatalf("instruction %d has the code %#x", pc, in.Code)
+		}
+		if in.Code != bpfJumpEq && in.Code != bpfJumpSome {
+			continue
+		}
+		if yes {
+			pc += int(in.JT)
+		} else {
+			pc += int(in.JF)
 		}
 	}
 	t.Fatalf("the program ends without an answer for %+v:\n%s", d, p)

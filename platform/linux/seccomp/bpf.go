@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 import (
 	"encoding/binary"

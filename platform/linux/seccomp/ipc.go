@@ -1,11 +1,11 @@
-package linux
+package seccomp
 
 // System V IPC has no paths for Landlock to judge, and what other processes of
 // the user share by it anybody may attach: a display server's windows, a
 // database's memory. A session that has an IPC namespace of its own has only
 // its own; elsewhere these rules, a filter of their own, answer as a kernel
 // without it does.
-var ipcRules = []syscallRule{
+var ipcRules = []rule{
 	{call: "shmget", do: refuse(enosys), why: "shared memory of outside processes"},
 	{call: "shmat", do: refuse(enosys), why: "see shmget; an id need not have been asked for"},
 	{call: "shmctl", do: refuse(enosys), why: "see shmget; removes it too"},

@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 // Flags of an opening that changes files: O_WRONLY, O_RDWR, O_CREAT and
 // O_TRUNC, the same numbers on every architecture here.
@@ -8,7 +8,7 @@ const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 // reading alone, to who looks at them; see package denials. They come first:
 // every opening of a file asks them, and the fewer questions stand before them
 // the less it costs.
-var changingRules = []syscallRule{
+var changingRules = []rule{
 	{call: "openat", when: []condition{argHas(2, openChanges)}, do: actionNotify,
 		why: "opens for writing, or makes a file"},
 	{call: "open", when: []condition{argHas(1, openChanges)}, do: actionNotify, why: "see openat"},
@@ -24,7 +24,7 @@ var changingRules = []syscallRule{
 // ps does it with what it reads of /proc. Of others the loader, Node and Rust
 // are left out by O_CLOEXEC, cp -r by O_NOFOLLOW, grep -r and find by a
 // descriptor.
-var namedRules = []syscallRule{
+var namedRules = []rule{
 	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify,
 		why: "is a user's own: cat, cp, grep"},
 	{call: "open", when: []condition{namedReading(1), argOnStack(0)}, do: actionNotify, why: "see openat"},
@@ -43,7 +43,7 @@ func namedReading(flags int) condition {
 const openNoTerminal = 0x100
 
 // readingRules send every opening.
-var readingRules = []syscallRule{
+var readingRules = []rule{
 	{call: "openat", do: actionNotify, why: "reads files too"},
 	{call: "open", do: actionNotify, why: "see openat"},
 }
@@ -56,19 +56,19 @@ var observedCalls = []string{
 	"renameat", "renameat2", "rmdir", "symlink", "symlinkat", "truncate", "truncate64", "unlink", "unlinkat",
 }
 
-var bindRule = syscallRule{call: "bind", do: actionNotify, why: "makes a file of a Unix socket"}
+var bindRule = rule{call: "bind", do: actionNotify, why: "makes a file of a Unix socket"}
 
 // Those of a network with a loopback interface alone. A message without an
 // address goes where its socket was connected to.
 var (
-	connectRule = syscallRule{call: "connect", do: actionNotify, why: "elsewhere nobody is reached"}
-	sendRule    = syscallRule{call: "sendto", when: []condition{argHas(4, ^uint64(0))}, do: actionNotify,
+	connectRule = rule{call: "connect", do: actionNotify, why: "elsewhere nobody is reached"}
+	sendRule    = rule{call: "sendto", when: []condition{argHas(4, ^uint64(0))}, do: actionNotify,
 		why: "see connect"}
 )
 
 // observedOfflineRules are offlineRules, of which a supervisor refuses the
 // sockets, and tells.
-var observedOfflineRules = []syscallRule{
+var observedOfflineRules = []rule{
 	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
 		why: "what it may reach is Landlock's to say"},
 	{call: "socket", do: actionNotify, why: "allow_network is false; the answer is EACCES in any case"},
@@ -78,21 +78,21 @@ var observedOfflineRules = []syscallRule{
 // another rule, or another filter, has to say of them still counts: a refusal
 // outweighs a look, and of two rules of one call the first that holds decides,
 // which for all others is the one that asks too.
-func (f Filtering) observationRules() []syscallRule {
-	if f.Observed == ObservedNot {
+func (f Filtering) observationRules() []rule {
+	if f.Observed == ObservedNone {
 		return nil
 	}
-	var rules []syscallRule
+	var rules []rule
 	switch f.Observed {
 	case ObservedAll:
 		rules = append(rules, readingRules...)
-	case ObservedSome:
+	case ObservedNamed:
 		rules = append(append(rules, changingRules...), namedRules...)
 	default:
 		rules = append(rules, changingRules...)
 	}
 	for _, call := range observedCalls {
-		rules = append(rules, syscallRule{call: call, do: actionNotify, why: "Landlock may refuse it"})
+		rules = append(rules, rule{call: call, do: actionNotify, why: "Landlock may refuse it"})
 	}
 	if !f.Sockets { // else both come anyway
 		rules = append(rules, bindRule)

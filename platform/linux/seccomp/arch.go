@@ -1,4 +1,4 @@
-package linux
+package seccomp
 
 import "fmt"
 
@@ -52,6 +52,42 @@ type machine struct {
 
 // x32Bit marks the number of an x32 call (asm/unistd.h, __X32_SYSCALL_BIT).
 const x32Bit = 0x40000000
+
+// Number is one way to make a system call: by its number on one architecture
+// (AUDIT_ARCH_*, linux/audit.h).
+type Number struct {
+	Arch uint32
+	Nr   int
+}
+
+// Numbers lists every way in which a program on a machine can make a call: as
+// the machine's own architecture does, and as its 32-bit predecessor does.
+// goarch is Go's name of the architecture.
+func Numbers(goarch, call string) ([]Number, error) {
+	m, err := machineOf(goarch)
+	if err != nil {
+		return nil, err
+	}
+	var list []Number
+	for _, a := range []*arch{m.native, m.compat} {
+		if nr := a.number(syscallNumbers[call]); nr != none {
+			list = append(list, Number{Arch: a.audit, Nr: nr})
+		}
+	}
+	return list, nil
+}
+
+// IsCall reports whether a number means the named call, on any architecture
+// that this package knows.
+func IsCall(name string, number Number) bool {
+	known, named := syscallNumbers[name]
+	for _, a := range []*arch{amd64, arm64, i386, arm} {
+		if named && a.audit == number.Arch && a.number(known) == number.Nr {
+			return true
+		}
+	}
+	return false
+}
 
 // machineOf knows machines by Go's names of architectures.
 func machineOf(goarch string) (machine, error) {
