@@ -21,7 +21,7 @@ func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (
 		paths = append(paths, protected.Path)
 	}
 	return func(raise func(platform.Alarm)) (platform.Watching, error) {
-		return tripwire.New(tripwire.Options{Paths: paths, Kept: mounted, Report: func(kind tripwire.Kind, path string) {
+		return tripwire.New(tripwire.Options{Paths: paths, Mounted: mounted, Report: func(kind tripwire.Kind, path string) {
 			raise(platform.Alarm{Kind: alarmKinds[kind], Path: path})
 		}})
 	}

@@ -14,7 +14,7 @@ import (
 
 // loggedDenial is what a logged refusal is to be told as; false where it is
 // not, or somebody else tells it.
-func loggedDenial(refusal audit.Refusal, readings bool) (platform.Denial, bool) {
+func loggedDenial(refusal audit.Denial, readings bool) (platform.Denial, bool) {
 	denial := platform.Denial{PID: refusal.PID, Process: refusal.Process, Count: 1}
 	only := func(rights ...string) bool {
 		return !slices.ContainsFunc(refusal.Blockers, func(blocker string) bool { return !slices.Contains(rights, blocker) })
@@ -22,7 +22,7 @@ func loggedDenial(refusal audit.Refusal, readings bool) (platform.Denial, bool) 
 	switch {
 	case only("fs.read_file", "fs.read_dir"):
 		denial.Access, denial.Target = platform.RefusedRead, ownProc(refusal)
-		return denial, readings && strings.HasPrefix(refusal.Path, "/") && !denials.Unasked(refusal.Path)
+		return denial, readings && strings.HasPrefix(refusal.Path, "/") && !denials.ReadByRuntime(refusal.Path)
 	case only("fs.resolve_unix"):
 		denial.Access, denial.Target = platform.RefusedConnectUnix, refusal.Path
 		return denial, strings.HasPrefix(refusal.Path, "/")
@@ -38,7 +38,7 @@ func loggedDenial(refusal audit.Refusal, readings bool) (platform.Denial, bool) 
 }
 
 // ownProc names files of who was refused as every process names its own.
-func ownProc(refusal audit.Refusal) string {
+func ownProc(refusal audit.Denial) string {
 	own := fmt.Sprintf("/proc/%d", refusal.PID)
 	if rest, is := strings.CutPrefix(refusal.Path, own); is && (rest == "" || rest[0] == '/') {
 		return "/proc/self" + rest

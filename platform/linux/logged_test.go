@@ -19,58 +19,58 @@ func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 	}
 	const kill, pidfdSendSignal = 62, 424
 	for name, test := range map[string]struct {
-		refusal audit.Refusal
+		refusal audit.Denial
 		access  platform.Refused // "": not told
 		target  string
 		changes bool // openings for reading are told by who looks at calls
 	}{
-		"a file": {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead,
+		"a file": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead,
 			target: "/x"},
-		"a directory": {refusal: audit.Refusal{Blockers: []string{"fs.read_dir"}, Path: "/x"}, access: platform.RefusedRead,
+		"a directory": {refusal: audit.Denial{Blockers: []string{"fs.read_dir"}, Path: "/x"}, access: platform.RefusedRead,
 			target: "/x"},
 		"its own": {
-			refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/proc/9/mem",
+			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/proc/9/mem",
 				PID: 9}, access: platform.RefusedRead, target: "/proc/self/mem",
 		},
 		"another's": {
-			refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem",
+			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem",
 				PID: 9}, access: platform.RefusedRead, target: "/proc/99/mem",
 		},
-		"looked at": {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
-		"unasked": {refusal: audit.Refusal{Blockers: []string{"fs.read_file"},
+		"looked at": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
+		"unasked": {refusal: audit.Denial{Blockers: []string{"fs.read_file"},
 			Path: "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"}},
-		"without a path": {refusal: audit.Refusal{Blockers: []string{"fs.read_file"}}},
-		"a change":       {refusal: audit.Refusal{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/x"}},
-		"a program":      {refusal: audit.Refusal{Blockers: []string{"fs.execute", "fs.read_file"}, Path: "/x"}},
-		"a name":         {refusal: audit.Refusal{Blockers: []string{"fs.make_reg"}, Path: "/x"}},
+		"without a path": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}}},
+		"a change":       {refusal: audit.Denial{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/x"}},
+		"a program":      {refusal: audit.Denial{Blockers: []string{"fs.execute", "fs.read_file"}, Path: "/x"}},
+		"a name":         {refusal: audit.Denial{Blockers: []string{"fs.make_reg"}, Path: "/x"}},
 		"a socket": {
-			refusal: audit.Refusal{Blockers: []string{"fs.resolve_unix"},
+			refusal: audit.Denial{Blockers: []string{"fs.resolve_unix"},
 				Path: "/s"}, access: platform.RefusedConnectUnix, target: "/s",
 		},
 		"an abstract socket": {
-			refusal: audit.Refusal{Blockers: []string{"scope.abstract_unix_socket"},
+			refusal: audit.Denial{Blockers: []string{"scope.abstract_unix_socket"},
 				Path: "\x00s"}, access: platform.RefusedConnectUnix, target: "abstract:s",
 		},
 		"a signal": {
-			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7,
+			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 				Call: call(kill, 7, 15)}, access: platform.RefusedSignal, target: "7",
 		},
 		"a signal by a handle": {
-			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 0, 15)},
+			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 0, 15)},
 			access:  platform.RefusedSignal, target: "7",
 		},
 		"a signal by nobody knows what": {
-			refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
+			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
 		},
-		"a question": {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7,
+		"a question": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, 7, 0)}},
-		"a question by a handle": {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7,
+		"a question by a handle": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(pidfdSendSignal, 3, 0)}},
-		"everybody": {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7,
+		"everybody": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, ^uint64(0), 15)}},
-		"a group": {refusal: audit.Refusal{Blockers: []string{"scope.signal"}, Peer: 7,
+		"a group": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, 1<<32-7, 15)}},
-		"what is new": {refusal: audit.Refusal{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
+		"what is new": {refusal: audit.Denial{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
 	} {
 		denial, told := loggedDenial(test.refusal, !test.changes)
 		if told != (test.access != "") || told && (denial.Access != test.access || denial.Target != test.target ||

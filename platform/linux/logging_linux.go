@@ -62,7 +62,7 @@ func watchLog(pid int, readings bool, hooks platform.Hooks) *audit.Watch {
 	if missed == nil {
 		missed = func() {}
 	}
-	return log.Watch(pid, func(refusal audit.Refusal) {
+	return log.Watch(pid, func(refusal audit.Denial) {
 		if denial, ok := loggedDenial(refusal, readings); ok {
 			hooks.Denied(denial)
 		}

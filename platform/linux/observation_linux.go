@@ -110,7 +110,7 @@ func look(o *denials.Observer, filtering seccomp.Filtering, handlers map[string]
 		return (*notify.Call).Continue
 	}
 	for _, call := range denials.Calls() {
-		handlers[call] = notify.Handler{First: denials.First(o, call), Handle: denials.Answer(o, call)}
+		handlers[call] = notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}
 	}
 	after("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
 	after("kill", o.Kill, (*notify.Call).Continue)

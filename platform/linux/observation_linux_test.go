@@ -53,7 +53,7 @@ func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 		"one that takes everything for granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
 			all := &policy.Policy{Rules: []policy.Rule{{Path: "/", Access: policy.ReadWrite | policy.Execute}}}
 			return superviseBadly(h, all, func(call string, o *denials.Observer) notify.Handler {
-				return notify.Handler{First: denials.First(o, call), Handle: denials.Answer(o, call)}
+				return notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}
 			})
 		}},
 	} {

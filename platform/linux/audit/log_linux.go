@@ -16,21 +16,21 @@ import (
 // process, and reading it costs nothing while Landlock refuses nothing.
 type Log struct {
 	socket *os.File
-	marks  marks
+	canary canary
 
-	mu       sync.Mutex // guards the fields below
-	gatherer gatherer
-	watches  map[int]*Watch    // by the process that has confined itself
-	domains  map[uint64]*Watch // of those that have refused something
-	broken   bool              // nothing more will come
+	mu        sync.Mutex // guards the fields below
+	collector collector
+	watches   map[int]*Watch    // by the process that has confined itself
+	domains   map[uint64]*Watch // of those that have refused something
+	broken    bool              // nothing more will come
 }
 
 // Watch is one session's part of the log.
 type Watch struct {
-	log  *Log
-	pid  int
-	told func(Refusal)
-	lost func()
+	log    *Log
+	pid    int
+	denied func(Denial)
+	lost   func()
 }
 
 // Open starts to read the log. The error says why that cannot be, or, as
@@ -45,16 +45,16 @@ func Open() (*Log, error) {
 	}
 	l := &Log{
 		socket: os.NewFile(uintptr(fd), "audit log"), watches: map[int]*Watch{}, domains: map[uint64]*Watch{},
-		gatherer: gatherer{pending: map[uint64]*gathering{}},
+		collector: collector{pending: map[uint64]*pendingCall{}},
 	}
 	go l.read()
-	if err := l.marks.start(); err != nil {
+	if err := l.canary.start(); err != nil {
 		l.socket.Close()
 		return nil, err
 	}
-	if err := l.mark(); err != nil {
+	if err := l.awaitCanary(); err != nil {
 		l.socket.Close()
-		l.marks.stop()
+		l.canary.stop()
 		return nil, err
 	}
 	return l, nil
@@ -125,7 +125,7 @@ func (l *Log) read() {
 		case err != nil:
 			return
 		case errors.Is(failed, unix.ENOBUFS):
-			l.miss()
+			l.reportLoss()
 		case failed != nil:
 			return
 		case sentByKernel(from):
@@ -149,9 +149,9 @@ func (l *Log) take(message []byte) {
 			l.record(r, now)
 		}
 	}
-	l.tell(l.gatherer.overdue(now, false))
+	l.report(l.collector.overdue(now, false))
 	var deadline time.Time
-	if len(l.gatherer.order) > 0 {
+	if len(l.collector.order) > 0 {
 		deadline = now.Add(timeout)
 	}
 	_ = l.socket.SetReadDeadline(deadline) // it fails once the log has failed
@@ -161,39 +161,39 @@ func (l *Log) take(message []byte) {
 func (l *Log) record(r record, now time.Time) {
 	switch r.kind {
 	case kindAccess:
-		if refusal, ok := refusalOf(r); ok && l.marks.heardFrom(refusal.domain) {
+		if denial, ok := denialOf(r); ok && l.canary.seenFrom(denial.domain) {
 			return
 		}
-		l.tell(l.gatherer.access(r, now))
+		l.report(l.collector.access(r, now))
 	case kindSyscall:
-		l.gatherer.call(r)
+		l.collector.call(r)
 	case kindEnd:
-		l.tell(l.gatherer.end(r.serial))
+		l.report(l.collector.end(r.serial))
 	case kindDomain:
 		domain, pid, ok := confined(r)
 		if !ok {
 			return
 		}
 		if pid == os.Getpid() {
-			l.marks.isOurs(domain)
+			l.canary.setDomain(domain)
 		} else if watch := l.watches[pid]; watch != nil {
 			l.domains[domain] = watch
 		}
 	}
 }
 
-// tell passes refusals on to whose they are. l.mu is held.
-func (l *Log) tell(list []Refusal) {
-	for _, refusal := range list {
-		if watch := l.domains[refusal.domain]; watch != nil {
-			watch.told(refusal)
+// report passes refusals on to whose they are. l.mu is held.
+func (l *Log) report(list []Denial) {
+	for _, denial := range list {
+		if watch := l.domains[denial.domain]; watch != nil {
+			watch.denied(denial)
 		}
 	}
 }
 
-// miss tells everybody that the kernel had to drop records: nobody knows whose
+// reportLoss tells everybody that the kernel had to drop records: nobody knows whose
 // they were.
-func (l *Log) miss() {
+func (l *Log) reportLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, watch := range l.watches {
@@ -202,7 +202,7 @@ func (l *Log) miss() {
 }
 
 func (l *Log) fail() {
-	l.miss()
+	l.reportLoss()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = true
@@ -228,8 +228,8 @@ func (l *Log) ended() bool {
 // itself from now on, to itself or to those that it leaves them to. It is the
 // only one watched by that number. Neither told nor lost, which says that
 // something may have been missed, may block, or call the log.
-func (l *Log) Watch(pid int, told func(Refusal), lost func()) *Watch {
-	w := &Watch{log: l, pid: pid, told: told, lost: lost}
+func (l *Log) Watch(pid int, denied func(Denial), lost func()) *Watch {
+	w := &Watch{log: l, pid: pid, denied: denied, lost: lost}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watches[pid] = w
@@ -246,13 +246,13 @@ func (w *Watch) Close() {
 	if !watched {
 		return
 	}
-	late := !l.ended() && l.mark() != nil
+	late := !l.ended() && l.awaitCanary() != nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if late {
 		w.lost()
 	}
-	l.tell(l.gatherer.overdue(time.Now(), true))
+	l.report(l.collector.overdue(time.Now(), true))
 	if l.watches[w.pid] == w {
 		delete(l.watches, w.pid)
 	}

@@ -36,7 +36,7 @@ func beRefused() error {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
-	if err := forbidListing(); err != nil {
+	if err := denyListing(); err != nil {
 		return err
 	}
 	for range times {
@@ -51,7 +51,7 @@ var testLog = sync.OnceValues(Open)
 
 // refuse lets somebody be refused, and returns what was told of him, and who he
 // was.
-func refuse(t *testing.T, log *Log, times int) (refusals []Refusal, lost, pid int) {
+func refuse(t *testing.T, log *Log, times int) (denials []Denial, lost, pid int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", refusedEnv, times))
@@ -64,10 +64,10 @@ func refuse(t *testing.T, log *Log, times int) (refusals []Refusal, lost, pid in
 		t.Fatal(err)
 	}
 	var mu sync.Mutex // guards the results
-	watch := log.Watch(command.Process.Pid, func(r Refusal) {
+	watch := log.Watch(command.Process.Pid, func(r Denial) {
 		mu.Lock()
 		defer mu.Unlock()
-		refusals = append(refusals, r)
+		denials = append(denials, r)
 	}, func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -81,7 +81,7 @@ func refuse(t *testing.T, log *Log, times int) (refusals []Refusal, lost, pid in
 	watch.Close()
 	mu.Lock()
 	defer mu.Unlock()
-	return refusals, lost, command.Process.Pid
+	return denials, lost, command.Process.Pid
 }
 
 // Each watch hears of what its own process is refused, to the last, before it
@@ -95,11 +95,11 @@ func TestLog_TellsWhoWasRefused(t *testing.T) {
 	var all sync.WaitGroup
 	for times := range 4 {
 		all.Go(func() {
-			refusals, lost, pid := refuse(t, log, times)
-			if len(refusals) != times || lost != 0 {
-				t.Errorf("refused %d times, %d losses, and told %+v", times, lost, refusals)
+			denials, lost, pid := refuse(t, log, times)
+			if len(denials) != times || lost != 0 {
+				t.Errorf("refused %d times, %d losses, and told %+v", times, lost, denials)
 			}
-			for _, r := range refusals {
+			for _, r := range denials {
 				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid || r.Process == "" ||
 					r.Call.Arch == 0 {
 					t.Errorf("process %d, told: %+v", pid, r)
@@ -121,9 +121,9 @@ func TestLog_SaysThatRecordsAreLost(t *testing.T) {
 	t.Parallel()
 	log := &Log{watches: map[int]*Watch{}, domains: map[uint64]*Watch{}}
 	lost := 0
-	log.Watch(1, func(Refusal) {}, func() { lost++ })
-	log.Watch(2, func(Refusal) {}, func() { lost++ })
-	log.miss()
+	log.Watch(1, func(Denial) {}, func() { lost++ })
+	log.Watch(2, func(Denial) {}, func() { lost++ })
+	log.reportLoss()
 	if lost != 2 {
 		t.Errorf("%d were told", lost)
 	}

@@ -18,10 +18,10 @@ const (
 	timeout = time.Minute
 	// mostQuestions bounds the questions of one session that wait for an
 	// answer; more are refused without being asked.
-	mostQuestions = 8
+	maxQuestions = 8
 	// mostAnswers bounds the answers that are remembered, of which each is good
 	// for one access to one path.
-	mostAnswers = 1024
+	maxAnswers = 1024
 )
 
 // questions are those of one session, with their answers.
@@ -48,7 +48,7 @@ type pending struct {
 // caller, if that is allowed. Landlock never knows of it. It reports false
 // where there is nobody to ask about this, and the call is to go on.
 func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
-	if o.options.Ask == nil || !o.begun.Load() || f.deed != opening || !askable(f) {
+	if o.options.Ask == nil || !o.started.Load() || f.op != opOpen || !askable(f) {
 		return false
 	}
 	denial := o.describe(call, f.refusal)
@@ -60,11 +60,11 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 		call.Fail(unix.EINTR)
 		return true
 	case err != nil || answer == platform.AnswerDeny:
-		o.report(denial)
+		o.options.Report(denial)
 		call.Fail(unix.EACCES)
 		return true
 	}
-	fd, err := o.carryOut(call, root, f)
+	fd, err := o.openForCaller(call, root, f)
 	if err != nil {
 		call.Fail(errnoOf(err))
 		return true
@@ -73,7 +73,7 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	if !call.Valid() {
 		return true
 	}
-	if err := call.Give(fd, f.flags.has(unix.O_CLOEXEC)); err != nil {
+	if err := call.ReturnFD(fd, f.flags.has(unix.O_CLOEXEC)); err != nil {
 		call.Fail(errnoOf(err))
 	}
 	return true
@@ -82,8 +82,8 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 // askable reports whether a file can be opened for somebody else without doing
 // more than opening it: a device or a FIFO may wait, and act.
 func askable(f *finding) bool {
-	kind := f.there.kind()
-	return !f.flags.has(unix.O_TMPFILE) && (!f.there.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
+	kind := f.loc.kind()
+	return !f.flags.has(unix.O_TMPFILE) && (!f.loc.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
 }
 
 // answer finds out what is said about a denial, and waits for it.
@@ -92,11 +92,11 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.A
 		return o.options.Ask(context.Background(), denial), nil
 	}
 	q := question{denial.Access, denial.Target}
-	p, known := o.put(q, denial)
+	p, known := o.submit(q, denial)
 	if p == nil {
 		return known, nil
 	}
-	defer o.leave(q, p)
+	defer o.withdraw(q, p)
 	ready, err := call.Await(p.done, timeout)
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.A
 
 // put asks a question, unless it was answered for good, or waits already, or
 // too many do.
-func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.Answer) {
+func (o *Observer) submit(q question, denial platform.Denial) (*pending, platform.Answer) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
 	if answer, known := o.answers[q]; known {
@@ -119,7 +119,7 @@ func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.A
 		p.users++
 		return p, 0
 	}
-	if len(o.open) >= mostQuestions {
+	if len(o.open) >= maxQuestions {
 		return nil, platform.AnswerDeny
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -134,7 +134,7 @@ func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.A
 		if o.open[q] == p {
 			delete(o.open, q)
 		}
-		if answer != platform.AnswerOnce && ctx.Err() == nil && len(o.answers) < mostAnswers {
+		if answer != platform.AnswerOnce && ctx.Err() == nil && len(o.answers) < maxAnswers {
 			o.answers[q] = answer // a refusal too: who asks in a loop is not to ask the user in a loop
 		}
 		close(p.done)
@@ -143,7 +143,7 @@ func (o *Observer) put(q question, denial platform.Denial) (*pending, platform.A
 }
 
 // leave takes back a question that nobody waits for any more.
-func (o *Observer) leave(q question, p *pending) {
+func (o *Observer) withdraw(q question, p *pending) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
 	if p.users--; p.users == 0 {
@@ -157,25 +157,25 @@ func (o *Observer) leave(q question, p *pending) {
 // carryOut opens what was asked about, as the caller would: that very file, by
 // the descriptor that has held it since the question was put, or a new one in
 // that very directory, where nothing may have come to be meanwhile.
-func (o *Observer) carryOut(call *notify.Call, root int, f *finding) (fd int, err error) {
+func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd int, err error) {
 	caller, err := call.Identity()
 	if err != nil {
 		return -1, err
 	}
 	flags := int(f.flags)&(unix.O_ACCMODE|unix.O_APPEND|unix.O_TRUNC|unix.O_NONBLOCK|unix.O_SYNC|unix.O_DSYNC|unix.O_DIRECTORY|unix.O_NOATIME) |
 		unix.O_CLOEXEC | unix.O_NOCTTY
-	open := func() (int, error) { return unix.Open(link2fd(f.there.fd), flags, 0) }
-	if !f.there.exists() {
+	open := func() (int, error) { return unix.Open(fdPath(f.loc.fd), flags, 0) }
+	if !f.loc.exists() {
 		mask, err := call.Umask()
 		if err != nil {
 			return -1, err
 		}
-		if err := f.there.holdParent(root); err != nil {
+		if err := f.loc.openParent(root); err != nil {
 			return -1, err
 		}
 		mode := f.mode & 0o7777 &^ mask
 		open = func() (int, error) {
-			made, err := unix.Openat(f.there.parent, path.Base(f.there.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
+			made, err := unix.Openat(f.loc.parent, path.Base(f.loc.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
 				mode)
 			if err != nil {
 				return -1, err

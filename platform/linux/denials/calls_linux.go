@@ -5,20 +5,20 @@ import (
 )
 
 // deed is what a call does with the path that it names.
-type deed int
+type operation int
 
 const (
-	opening   deed = iota // as the flags say
-	making                // a name that must not be there yet
-	placing               // a name that may be there: something is renamed to it
-	removing              // a name
-	cutting               // a file off
-	executing             // a program
+	opOpen     operation = iota // as the flags say
+	opCreate                    // a name that must not be there yet
+	opLink                      // a name that may be there: something is renamed to it
+	opRemove                    // a name
+	opTruncate                  // a file off
+	opExecute                   // a program
 )
 
 // use says where a call names a path.
-type use struct {
-	deed deed
+type pathArg struct {
+	op operation
 	// dir is the argument that says from where, path that of the path.
 	dir, path int
 	// flags is the argument with the flags; none where there is none.
@@ -34,29 +34,29 @@ const (
 // filters have for them. A hard link of a file is only looked at for the name
 // that it gets: where the file itself may not be linked the answer is EXDEV,
 // and programs copy instead.
-var uses = map[string][]use{
-	"open":       {{opening, workDir, 0, 1}},
-	"openat":     {{opening, 0, 1, 2}},
-	"openat2":    {{opening, 0, 1, none}}, // see flagsOf
-	"creat":      {{opening, workDir, 0, none}},
-	"unlink":     {{removing, workDir, 0, none}},
-	"unlinkat":   {{removing, 0, 1, none}},
-	"rmdir":      {{removing, workDir, 0, none}},
-	"rename":     {{removing, workDir, 0, none}, {placing, workDir, 1, none}},
-	"renameat":   {{removing, 0, 1, none}, {placing, 2, 3, none}},
-	"renameat2":  {{removing, 0, 1, none}, {placing, 2, 3, none}},
-	"mkdir":      {{making, workDir, 0, none}},
-	"mkdirat":    {{making, 0, 1, none}},
-	"mknod":      {{making, workDir, 0, none}},
-	"mknodat":    {{making, 0, 1, none}},
-	"link":       {{making, workDir, 1, none}},
-	"linkat":     {{making, 2, 3, none}},
-	"symlink":    {{making, workDir, 1, none}},
-	"symlinkat":  {{making, 1, 2, none}},
-	"truncate":   {{cutting, workDir, 0, none}},
-	"truncate64": {{cutting, workDir, 0, none}},
-	"execve":     {{executing, workDir, 0, none}},
-	"execveat":   {{executing, 0, 1, 4}},
+var pathArgs = map[string][]pathArg{
+	"open":       {{opOpen, workDir, 0, 1}},
+	"openat":     {{opOpen, 0, 1, 2}},
+	"openat2":    {{opOpen, 0, 1, none}}, // see flagsOf
+	"creat":      {{opOpen, workDir, 0, none}},
+	"unlink":     {{opRemove, workDir, 0, none}},
+	"unlinkat":   {{opRemove, 0, 1, none}},
+	"rmdir":      {{opRemove, workDir, 0, none}},
+	"rename":     {{opRemove, workDir, 0, none}, {opLink, workDir, 1, none}},
+	"renameat":   {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
+	"renameat2":  {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
+	"mkdir":      {{opCreate, workDir, 0, none}},
+	"mkdirat":    {{opCreate, 0, 1, none}},
+	"mknod":      {{opCreate, workDir, 0, none}},
+	"mknodat":    {{opCreate, 0, 1, none}},
+	"link":       {{opCreate, workDir, 1, none}},
+	"linkat":     {{opCreate, 2, 3, none}},
+	"symlink":    {{opCreate, workDir, 1, none}},
+	"symlinkat":  {{opCreate, 1, 2, none}},
+	"truncate":   {{opTruncate, workDir, 0, none}},
+	"truncate64": {{opTruncate, workDir, 0, none}},
+	"execve":     {{opExecute, workDir, 0, none}},
+	"execveat":   {{opExecute, 0, 1, 4}},
 }
 
 // openFlags are those of an opening.

@@ -26,65 +26,65 @@ func TestDecide(t *testing.T) {
 	const r, w, c, d, x = platform.RefusedRead, platform.RefusedWrite, platform.RefusedCreate, platform.RefusedRemove,
 		platform.RefusedExecute
 	for _, test := range []struct {
-		deed  deed
+		op    operation
 		flags openFlags
 		path  string
 		kind  uint32
 		want  platform.Refused
 	}{
-		{opening, unix.O_RDONLY, "/rw/a", file, ""},
-		{opening, unix.O_RDONLY, "/ro/a", file, ""},
-		{opening, unix.O_RDONLY, "/out/a", file, r},
-		{opening, unix.O_RDONLY, "/out", dir, r},
-		{opening, unix.O_RDONLY, "/out/a", nothing, ""},
-		{opening, unix.O_RDONLY | unix.O_DIRECTORY, "/out/a", file, ""},
-		{opening, unix.O_RDONLY | unix.O_NOFOLLOW, "/out/a", link, ""},
-		{opening, unix.O_WRONLY, "/rw/a", file, ""},
-		{opening, unix.O_WRONLY, "/ro/a", file, w},
-		{opening, unix.O_RDWR, "/out/a", file, w},
-		{opening, unix.O_RDONLY | unix.O_TRUNC, "/ro/a", file, w},
-		{opening, unix.O_WRONLY, "/out", dir, ""},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/ro/a", nothing, c},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/ro/a", file, w},
-		{opening, unix.O_RDONLY | unix.O_CREAT, "/ro/a", file, ""},
-		{opening, unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL, "/ro/a", file, ""},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/rw/a", nothing, ""},
-		{opening, unix.O_WRONLY, "/rw/.git/hooks/a", file, w},
-		{opening, unix.O_WRONLY | unix.O_CREAT, "/rw/.git/hooks/a", nothing, c},
-		{opening, unix.O_WRONLY | unix.O_TMPFILE, "/ro", dir, c},
-		{opening, unix.O_WRONLY | unix.O_TMPFILE, "/rw", dir, ""},
-		{opening, unix.O_WRONLY, "/one/file", file, ""},
-		{opening, unix.O_RDWR, "/dev/pts/3", unix.S_IFCHR, ""},
-		{making, 0, "/rw/a", nothing, ""},
-		{making, 0, "/ro/a", nothing, c},
-		{making, 0, "/ro/a", dir, ""},
-		{placing, 0, "/ro/a", nothing, c},
-		{placing, 0, "/ro/a", file, c},
-		{placing, 0, "/rw/a", file, ""},
-		{placing, 0, "/rw/.envrc", file, c},
-		{removing, 0, "/rw/a", file, ""},
-		{removing, 0, "/ro/a", file, d},
-		{removing, 0, "/ro/a", nothing, ""},
-		{removing, 0, "/one/file", file, d},
-		{removing, 0, "/rw/.envrc", file, d},
-		{cutting, 0, "/ro/a", file, w},
-		{cutting, 0, "/rw/a", file, ""},
-		{cutting, 0, "/ro/a", nothing, ""},
-		{executing, 0, "/x/a", file, ""},
-		{executing, 0, "/ro/a", file, x},
-		{executing, 0, "/ro", dir, ""},
-		{executing, 0, "/ro/a", nothing, ""},
+		{opOpen, unix.O_RDONLY, "/rw/a", file, ""},
+		{opOpen, unix.O_RDONLY, "/ro/a", file, ""},
+		{opOpen, unix.O_RDONLY, "/out/a", file, r},
+		{opOpen, unix.O_RDONLY, "/out", dir, r},
+		{opOpen, unix.O_RDONLY, "/out/a", nothing, ""},
+		{opOpen, unix.O_RDONLY | unix.O_DIRECTORY, "/out/a", file, ""},
+		{opOpen, unix.O_RDONLY | unix.O_NOFOLLOW, "/out/a", link, ""},
+		{opOpen, unix.O_WRONLY, "/rw/a", file, ""},
+		{opOpen, unix.O_WRONLY, "/ro/a", file, w},
+		{opOpen, unix.O_RDWR, "/out/a", file, w},
+		{opOpen, unix.O_RDONLY | unix.O_TRUNC, "/ro/a", file, w},
+		{opOpen, unix.O_WRONLY, "/out", dir, ""},
+		{opOpen, unix.O_WRONLY | unix.O_CREAT, "/ro/a", nothing, c},
+		{opOpen, unix.O_WRONLY | unix.O_CREAT, "/ro/a", file, w},
+		{opOpen, unix.O_RDONLY | unix.O_CREAT, "/ro/a", file, ""},
+		{opOpen, unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL, "/ro/a", file, ""},
+		{opOpen, unix.O_WRONLY | unix.O_CREAT, "/rw/a", nothing, ""},
+		{opOpen, unix.O_WRONLY, "/rw/.git/hooks/a", file, w},
+		{opOpen, unix.O_WRONLY | unix.O_CREAT, "/rw/.git/hooks/a", nothing, c},
+		{opOpen, unix.O_WRONLY | unix.O_TMPFILE, "/ro", dir, c},
+		{opOpen, unix.O_WRONLY | unix.O_TMPFILE, "/rw", dir, ""},
+		{opOpen, unix.O_WRONLY, "/one/file", file, ""},
+		{opOpen, unix.O_RDWR, "/dev/pts/3", unix.S_IFCHR, ""},
+		{opCreate, 0, "/rw/a", nothing, ""},
+		{opCreate, 0, "/ro/a", nothing, c},
+		{opCreate, 0, "/ro/a", dir, ""},
+		{opLink, 0, "/ro/a", nothing, c},
+		{opLink, 0, "/ro/a", file, c},
+		{opLink, 0, "/rw/a", file, ""},
+		{opLink, 0, "/rw/.envrc", file, c},
+		{opRemove, 0, "/rw/a", file, ""},
+		{opRemove, 0, "/ro/a", file, d},
+		{opRemove, 0, "/ro/a", nothing, ""},
+		{opRemove, 0, "/one/file", file, d},
+		{opRemove, 0, "/rw/.envrc", file, d},
+		{opTruncate, 0, "/ro/a", file, w},
+		{opTruncate, 0, "/rw/a", file, ""},
+		{opTruncate, 0, "/ro/a", nothing, ""},
+		{opExecute, 0, "/x/a", file, ""},
+		{opExecute, 0, "/ro/a", file, x},
+		{opExecute, 0, "/ro", dir, ""},
+		{opExecute, 0, "/ro/a", nothing, ""},
 	} {
-		there := &place{path: test.path, fd: -1, mode: test.kind, parentPath: path.Dir(test.path)}
+		loc := &location{path: test.path, fd: -1, mode: test.kind, parentPath: path.Dir(test.path)}
 		if test.kind != nothing {
-			there.fd = 0 // only whether there is one counts
+			loc.fd = 0 // only whether there is one counts
 		}
-		access, refused := o.decide(want(test.deed, test.flags), there)
+		access, refused := o.decide(newRequest(test.op, test.flags), loc)
 		if !refused {
 			access = ""
 		}
 		if access != test.want {
-			t.Errorf("%s: got %q, want %q", fmt.Sprintf("deed %d with %#x on %s (%#o)", test.deed, test.flags, test.path,
+			t.Errorf("%s: got %q, want %q", fmt.Sprintf("op %d with %#x on %s (%#o)", test.op, test.flags, test.path,
 				test.kind), access, test.want)
 		}
 	}

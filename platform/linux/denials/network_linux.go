@@ -17,18 +17,18 @@ const longestAddress = 128
 
 // Connect looks at connect(2) in a network that consists of a loopback
 // interface: whatever is elsewhere is out of reach (ENETUNREACH).
-func (o *Observer) Connect(call *notify.Call) { o.reach(call, platform.RefusedConnect, 1, 2) }
+func (o *Observer) Connect(call *notify.Call) { o.network(call, platform.RefusedConnect, 1, 2) }
 
 // SendTo looks at sendto(2) with an address, likewise.
-func (o *Observer) SendTo(call *notify.Call) { o.reach(call, platform.RefusedConnect, 4, 5) }
+func (o *Observer) SendTo(call *notify.Call) { o.network(call, platform.RefusedConnect, 4, 5) }
 
 // Bind looks at bind(2): in such a network no other address is this machine's
 // (EADDRNOTAVAIL).
-func (o *Observer) Bind(call *notify.Call) { o.reach(call, platform.RefusedBind, 1, 2) }
+func (o *Observer) Bind(call *notify.Call) { o.network(call, platform.RefusedBind, 1, 2) }
 
-func (o *Observer) reach(call *notify.Call, access platform.Refused, at, size int) {
+func (o *Observer) network(call *notify.Call, access platform.Refused, at, size int) {
 	if to, ok := address(call, at, size); ok && !to.Addr().IsLoopback() && !to.Addr().IsUnspecified() {
-		o.tell(call, refusal{access: access, target: to.String()})
+		o.report(call, refusal{access: access, target: to.String()})
 	}
 }
 
@@ -45,14 +45,14 @@ func (o *Observer) BindUnix(call *notify.Call) {
 		return
 	}
 	defer unix.Close(root)
-	there, err := locate(call, root, unix.AT_FDCWD, name, false)
+	loc, err := locate(call, root, unix.AT_FDCWD, name, false)
 	if err != nil {
 		return
 	}
-	defer there.close()
-	w := want(making, 0)
-	if access, refused := o.decide(w, there); refused && o.permitted(call, root, w, there, access) {
-		o.tell(call, refusal{access: access, target: display(there.path)})
+	defer loc.close()
+	w := newRequest(opCreate, 0)
+	if access, refused := o.decide(w, loc); refused && o.permitted(call, root, w, loc, access) {
+		o.report(call, refusal{access: access, target: display(loc.path)})
 	}
 }
 
@@ -71,7 +71,7 @@ func (o *Observer) Socket(call *notify.Call) {
 	if !known {
 		name = "family " + strconv.Itoa(number)
 	}
-	o.tell(call, refusal{access: platform.RefusedConnect, target: name})
+	o.report(call, refusal{access: platform.RefusedConnect, target: name})
 }
 
 func family(raw []byte) int {

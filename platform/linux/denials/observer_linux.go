@@ -45,17 +45,17 @@ type Observer struct {
 	options Options
 	// begun is true from when the stage executes its target: what it does
 	// before, it does to prove itself.
-	begun atomic.Bool
+	started atomic.Bool
 	// noticed is true once the canary's refusal was found out as any other is.
 	noticed atomic.Bool
-	views
+	pathCache
 	questions
 }
 
 // New makes an observer, which is to be closed.
 func New(options Options) *Observer {
 	return &Observer{
-		options: options, views: newViews(),
+		options: options, pathCache: newPathCache(),
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }
@@ -63,7 +63,7 @@ func New(options Options) *Observer {
 // Calls lists the calls on paths that Look knows.
 func Calls() []string {
 	var names []string
-	for name := range uses {
+	for name := range pathArgs {
 		names = append(names, name)
 	}
 	return names
@@ -71,8 +71,8 @@ func Calls() []string {
 
 // Answer returns what answers calls of that name, which Calls lists, where
 // First does not.
-func Answer(o *Observer, name string) func(*notify.Call) {
-	list := uses[name]
+func SlowPath(o *Observer, name string) func(*notify.Call) {
+	list := pathArgs[name]
 	return func(call *notify.Call) {
 		if !o.handle(call, name, list) {
 			call.Continue()
@@ -81,7 +81,7 @@ func Answer(o *Observer, name string) func(*notify.Call) {
 }
 
 // handle looks at a call, and reports whether it has answered it.
-func (o *Observer) handle(call *notify.Call, name string, list []use) bool {
+func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	root, err := rootOf(call.TID)
 	if err != nil {
 		return false
@@ -89,21 +89,21 @@ func (o *Observer) handle(call *notify.Call, name string, list []use) bool {
 	defer unix.Close(root)
 	own := !mayHaveOtherRoot || !otherRoot(call.TID)
 	if own {
-		o.hold(root)
+		o.holdRoot(root)
 	}
 	for _, u := range list {
-		f, absent := o.look(call, root, own, name, u)
+		f, absent := o.inspect(call, root, own, name, u)
 		if f == nil {
-			if absent && u.deed == removing {
-				return false // there is nothing to be moved
+			if absent && u.op == opRemove {
+				return false // loc is nothing to be moved
 			}
 			continue
 		}
-		defer f.there.close()
+		defer f.loc.close()
 		if o.ask(call, root, f) {
 			return true
 		}
-		o.tell(call, f.refusal)
+		o.report(call, f.refusal)
 		return false
 	}
 	return false
@@ -118,16 +118,16 @@ type refusal struct {
 // finding is a refusal with what it is about.
 type finding struct {
 	refusal
-	wish
-	there *place
-	mode  uint32 // of a file that is made
+	request
+	loc  *location
+	mode uint32 // of a file that is made
 }
 
 // look decides about one path of a call. What cannot be found out (the caller's
 // memory is hidden, it is gone) is not reported. The place of a finding is to
 // be closed. own is true where the caller's root is the session's; absent is
 // that nothing is there.
-func (o *Observer) look(call *notify.Call, root int, own bool, name string, u use) (f *finding, absent bool) {
+func (o *Observer) inspect(call *notify.Call, root int, own bool, name string, u pathArg) (f *finding, absent bool) {
 	begun := time.Now()
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
@@ -137,33 +137,33 @@ func (o *Observer) look(call *notify.Call, root int, own bool, name string, u us
 	if err != nil {
 		return nil, false
 	}
-	w := want(u.deed, flags)
-	if w.nothing {
+	w := newRequest(u.op, flags)
+	if w.exempt {
 		return nil, false
 	}
 	dir := unix.AT_FDCWD
 	if u.dir != workDir {
 		dir = int(int32(call.Args[u.dir]))
 	}
-	there, err := locate(call, root, dir, text, w.follow)
+	loc, err := locate(call, root, dir, text, w.follow)
 	if err != nil {
 		return nil, false // the caller gets this very error
 	}
-	access, refused := o.decide(w, there)
-	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, there, access) {
+	access, refused := o.decide(w, loc)
+	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, loc, access) {
 		if own {
-			o.remember(root, w, there, begun)
+			o.remember(root, w, loc, begun)
 		}
-		there.close()
-		return nil, !there.exists()
+		loc.close()
+		return nil, !loc.exists()
 	}
-	return &finding{refusal: refusal{access: access, target: display(there.path)}, wish: w, there: there, mode: mode},
+	return &finding{refusal: refusal{access: access, target: display(loc.path)}, request: w, loc: loc, mode: mode},
 		false
 }
 
 // flagsOf are the flags of an opening, and the permissions of a file that it
 // makes, wherever the call has them.
-func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint32, err error) {
+func flagsOf(call *notify.Call, name string, u pathArg) (flags openFlags, mode uint32, err error) {
 	switch {
 	case name == "creat":
 		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, uint32(call.Args[1]), nil
@@ -176,7 +176,7 @@ func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint3
 			return 0, 0, errors.New("it is looked up from another root")
 		}
 		return openFlags(binary.NativeEndian.Uint64(how[:])), uint32(binary.NativeEndian.Uint64(how[8:])), nil
-	case u.deed == opening:
+	case u.op == opOpen:
 		return openFlags(uint32(call.Args[u.flags])), uint32(call.Args[u.flags+1]), nil
 	case u.flags != none:
 		return openFlags(uint32(call.Args[u.flags])), 0, nil
@@ -185,21 +185,21 @@ func flagsOf(call *notify.Call, name string, u use) (flags openFlags, mode uint3
 }
 
 // wish is what a call needs of a path.
-type wish struct {
-	deed    deed
-	flags   openFlags
-	follow  bool
-	nothing bool // that anybody could refuse
+type request struct {
+	op     operation
+	flags  openFlags
+	follow bool
+	exempt bool // that anybody could refuse
 }
 
-func want(d deed, flags openFlags) wish {
-	w := wish{deed: d, flags: flags}
-	switch d {
-	case opening:
-		w.follow, w.nothing = flags.follows(), flags.has(unix.O_PATH)
-	case executing:
+func newRequest(op operation, flags openFlags) request {
+	w := request{op: op, flags: flags}
+	switch op {
+	case opOpen:
+		w.follow, w.exempt = flags.follows(), flags.has(unix.O_PATH)
+	case opExecute:
 		w.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
-	case cutting:
+	case opTruncate:
 		w.follow = true
 	}
 	return w
@@ -207,55 +207,55 @@ func want(d deed, flags openFlags) wish {
 
 // decide says what Landlock, or the mounts that protect paths, will answer,
 // where the kernel does not answer something else before.
-func (o *Observer) decide(w wish, there *place) (access platform.Refused, refused bool) {
+func (o *Observer) decide(w request, loc *location) (access platform.Refused, refused bool) {
 	p := o.options.Policy
-	if ours(there.path) {
+	if isTerminal(loc.path) {
 		return "", false
 	}
-	at := p.At(there.path)
-	switch w.deed {
-	case making, placing, removing:
+	at := p.At(loc.path)
+	switch w.op {
+	case opCreate, opLink, opRemove:
 		access = platform.RefusedCreate
-		if w.deed == removing {
+		if w.op == opRemove {
 			access = platform.RefusedRemove
 		}
-		if there.exists() == (w.deed == making) && w.deed != placing {
+		if loc.exists() == (w.op == opCreate) && w.op != opLink {
 			return "", false // EEXIST, ENOENT
 		}
-		_, kept := p.ProtectedAt(there.path)
-		return access, kept || !p.At(there.parentPath).Has(policy.Write)
-	case cutting:
-		return platform.RefusedWrite, there.kind() == unix.S_IFREG && !at.Has(policy.Write)
-	case executing:
-		return platform.RefusedExecute, there.kind() == unix.S_IFREG && !at.Has(policy.Execute)
+		_, kept := p.ProtectedAt(loc.path)
+		return access, kept || !p.At(loc.parentPath).Has(policy.Write)
+	case opTruncate:
+		return platform.RefusedWrite, loc.kind() == unix.S_IFREG && !at.Has(policy.Write)
+	case opExecute:
+		return platform.RefusedExecute, loc.kind() == unix.S_IFREG && !at.Has(policy.Execute)
 	}
-	return o.decideOpening(w.flags, there, at)
+	return o.decideOpening(w.flags, loc, at)
 }
 
-func (o *Observer) decideOpening(flags openFlags, there *place, at policy.Access) (access platform.Refused,
+func (o *Observer) decideOpening(flags openFlags, loc *location, at policy.Access) (access platform.Refused,
 	refused bool) {
 	switch {
-	case !there.exists():
-		return platform.RefusedCreate, flags.has(unix.O_CREAT) && !o.options.Policy.At(there.parentPath).Has(policy.Write)
+	case !loc.exists():
+		return platform.RefusedCreate, flags.has(unix.O_CREAT) && !o.options.Policy.At(loc.parentPath).Has(policy.Write)
 	case flags.has(unix.O_TMPFILE):
 		return platform.RefusedCreate, !at.Has(policy.Write)
-	case flags.has(unix.O_CREAT | unix.O_EXCL), there.kind() == unix.S_IFLNK, there.kind() == unix.S_IFSOCK:
+	case flags.has(unix.O_CREAT | unix.O_EXCL), loc.kind() == unix.S_IFLNK, loc.kind() == unix.S_IFSOCK:
 		return "", false // EEXIST, ELOOP, ENXIO
-	case there.kind() == unix.S_IFDIR && (flags.writes() || flags.has(unix.O_CREAT)):
+	case loc.kind() == unix.S_IFDIR && (flags.writes() || flags.has(unix.O_CREAT)):
 		return "", false // EISDIR
-	case there.kind() != unix.S_IFDIR && flags.has(unix.O_DIRECTORY):
+	case loc.kind() != unix.S_IFDIR && flags.has(unix.O_DIRECTORY):
 		return "", false // ENOTDIR
 	case flags.writes() && !at.Has(policy.Write):
 		return platform.RefusedWrite, true
 	case flags.reads() && !at.Has(policy.Read):
-		return platform.RefusedRead, !Unasked(there.path)
+		return platform.RefusedRead, !ReadByRuntime(loc.path)
 	}
 	return "", false
 }
 
 // ours reports whether a path is granted by something that is no rule: the
 // session's terminals, by their descriptors or their mount.
-func ours(name string) bool { return policy.Contains("/dev/pts", name) }
+func isTerminal(name string) bool { return policy.Contains("/dev/pts", name) }
 
 // display names files of the caller's process as every process names its own:
 // they were looked up by us.
@@ -272,21 +272,21 @@ func display(name string) string {
 // hear it; here it is the right one, because it is all that is to be left out:
 // a refusal that would have come without a sandbox too is not the sandbox's. We
 // ask from outside, as the caller.
-func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, access platform.Refused) bool {
-	mode, fd := uint32(unix.R_OK), there.fd
+func (o *Observer) permitted(call *notify.Call, root int, w request, loc *location, access platform.Refused) bool {
+	mode, fd := uint32(unix.R_OK), loc.fd
 	switch access {
 	case platform.RefusedCreate, platform.RefusedRemove:
 		mode = unix.W_OK | unix.X_OK
 		if w.flags.has(unix.O_TMPFILE) {
 			break
 		}
-		if there.holdParent(root) != nil {
+		if loc.openParent(root) != nil {
 			return false
 		}
-		fd = there.parent
+		fd = loc.parent
 	case platform.RefusedWrite:
 		mode = unix.W_OK
-		if w.deed == opening && w.flags.reads() {
+		if w.op == opOpen && w.flags.reads() {
 			mode |= unix.R_OK
 		}
 	case platform.RefusedExecute:
@@ -298,15 +298,15 @@ func (o *Observer) permitted(call *notify.Call, root int, w wish, there *place, 
 	}
 	var answer error
 	err = caller.As(func() { answer = unix.Faccessat2(fd, "", mode, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
-	_, kept := o.options.Policy.ProtectedAt(there.path)
+	_, kept := o.options.Policy.ProtectedAt(loc.path)
 	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && kept)
 }
 
 // tell reports a refusal.
-func (o *Observer) tell(call *notify.Call, r refusal) {
+func (o *Observer) report(call *notify.Call, r refusal) {
 	switch {
-	case o.begun.Load():
-		o.report(o.describe(call, r))
+	case o.started.Load():
+		o.options.Report(o.describe(call, r))
 	case r == refusal{access: platform.RefusedWrite, target: o.options.Canary}:
 		o.noticed.Store(true)
 	}
@@ -314,8 +314,6 @@ func (o *Observer) tell(call *notify.Call, r refusal) {
 
 // Noticed reports whether the refusal of the canary was noticed.
 func (o *Observer) Noticed() bool { return o.noticed.Load() }
-
-func (o *Observer) report(denial platform.Denial) { o.options.Report(denial) }
 
 // describe says who was refused.
 func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
@@ -332,5 +330,5 @@ func (o *Observer) ConnectUnix(call *notify.Call, target string) {
 	if strings.HasPrefix(target, "/") {
 		target = path.Clean(target)
 	}
-	o.tell(call, refusal{access: platform.RefusedConnectUnix, target: target})
+	o.report(call, refusal{access: platform.RefusedConnectUnix, target: target})
 }

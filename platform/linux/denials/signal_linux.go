@@ -41,7 +41,7 @@ func (o *Observer) signal(call *notify.Call, pid, signal int) {
 	if !o.options.Signals || pid <= 0 || signal == 0 || !o.outside(call.TID, pid) || !mayKill(call, pid) {
 		return
 	}
-	o.tell(call, refusal{access: platform.RefusedSignal, target: strconv.Itoa(pid)})
+	o.report(call, refusal{access: platform.RefusedSignal, target: strconv.Itoa(pid)})
 }
 
 func (o *Observer) outside(caller, target int) bool {

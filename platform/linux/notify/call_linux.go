@@ -36,18 +36,18 @@ func (c *Call) Fail(errno unix.Errno) { c.respond(response{errno: -int32(errno)}
 // Succeed answers with 0.
 func (c *Call) Succeed() { c.respond(response{}) }
 
-// Give answers with a descriptor: the caller gets a duplicate, under the lowest
+// ReturnFD answers with a descriptor: the caller gets a duplicate, under the lowest
 // number that is free, as from open(2). Ours stays open. Since Linux 5.14 both
 // is one step, so that no caller that is interrupted in between keeps what it
 // does not know of. The error is that of a caller that cannot have another, or
 // is gone; the call has no answer then.
-func (c *Call) Give(fd int, closeOnExec bool) error {
-	gift := gift{id: c.ID, flags: unix.SECCOMP_ADDFD_FLAG_SEND, from: uint32(fd)}
+func (c *Call) ReturnFD(fd int, closeOnExec bool) error {
+	add := addFD{id: c.ID, flags: unix.SECCOMP_ADDFD_FLAG_SEND, from: uint32(fd)}
 	if closeOnExec {
-		gift.fdFlags = unix.O_CLOEXEC
+		add.fdFlags = unix.O_CLOEXEC
 	}
 	var failed error
-	err := c.session.control(func(listener int) { failed = give(listener, gift) })
+	err := c.session.control(func(listener int) { failed = sendFD(listener, add) })
 	return errors.Join(err, failed)
 }
 

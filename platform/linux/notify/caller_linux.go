@@ -82,7 +82,7 @@ func (c *Call) Umask() (uint32, error) {
 // file, close-on-exec, and is to be closed with unix.Close. The error is EBADF
 // where the caller has no such descriptor, and EPERM as for Read.
 func (c *Call) Descriptor(number int) (int, error) {
-	process, err := c.handle()
+	process, err := c.pidfd()
 	if err != nil {
 		return -1, err
 	}
@@ -94,11 +94,11 @@ func (c *Call) Descriptor(number int) (int, error) {
 	return fd, nil
 }
 
-// handle returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it
+// pidfd returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it
 // is one of its process, whose descriptors are the thread's too unless that has
 // taken a table of its own by unshare(2): what is then done is done to another
 // file of the same process.
-func (c *Call) handle() (int, error) {
+func (c *Call) pidfd() (int, error) {
 	fd, err := unix.PidfdOpen(c.TID, unix.PIDFD_THREAD)
 	if !errors.Is(err, unix.EINVAL) {
 		return fd, err

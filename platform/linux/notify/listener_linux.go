@@ -28,8 +28,8 @@ type response struct {
 	flags uint32
 }
 
-// gift is struct seccomp_notif_addfd.
-type gift struct {
+// addFD is struct seccomp_notif_addfd.
+type addFD struct {
 	id      uint64
 	flags   uint32
 	from    uint32
@@ -52,50 +52,50 @@ func kernelSizes() (sizes, error) {
 	return s, nil
 }
 
-// wakeAtOnce lets the kernel hand the processor over to whoever waits for the
+// setSyncWakeup lets the kernel hand the processor over to whoever waits for the
 // listener, where it can (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6). Every
 // call is answered sooner, and what is more: a caller is protected from being
 // interrupted, with calls that never are otherwise, from the moment on when its
 // notification is received.
-func wakeAtOnce(fd int) {
+func setSyncWakeup(fd int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
 		unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
 // arrival is what a look at a listener has found.
-type arrival int
+type event int
 
 const (
-	nothing arrival = iota
-	something
-	nobody // no process uses the filter any more
+	eventNone event = iota
+	eventCall
+	eventUnused // no process uses the filter any more
 )
 
 // receive takes a notification if there is one; it does not wait.
 // SECCOMP_IOCTL_NOTIF_RECV itself knows no O_NONBLOCK, and before Linux 6.11 it
 // sleeps for ever once the last process with the filter is gone: poll(2) goes
 // first. Since Linux 5.9 it tells that too.
-func receive(fd int, buffer []byte) (arrival, request, error) {
+func receive(fd int, buffer []byte) (event, request, error) {
 	for {
-		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(look, 0)
+		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(polled, 0)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return nothing, request{}, fmt.Errorf("look for notifications: %w", err)
-		case n == 0 || look[0].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0:
-			return nothing, request{}, nil
-		case look[0].Revents&unix.POLLIN == 0:
-			return nobody, request{}, nil
+			return eventNone, request{}, fmt.Errorf("look for notifications: %w", err)
+		case n == 0 || polled[0].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0:
+			return eventNone, request{}, nil
+		case polled[0].Revents&unix.POLLIN == 0:
+			return eventUnused, request{}, nil
 		}
 		clear(buffer) // the kernel refuses a buffer that is not zero
 		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&buffer[0])); errno {
 		case 0:
-			return something, *(*request)(unsafe.Pointer(&buffer[0])), nil
+			return eventCall, *(*request)(unsafe.Pointer(&buffer[0])), nil
 		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed, or interrupted, since poll
 		default:
-			return nothing, request{}, fmt.Errorf("receive notification: %w", errno)
+			return eventNone, request{}, fmt.Errorf("receive notification: %w", errno)
 		}
 	}
 }
@@ -116,10 +116,10 @@ func respond(fd int, size uint16, answer response) error {
 	}
 }
 
-// give hands a descriptor over as the answer to a call.
-func give(fd int, g gift) error {
+// sendFD hands a descriptor over as the answer to a call.
+func sendFD(fd int, a addFD) error {
 	for {
-		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&g)); errno {
+		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a)); errno {
 		case 0:
 			return nil
 		case unix.EINTR:

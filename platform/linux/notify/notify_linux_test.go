@@ -279,7 +279,7 @@ func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
 	long := append(bytes.Repeat([]byte("x"), 5000), 0)
 	answered := make(chan struct{})
 	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {
-		First: func(call *notify.Call) bool {
+		FastPath: func(call *notify.Call) bool {
 			if call.Args[1] == 1 {
 				call.Fail(unix.EXDEV)
 			}
@@ -312,7 +312,7 @@ func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
 				t.Error(err)
 			}
 			unix.Close(ends[1])
-			if err := call.Give(ends[0], call.Args[4] == 1); err != nil {
+			if err := call.ReturnFD(ends[0], call.Args[4] == 1); err != nil {
 				t.Error(err)
 			}
 			unix.Close(ends[0])

@@ -26,16 +26,16 @@ type Handler struct {
 	// system. They are called by the goroutine that reads the listener, one at
 	// a time.
 	Quick bool
-	// First, where it is not nil, may answer a call before Handle does, and
+	// FastPath, where it is not nil, may answer a call before Handle does, and
 	// reports whether it has. It is called as a quick handler is, and never
 	// waits.
-	First func(*Call) bool
+	FastPath func(*Call) bool
 }
 
-// mostHandled bounds the calls of one session that are handled at a time, each
+// maxHandled bounds the calls of one session that are handled at a time, each
 // of which may hold a thread while a file system does not answer. Further
 // callers wait in the kernel.
-const mostHandled = 16
+const maxHandled = 16
 
 // Session is the supervision of one session.
 type Session struct {
@@ -57,7 +57,7 @@ type Session struct {
 func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
-		handlers: handlers, slots: make(chan struct{}, mostHandled), closing: make(chan struct{}), empty: make(chan struct{}),
+		handlers: handlers, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}), empty: make(chan struct{}),
 	}
 	var err error
 	if s.sizes, err = kernelSizes(); err != nil {
@@ -73,7 +73,7 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
-	wakeAtOnce(fd)
+	setSyncWakeup(fd)
 	s.listener = os.NewFile(uintptr(fd), "seccomp listener")
 	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // an error where it does not wait for it after all
 		s.listener.Close()
@@ -111,17 +111,17 @@ func (s *Session) run() {
 	}
 	buffer := make([]byte, s.sizes.request)
 	for {
-		var found arrival
+		var found event
 		var next request
 		var failed error
 		err := raw.Read(func(fd uintptr) bool {
 			found, next, failed = receive(int(fd), buffer)
-			return found != nothing || failed != nil
+			return found != eventNone || failed != nil
 		})
 		switch {
 		case err != nil || failed != nil:
 			return // closed, or nothing can be supervised any more
-		case found == nobody:
+		case found == eventUnused:
 			close(s.empty)
 			return
 		}
@@ -136,7 +136,7 @@ func (s *Session) dispatch(call *Call) {
 		call.Fail(unix.ENOSYS)
 	case handler.Quick:
 		handler.Handle(call)
-	case handler.First != nil && handler.First(call):
+	case handler.FastPath != nil && handler.FastPath(call):
 	default:
 		select {
 		case s.slots <- struct{}{}:

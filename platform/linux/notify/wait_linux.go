@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostWaiting bounds the calls of one session that wait for something outside,
+// maxWaiting bounds the calls of one session that wait for something outside,
 // such as another machine. Each holds a descriptor of ours.
-const mostWaiting = 512
+const maxWaiting = 512
 
 // checkInterval is how often a caller is looked at that waits for long: whether
 // it is still there, and whether a signal wants it.
@@ -101,7 +101,7 @@ func (w *waiting) add(fd int, events uint32) (became <-chan struct{}, forget fun
 	switch {
 	case w.closed:
 		return nil, nil, ErrGone
-	case w.count >= mostWaiting:
+	case w.count >= maxWaiting:
 		return nil, nil, unix.EAGAIN
 	}
 	if fd < 0 {
@@ -116,7 +116,7 @@ func (w *waiting) add(fd int, events uint32) (became <-chan struct{}, forget fun
 	w.next++
 	id, channel := w.next, make(chan struct{})
 	event := unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: id}
-	if err := w.tell(unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+	if err := w.control(unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return nil, nil, err
 	}
 	w.ready[id] = channel
@@ -135,11 +135,11 @@ func (w *waiting) remove(id int32, fd int) {
 	if !w.closed {
 		// The caller's own descriptor would keep the file in the epoll after
 		// ours is closed.
-		_ = w.tell(unix.EPOLL_CTL_DEL, fd, nil)
+		_ = w.control(unix.EPOLL_CTL_DEL, fd, nil)
 	}
 }
 
-func (w *waiting) tell(operation, fd int, event *unix.EpollEvent) error {
+func (w *waiting) control(operation, fd int, event *unix.EpollEvent) error {
 	raw, err := w.epoll.SyscallConn()
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ type attempt struct {
 	locks  *locks
 }
 
-// carryOut connects the caller's socket, unless the caller has gone meanwhile.
-func (a *attempt) carryOut() (errno unix.Errno, answer bool) {
+// connectSocket connects the caller's socket, unless the caller has gone meanwhile.
+func (a *attempt) connectSocket() (errno unix.Errno, answer bool) {
 	flags, err := unix.FcntlInt(uintptr(a.fd), unix.F_GETFL, 0)
 	if err != nil {
 		return translate(err), true
@@ -31,7 +31,7 @@ func (a *attempt) carryOut() (errno unix.Errno, answer bool) {
 		return translate(err), true
 	}
 	if flags&unix.O_NONBLOCK == 0 && kind != unix.SOCK_DGRAM && kind != unix.SOCK_RAW {
-		return a.carryOutWaiting()
+		return a.connectBlocking()
 	}
 	if !a.call.Valid() {
 		return 0, false

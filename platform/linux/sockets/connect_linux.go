@@ -49,7 +49,7 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	attempt := &attempt{call: call, fd: fd, domain: domain, raw: raw, locks: &m.sockets}
 	switch domain {
 	case unix.AF_INET, unix.AF_INET6:
-		return attempt.carryOut()
+		return attempt.connectSocket()
 	case unix.AF_NETLINK:
 		// To any but the kernel needs CAP_NET_ADMIN, which no session has and
 		// we may.
@@ -57,7 +57,7 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 		if len(raw) >= kernelLength && binary.NativeEndian.Uint64(raw[4:]) != 0 {
 			return unix.EPERM, true
 		}
-		return attempt.carryOut()
+		return attempt.connectSocket()
 	case unix.AF_UNIX:
 		return m.connectUnix(attempt)
 	}
@@ -76,7 +76,7 @@ func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
 	if to.isAbstract {
 		return m.connectAbstract(a, to)
 	}
-	var there *place
+	var there *socketFile
 	refused := a.caller.As(func() { there, err = locate(a.call.TID, to.path) })
 	if err = errors.Join(refused, err); err != nil {
 		return translate(err), true
@@ -84,15 +84,15 @@ func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
 	defer there.close()
 	if refusal := m.mayReach(there, a.call.TID); refusal != 0 {
 		if path, err := there.path(); err == nil && refusal == refusedPath {
-			m.tell(a.call, path)
+			m.report(a.call, path)
 		}
 		return refusal, true
 	}
 	a.raw = address{path: there.link()}.encode()
-	return a.carryOut()
+	return a.connectSocket()
 }
 
-func (m *Mediator) tell(call *notify.Call, target string) {
+func (m *Mediator) report(call *notify.Call, target string) {
 	if m.OnRefused != nil {
 		m.OnRefused(call, target)
 	}
@@ -105,12 +105,12 @@ func (m *Mediator) tell(call *notify.Call, target string) {
 func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
 	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
 		if refusal == refusedAbstract {
-			m.tell(a.call, "abstract:"+to.abstract)
+			m.report(a.call, "abstract:"+to.abstract)
 		}
 		return refusal, true
 	}
 	a.raw = to.encode()
-	errno, answer = a.carryOut()
+	errno, answer = a.connectSocket()
 	if errno == 0 && answer {
 		if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
 			_ = unix.Shutdown(a.fd, unix.SHUT_RDWR)

@@ -189,17 +189,17 @@ func TestCookies_AreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer namespace.close()
-	kept := socket(t, unix.SOCK_STREAM)
-	cookie, err := unix.GetsockoptUint64(kept, unix.SOL_SOCKET, unix.SO_COOKIE)
+	live := socket(t, unix.SOCK_STREAM)
+	cookie, err := unix.GetsockoptUint64(live, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c cookies
 	c.add(cookie, namespace)
-	for gone := range uint64(3 * leastPruned) {
+	for gone := range uint64(3 * minPruned) {
 		c.add(1<<60+gone, namespace) // no socket has these
 	}
-	if len(c.set) > leastPruned || !c.has(cookie) {
+	if len(c.set) > minPruned || !c.has(cookie) {
 		t.Errorf("%d sockets are remembered, the one that exists: %t", len(c.set), c.has(cookie))
 	}
 }

@@ -9,8 +9,8 @@ type cookies struct {
 	prune int // the size at which those that are gone are looked for
 }
 
-// leastPruned is below what a look at all sockets is worth.
-const leastPruned = 1024
+// minPruned is below what a look at all sockets is worth.
+const minPruned = 1024
 
 func (c *cookies) has(cookie uint64) bool {
 	c.mu.Lock()
@@ -25,20 +25,20 @@ func (c *cookies) add(cookie uint64, namespace *diag) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.set == nil {
-		c.set, c.prune = map[uint64]struct{}{}, leastPruned
+		c.set, c.prune = map[uint64]struct{}{}, minPruned
 	}
 	c.set[cookie] = struct{}{}
 	if len(c.set) < c.prune {
 		return
 	}
 	if all, err := namespace.list(inAnyState); err == nil {
-		kept := map[uint64]struct{}{cookie: {}}
+		live := map[uint64]struct{}{cookie: {}}
 		for _, s := range all {
 			if _, there := c.set[s.cookie]; there {
-				kept[s.cookie] = struct{}{}
+				live[s.cookie] = struct{}{}
 			}
 		}
-		c.set = kept
+		c.set = live
 	}
-	c.prune = max(leastPruned, 2*len(c.set))
+	c.prune = max(minPruned, 2*len(c.set))
 }

@@ -98,7 +98,7 @@ func (d *diag) list(states uint32) ([]listed, error) {
 	err = raw.Control(func(fd uintptr) {
 		// A list during which the table changed may lack something; the kernel
 		// says so.
-		for range mostTries {
+		for range maxTries {
 			d.asked++
 			if found, failed = ask(int(fd), d.asked, states); !errors.Is(failed, errChanged) {
 				return
@@ -114,8 +114,8 @@ func (d *diag) list(states uint32) ([]listed, error) {
 	return found, nil
 }
 
-// mostTries bounds how often a list is asked for that changes meanwhile.
-const mostTries = 16
+// maxTries bounds how often a list is asked for that changes meanwhile.
+const maxTries = 16
 
 var errChanged = errors.New("the table has changed meanwhile")
 
@@ -163,8 +163,8 @@ func ask(fd int, number, states uint32) ([]listed, error) {
 				}
 				return nil, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 			default:
-				if one, ok := read(body); ok {
-					found = append(found, one)
+				if socket, ok := read(body); ok {
+					found = append(found, socket)
 				}
 			}
 		}
@@ -178,7 +178,7 @@ func read(body []byte) (listed, bool) {
 	if len(body) < fixed {
 		return listed{}, false
 	}
-	one := listed{cookie: uint64(binary.NativeEndian.Uint32(body[8:])) | uint64(binary.NativeEndian.Uint32(body[12:]))<<32}
+	socket := listed{cookie: uint64(binary.NativeEndian.Uint32(body[8:])) | uint64(binary.NativeEndian.Uint32(body[12:]))<<32}
 	for rest := body[fixed:]; len(rest) >= unix.SizeofRtAttr; {
 		length := binary.NativeEndian.Uint16(rest)
 		if length < unix.SizeofRtAttr || int(length) > len(rest) {
@@ -187,16 +187,16 @@ func read(body []byte) (listed, bool) {
 		value := rest[unix.SizeofRtAttr:length]
 		switch kind := binary.NativeEndian.Uint16(rest[2:]); {
 		case kind == diagName:
-			one.name = string(value)
-			if !strings.HasPrefix(one.name, "\x00") {
-				one.name, _, _ = strings.Cut(one.name, "\x00")
+			socket.name = string(value)
+			if !strings.HasPrefix(socket.name, "\x00") {
+				socket.name, _, _ = strings.Cut(socket.name, "\x00")
 			}
 		case kind == diagVFS && len(value) >= 8:
-			one.inode, one.device = binary.NativeEndian.Uint32(value), binary.NativeEndian.Uint32(value[4:])
+			socket.inode, socket.device = binary.NativeEndian.Uint32(value), binary.NativeEndian.Uint32(value[4:])
 		}
 		rest = rest[min(len(rest), int(align(uint32(length)))):]
 	}
-	return one, true
+	return socket, true
 }
 
 // align rounds up to the boundary of netlink's messages and attributes.

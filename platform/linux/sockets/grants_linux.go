@@ -39,8 +39,8 @@ func CheckPinned(path string) error {
 	return nil
 }
 
-func pin(path string) (*place, error) {
-	there, err := hold(openat2(unix.AT_FDCWD, path, unix.RESOLVE_NO_SYMLINKS))
+func pin(path string) (*socketFile, error) {
+	there, err := newSocketFile(openat2(unix.AT_FDCWD, path, unix.RESOLVE_NO_SYMLINKS))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func pin(path string) (*place, error) {
 
 // boundAs makes sure that whoever listens at a place has bound it by this name,
 // in our own network namespace.
-func (p *place) boundAs(name string) error {
+func (p *socketFile) boundAs(name string) error {
 	if !p.isSocket() {
 		return errors.New("no socket")
 	}

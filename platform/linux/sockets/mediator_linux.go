@@ -20,7 +20,7 @@ type Mediator struct {
 	OnRefused func(call *notify.Call, target string)
 
 	grants Grants
-	pinned []*place
+	pinned []*socketFile
 	// session lists the sockets of the session's network namespace, and host
 	// those of ours, where that is another; nil where not.
 	session, host *diag
@@ -119,7 +119,7 @@ const (
 )
 
 // mayReach decides about a place: 0 allows, anything else is the answer.
-func (m *Mediator) mayReach(p *place, tid int) unix.Errno {
+func (m *Mediator) mayReach(p *socketFile, tid int) unix.Errno {
 	if len(m.grants.Paths) > 0 {
 		if path, err := p.path(); err == nil && slices.Contains(m.grants.Paths, path) {
 			return 0
@@ -135,18 +135,18 @@ func (m *Mediator) mayReach(p *place, tid int) unix.Errno {
 	if err != nil {
 		return refusedPath
 	}
-	return m.judge(refusedPath, func(s listed) bool {
+	return m.decide(refusedPath, func(s listed) bool {
 		return s.inode == inode && p.onDevice(tid, s.device)
 	}, m.session, m.host)
 }
 
-// judge looks at all who listen at an address. Numbers of inodes are not as
+// decide looks at all who listen at an address. Numbers of inodes are not as
 // unique as they should be: sock_diag cuts them, and subvolumes have the same
 // ones. So it is not enough that one of those is the session's own; none may be
 // anybody else's. Where nobody listens the address is stale, or belongs to a
 // network namespace that we cannot look into: it is not connected to, and the
 // answer is that for a stale one, after which programs clear it away.
-func (m *Mediator) judge(refused unix.Errno, there func(listed) bool, namespaces ...*diag) unix.Errno {
+func (m *Mediator) decide(refused unix.Errno, matches func(listed) bool, namespaces ...*diag) unix.Errno {
 	answer := unix.ECONNREFUSED
 	for _, namespace := range namespaces {
 		if namespace == nil {
@@ -158,7 +158,7 @@ func (m *Mediator) judge(refused unix.Errno, there func(listed) bool, namespaces
 		}
 		for _, s := range all {
 			switch {
-			case !there(s):
+			case !matches(s):
 			case !m.bound.has(s.cookie):
 				return refused
 			default:
@@ -181,7 +181,7 @@ func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
 	if m.host != nil && !m.sameNamespace(fd) {
 		return refusedAbstract
 	}
-	return m.judge(refusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
+	return m.decide(refusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
 }
 
 // sameNamespace compares the network namespaces of a socket and of what lists

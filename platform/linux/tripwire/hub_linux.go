@@ -28,8 +28,8 @@ type hub struct {
 
 var shared hub
 
-// enter makes sure that there is an instance, until leave was called as often.
-func (h *hub) enter() error {
+// acquire makes sure that there is an instance, until release was called as often.
+func (h *hub) acquire() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users == 0 {
@@ -39,13 +39,13 @@ func (h *hub) enter() error {
 		}
 		h.fd, h.file, h.watches = fd, os.NewFile(uintptr(fd), "inotify"), map[int]map[*Tripwire]string{}
 		h.markers = map[int]chan struct{}{}
-		go h.read(h.file) // until leave closes it
+		go h.read(h.file) // until release closes it
 	}
 	h.users++
 	return nil
 }
 
-func (h *hub) leave() {
+func (h *hub) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users--; h.users == 0 {
@@ -112,8 +112,8 @@ func (h *hub) settle() {
 	}
 }
 
-// forget takes a tripwire out of all directories.
-func (h *hub) forget(t *Tripwire) {
+// remove takes a tripwire out of all directories.
+func (h *hub) remove(t *Tripwire) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for wd, users := range h.watches {
@@ -142,14 +142,14 @@ func (h *hub) read(file *os.File) {
 			}
 			name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:end]), "\x00")
 			events = events[end:]
-			h.hand(file, wd, mask, name)
+			h.deliver(file, wd, mask, name)
 		}
 	}
 }
 
-// hand gives one event to who wants it. After an overflow everybody has to
+// deliver gives one event to who wants it. After an overflow everybody has to
 // look.
-func (h *hub) hand(file *os.File, wd int, mask uint32, name string) {
+func (h *hub) deliver(file *os.File, wd int, mask uint32, name string) {
 	type recipient struct {
 		tripwire *Tripwire
 		dir      string
@@ -175,7 +175,7 @@ func (h *hub) hand(file *os.File, wd int, mask uint32, name string) {
 	}
 	h.mu.Unlock()
 	for _, r := range recipients {
-		r.tripwire.take(r.dir, name, mask)
+		r.tripwire.handle(r.dir, name, mask)
 	}
 }
 

@@ -29,9 +29,9 @@ const (
 type Options struct {
 	// Paths are absolute and clean.
 	Paths []string
-	// Kept is true where mounts keep what exists: then only what they cannot
+	// Mounted is true where mounts keep what exists: then only what they cannot
 	// keep is told.
-	Kept bool
+	Mounted bool
 	// Report is told of each path and kind once. It is called from another
 	// goroutine, one call at a time, and never after Close.
 	Report func(kind Kind, path string)
@@ -41,14 +41,14 @@ type Options struct {
 type Tripwire struct {
 	options Options
 
-	mu     sync.Mutex // guards the fields below
-	paths  map[string]bool
-	wanted map[string]map[string][]string // directory, name in it, and the paths that it leads to
-	told   map[told]bool
-	closed bool
+	mu       sync.Mutex // guards the fields below
+	paths    map[string]bool
+	wanted   map[string]map[string][]string // directory, name in it, and the paths that it leads to
+	reported map[event]bool
+	closed   bool
 }
 
-type told struct {
+type event struct {
 	kind Kind
 	path string
 }
@@ -56,8 +56,8 @@ type told struct {
 // New starts to watch. On an error nothing is watched.
 func New(options Options) (*Tripwire, error) {
 	t := &Tripwire{options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
-		told: map[told]bool{}}
-	if err := shared.enter(); err != nil {
+		reported: map[event]bool{}}
+	if err := shared.acquire(); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -65,8 +65,8 @@ func New(options Options) (*Tripwire, error) {
 	for _, path := range options.Paths {
 		t.paths[path] = exists(path)
 		if err := t.arm(path); err != nil {
-			shared.forget(t)
-			shared.leave()
+			shared.remove(t)
+			shared.release()
 			return nil, err
 		}
 	}
@@ -88,10 +88,10 @@ func (t *Tripwire) Close() {
 	if t.closed {
 		return
 	}
-	t.look()
+	t.checkAll()
 	t.closed = true
-	shared.forget(t)
-	shared.leave()
+	shared.remove(t)
+	shared.release()
 }
 
 func exists(path string) bool {
@@ -103,9 +103,9 @@ func exists(path string) bool {
 // nearest one above that does. t.mu is held.
 func (t *Tripwire) arm(path string) error {
 	mask := uint32(unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DELETE_SELF)
-	if !t.options.Kept {
+	if !t.options.Mounted {
 		mask |= unix.IN_CLOSE_WRITE
-		if err := t.want(path, "", path, mask); err != nil && !missing(err) { // a directory, of which every name counts
+		if err := t.watchName(path, "", path, mask); err != nil && !missing(err) { // a directory, of which every name counts
 			return err
 		}
 	}
@@ -113,10 +113,10 @@ func (t *Tripwire) arm(path string) error {
 	// one above is watched, is tried again.
 	for range maxAttempts {
 		below := path
-		err := t.want(filepath.Dir(below), filepath.Base(below), path, mask)
+		err := t.watchName(filepath.Dir(below), filepath.Base(below), path, mask)
 		for err != nil && missing(err) && filepath.Dir(below) != "/" {
 			below = filepath.Dir(below)
-			err = t.want(filepath.Dir(below), filepath.Base(below), path, mask)
+			err = t.watchName(filepath.Dir(below), filepath.Base(below), path, mask)
 		}
 		if err != nil || below == path || !isDir(below) {
 			return err
@@ -134,9 +134,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// want notes that a name in a directory leads to a path; an empty name stands
+// watchName notes that a name in a directory leads to a path; an empty name stands
 // for all. t.mu is held.
-func (t *Tripwire) want(dir, name, path string, mask uint32) error {
+func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
 	if err := shared.watch(t, dir, mask); err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func (t *Tripwire) want(dir, name, path string, mask uint32) error {
 	return nil
 }
 
-// take is told of an event in a directory.
-func (t *Tripwire) take(dir, name string, mask uint32) {
+// handle is told of an event in a directory.
+func (t *Tripwire) handle(dir, name string, mask uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -161,74 +161,74 @@ func (t *Tripwire) take(dir, name string, mask uint32) {
 		for _, paths := range t.wanted[dir] {
 			for _, path := range paths {
 				if t.paths[path] && mask&(unix.IN_MOVE_SELF|unix.IN_DELETE_SELF) != 0 {
-					t.tell(Replaced, path)
+					t.report(Replaced, path)
 				}
 			}
 		}
-		t.look()
+		t.checkAll()
 	default:
 		for _, path := range t.wanted[dir][name] {
-			t.happened(path, filepath.Join(dir, name), mask)
+			t.pathChanged(path, filepath.Join(dir, name), mask)
 		}
 		for _, path := range t.wanted[dir][""] {
 			if mask&(unix.IN_CREATE|unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE) != 0 {
-				t.tell(Written, path)
+				t.report(Written, path)
 			}
 		}
 		// git writes a new configuration beside the old one and renames it.
 		// Where the old one is mounted on it cannot, and tidies up.
-		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Kept && mask&unix.IN_DELETE != 0 {
+		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Mounted && mask&unix.IN_DELETE != 0 {
 			for _, path := range t.wanted[dir][locked] {
 				if path == filepath.Join(dir, locked) && t.paths[path] {
-					t.tell(Refused, path)
+					t.report(Refused, path)
 				}
 			}
 		}
 	}
 }
 
-// happened is told of an event at a path, or at what leads to it. t.mu is held.
-func (t *Tripwire) happened(path, at string, mask uint32) {
+// pathChanged is told of an event at a path, or at what leads to it. t.mu is held.
+func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 	const moved = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 	switch {
 	case at != path:
-		t.lookAt(path)
+		t.check(path)
 	case t.paths[path] && mask&moved != 0:
-		t.tell(Replaced, path)
-		t.lookAt(path) // where it was a directory, another is there to be watched
+		t.report(Replaced, path)
+		t.check(path) // where it was a directory, another is there to be watched
 	case t.paths[path] && mask&unix.IN_CLOSE_WRITE != 0:
-		t.tell(Written, path)
+		t.report(Written, path)
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
 		t.paths[path] = true
-		t.tell(Created, path)
-		t.lookAt(path)
+		t.report(Created, path)
+		t.check(path)
 	}
 }
 
-// look finds out what events did not tell. t.mu is held.
-func (t *Tripwire) look() {
+// checkAll finds out what events did not tell. t.mu is held.
+func (t *Tripwire) checkAll() {
 	for _, path := range t.options.Paths {
-		t.lookAt(path)
+		t.check(path)
 	}
 }
 
-// lookAt watches a path anew, and tells where it has come to be. t.mu is held.
-func (t *Tripwire) lookAt(path string) {
+// check watches a path anew, and tells where it has come to be. t.mu is held.
+func (t *Tripwire) check(path string) {
 	_ = t.arm(path) // what cannot be watched any more is looked at in the end
 	if !t.paths[path] && exists(path) {
 		t.paths[path] = true
-		t.tell(Created, path)
+		t.report(Created, path)
 	}
 }
 
-// tell reports each thing once; that a file is written after it was created is
+// report reports each thing once; that a file is written after it was created is
 // no news. t.mu is held.
-func (t *Tripwire) tell(kind Kind, path string) {
-	if kind == Written && t.told[told{Created, path}] {
+func (t *Tripwire) report(kind Kind, path string) {
+	if kind == Written && t.reported[event{Created, path}] {
 		return
 	}
-	if !t.told[told{kind, path}] {
-		t.told[told{kind, path}] = true
+	if !t.reported[event{kind, path}] {
+		t.reported[event{kind, path}] = true
 		t.options.Report(kind, path)
 	}
 }

@@ -17,11 +17,11 @@ type watched struct {
 	dir  string
 	wire *Tripwire
 
-	mu   sync.Mutex // guards told
-	told []string
+	mu       sync.Mutex // guards told
+	reported []string
 }
 
-func watch(t *testing.T, kept bool, prepare func(w *watched), names ...string) *watched {
+func watch(t *testing.T, mounted bool, prepare func(w *watched), names ...string) *watched {
 	t.Helper()
 	w := &watched{t: t, dir: t.TempDir()}
 	prepare(w)
@@ -29,10 +29,10 @@ func watch(t *testing.T, kept bool, prepare func(w *watched), names ...string) *
 	for _, name := range names {
 		paths = append(paths, w.path(name))
 	}
-	wire, err := New(Options{Paths: paths, Kept: kept, Report: func(kind Kind, path string) {
+	wire, err := New(Options{Paths: paths, Mounted: mounted, Report: func(kind Kind, path string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told = append(w.told, fmt.Sprint([]string{"created", "replaced", "written", "refused"}[kind], " ",
+		w.reported = append(w.reported, fmt.Sprint([]string{"created", "replaced", "written", "refused"}[kind], " ",
 			strings.TrimPrefix(path, w.dir+"/")))
 	}})
 	if err != nil {
@@ -68,13 +68,13 @@ func (w *watched) must(err error) {
 	}
 }
 
-// hears waits until everything wanted was told, and nothing else.
-func (w *watched) hears(want ...string) {
+// expect waits until everything wanted was told, and nothing else.
+func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
-		got := slices.Clone(w.told)
+		got := slices.Clone(w.reported)
 		w.mu.Unlock()
 		slices.Sort(got)
 		if slices.Equal(got, want) {
@@ -91,15 +91,15 @@ func TestTripwire_TellsOfWhatComesToBe(t *testing.T) {
 	w := watch(t, true, func(w *watched) { w.make("a") }, "file", "a/link", "b/c/d", "dir")
 	w.write("other", "")
 	w.write("file", "")
-	w.hears("created file")
+	w.expect("created file")
 	w.must(os.Symlink("x", w.path("a/link")))
 	w.make("dir")
-	w.hears("created file", "created a/link", "created dir")
+	w.expect("created file", "created a/link", "created dir")
 	w.make("b")
 	w.make("b/c")
 	w.write("b/c/d", "")
 	w.write("b/c/d", "again")
-	w.hears("created file", "created a/link", "created dir", "created b/c/d")
+	w.expect("created file", "created a/link", "created dir", "created b/c/d")
 }
 
 func TestTripwire_TellsOfWhatComesToBeByRenaming(t *testing.T) {
@@ -107,22 +107,22 @@ func TestTripwire_TellsOfWhatComesToBeByRenaming(t *testing.T) {
 	w := watch(t, true, func(w *watched) { w.write("x/hooks/h", ""); w.write("y", "") }, ".git/hooks", "f")
 	w.rename("x", ".git")
 	w.rename("y", "f")
-	w.hears("created .git/hooks", "created f")
+	w.expect("created .git/hooks", "created f")
 }
 
 func TestTripwire_TellsOfWhatIsReplaced(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []bool{true, false} {
-		w := watch(t, kept, func(w *watched) {
+	for _, mounted := range []bool{true, false} {
+		w := watch(t, mounted, func(w *watched) {
 			w.write(".git/config", "")
 			w.write(".git/hooks/h", "")
 			w.make("moved")
 		}, ".git/config", ".git/hooks", "moved/x")
 		w.write(".git/new", "")
 		w.rename(".git/new", ".git/config")
-		w.hears("replaced .git/config")
+		w.expect("replaced .git/config")
 		w.rename(".git", ".g")
-		w.hears("replaced .git/config", "replaced .git/hooks")
+		w.expect("replaced .git/config", "replaced .git/hooks")
 	}
 }
 
@@ -136,10 +136,10 @@ func TestTripwire_TellsOfWhatIsWrittenWhereNothingIsKept(t *testing.T) {
 	}
 	w := watch(t, false, prepare, ".git/config", ".git/hooks", ".git/last")
 	change(w)
-	w.hears("written .git/config", "written .git/hooks", "created .git/last")
+	w.expect("written .git/config", "written .git/hooks", "created .git/last")
 	w = watch(t, true, prepare, ".git/config", ".git/hooks", ".git/last")
 	change(w)
-	w.hears("created .git/last")
+	w.expect("created .git/last")
 }
 
 func TestTripwire_TellsOfWhatGitTriesInVain(t *testing.T) {
@@ -149,19 +149,19 @@ func TestTripwire_TellsOfWhatGitTriesInVain(t *testing.T) {
 	w.must(os.Remove(w.path("missing.lock")))
 	w.write(".git/config.lock", "")
 	w.must(os.Remove(w.path(".git/config.lock")))
-	w.hears("refused .git/config")
+	w.expect("refused .git/config")
 }
 
 func TestTripwire_FindsAtItsEndWhatItWasNotToldOf(t *testing.T) {
 	t.Parallel()
 	w := watch(t, true, func(*watched) {}, "file")
-	shared.forget(w.wire) // as if the kernel had run out of watches
+	shared.remove(w.wire) // as if the kernel had run out of watches
 	w.write("file", "")
 	w.wire.Close()
-	w.hears("created file")
+	w.expect("created file")
 	w.write("dir/file", "")
 	w.wire.Close()
-	w.hears("created file")
+	w.expect("created file")
 }
 
 func TestTripwire_ManyShareOneInstance(t *testing.T) {
@@ -174,7 +174,7 @@ func TestTripwire_ManyShareOneInstance(t *testing.T) {
 		w.write("file", "")
 	}
 	for _, w := range all {
-		w.hears("created file")
+		w.expect("created file")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
 	t.Parallel()
 	first := watch(t, true, func(w *watched) { w.write("file", "") }, "file", "new")
 	var told []string
-	second, err := New(Options{Paths: []string{first.path("new")}, Kept: true, Report: func(_ Kind, path string) {
+	second, err := New(Options{Paths: []string{first.path("new")}, Mounted: true, Report: func(_ Kind, path string) {
 		told = append(told, path)
 	}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
 	}
 	second.Close()
 	first.write("new", "")
-	first.hears("created new")
+	first.expect("created new")
 	if len(told) > 0 {
 		t.Errorf("a closed one was told %q", told)
 	}
@@ -203,7 +203,7 @@ func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
 		w.must(os.Symlink(".git", w.path("link")))
 	}, ".git/hooks", "link/x", ".git")
 	w.write(".git", "gitdir: y")
-	w.hears("written .git")
+	w.expect("written .git")
 }
 
 // What is moved away and back just before the end leaves no trace but its
@@ -216,7 +216,7 @@ func TestTripwire_TellsWhatHasHappenedJustBeforeItsEnd(t *testing.T) {
 		w.rename("away", "protected")
 		w.wire.Close()
 		w.mu.Lock()
-		told := slices.Clone(w.told)
+		told := slices.Clone(w.reported)
 		w.mu.Unlock()
 		if !slices.Contains(told, "replaced protected/file") {
 			t.Fatalf("told %q", told)

@@ -49,7 +49,7 @@ func plant(t *testing.T) *wood {
 	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: top + "/rw",
 		Access: policy.ReadWrite | policy.Execute}}}})
 	t.Cleanup(o.Close)
-	o.hold(root)
+	o.holdRoot(root)
 	w := &wood{Observer: o, t: t, top: top, root: root}
 	w.lookAt("rw/file", false) // so that the file system is known
 	return w
@@ -58,23 +58,23 @@ func plant(t *testing.T) *wood {
 // lookAt looks as the long way does.
 func (w *wood) lookAt(name string, follow bool) {
 	w.t.Helper()
-	there, err := walk(w.root, w.top+"/"+name, follow)
+	loc, err := resolve(w.root, w.top+"/"+name, follow)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer there.close()
-	there.name = w.top + "/" + name
-	w.remember(w.root, wish{follow: follow}, there, time.Now())
+	defer loc.close()
+	loc.name = w.top + "/" + name
+	w.remember(w.root, request{follow: follow}, loc, time.Now())
 }
 
 // letGo reports whether an opening goes on at once.
-func (w *wood) letGo(d deed, flags openFlags, name string) bool {
-	wish := want(d, flags)
+func (w *wood) letGo(op operation, flags openFlags, name string) bool {
+	request := newRequest(op, flags)
 	path := w.top + "/" + name
-	if wish.follow {
-		path = w.leading(path)
+	if request.follow {
+		path = w.resolved(path)
 	}
-	return w.harmless(written{wish: wish, name: path})
+	return w.harmless(literalPath{request: request, name: path})
 }
 
 func (w *wood) link(target, name string) {
@@ -96,36 +96,36 @@ func TestHarmless_IsWhatCannotBeRefused(t *testing.T) {
 	wood.link("../../out/new", "rw/dir/dangling")
 	const reads, makes = unix.O_RDONLY, unix.O_WRONLY | unix.O_CREAT
 	for _, test := range []struct {
-		deed  deed
+		op    operation
 		flags openFlags
 		name  string
 		want  bool
 	}{
-		{opening, reads, "rw/dir/file", true},
-		{opening, reads, "rw/dir/none", true},
-		{opening, makes, "rw/dir/new", true},
-		{opening, makes | unix.O_EXCL, "rw/dir/new", true},
-		{making, 0, "rw/dir/new", true},
-		{removing, 0, "rw/dir/file", true},
-		{removing, 0, "rw/dir/to-file", true}, // the link itself
-		{opening, reads, "rw/dir/to-file", false},
-		{opening, makes, "rw/dir/dangling", false},
-		{opening, reads, "rw/to-out/file", false},
-		{making, 0, "rw/to-out/new", false},
-		{removing, 0, "rw/to-out/file", false},
-		{opening, reads, "out/file", false},
-		{opening, reads, "out/none", true},
-		{opening, makes, "out/new", false},
-		{opening, unix.O_WRONLY, "out/none", true},
-		{making, 0, "out/new", false},
-		{placing, 0, "out/new", false},
-		{executing, 0, "out/file", false},
-		{executing, 0, "out/none", true},
-		{removing, 0, "out/file", false},
-		{removing, 0, "out/none", true},
+		{opOpen, reads, "rw/dir/file", true},
+		{opOpen, reads, "rw/dir/none", true},
+		{opOpen, makes, "rw/dir/new", true},
+		{opOpen, makes | unix.O_EXCL, "rw/dir/new", true},
+		{opCreate, 0, "rw/dir/new", true},
+		{opRemove, 0, "rw/dir/file", true},
+		{opRemove, 0, "rw/dir/to-file", true}, // the link itself
+		{opOpen, reads, "rw/dir/to-file", false},
+		{opOpen, makes, "rw/dir/dangling", false},
+		{opOpen, reads, "rw/to-out/file", false},
+		{opCreate, 0, "rw/to-out/new", false},
+		{opRemove, 0, "rw/to-out/file", false},
+		{opOpen, reads, "out/file", false},
+		{opOpen, reads, "out/none", true},
+		{opOpen, makes, "out/new", false},
+		{opOpen, unix.O_WRONLY, "out/none", true},
+		{opCreate, 0, "out/new", false},
+		{opLink, 0, "out/new", false},
+		{opExecute, 0, "out/file", false},
+		{opExecute, 0, "out/none", true},
+		{opRemove, 0, "out/file", false},
+		{opRemove, 0, "out/none", true},
 	} {
-		if got := wood.letGo(test.deed, test.flags, test.name); got != test.want {
-			t.Errorf("%d %#x %s: goes on at once: %t", test.deed, test.flags, test.name, got)
+		if got := wood.letGo(test.op, test.flags, test.name); got != test.want {
+			t.Errorf("%d %#x %s: goes on at once: %t", test.op, test.flags, test.name, got)
 		}
 	}
 }
@@ -134,14 +134,14 @@ func TestHarmless_IsWhatCannotBeRefused(t *testing.T) {
 func TestHarmless_KnowsNoDirectoryThatWas(t *testing.T) {
 	t.Parallel()
 	wood := plant(t)
-	if !wood.letGo(opening, unix.O_RDONLY, "rw/dir/file") || !wood.letGo(making, 0, "rw/dir/new") {
+	if !wood.letGo(opOpen, unix.O_RDONLY, "rw/dir/file") || !wood.letGo(opCreate, 0, "rw/dir/new") {
 		t.Fatal("what is granted does not go on at once")
 	}
 	if err := os.RemoveAll(filepath.Join(wood.top, "rw/dir")); err != nil {
 		t.Fatal(err)
 	}
 	wood.link("../out/dir", "rw/dir")
-	if wood.letGo(opening, unix.O_RDONLY, "rw/dir/file") || wood.letGo(making, 0, "rw/dir/new") {
+	if wood.letGo(opOpen, unix.O_RDONLY, "rw/dir/file") || wood.letGo(opCreate, 0, "rw/dir/new") {
 		t.Error("a directory that has become a symlink is taken for what it was")
 	}
 }
@@ -150,25 +150,25 @@ func TestLeading_HoldsUntilTheSessionMovesALink(t *testing.T) {
 	t.Parallel()
 	wood := plant(t)
 	wood.link("dir", "rw/link")
-	if wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
 		t.Fatal("it is not known yet where the link leads")
 	}
 	wood.lookAt("rw/link/file", true)
-	if !wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+	if !wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
 		t.Error("it is known where the link leads, and the path goes the long way")
 	}
 	wood.lookAt("rw/link/../file", true)
-	if got := wood.leading(wood.top + "/rw/file"); got != wood.top+"/rw/file" {
+	if got := wood.resolved(wood.top + "/rw/file"); got != wood.top+"/rw/file" {
 		t.Errorf("what stands behind a link and .. is taken for %s", got)
 	}
-	wood.forget(time.Now()) // as calls in movesLinks make it do
+	wood.forget(time.Now()) // as calls in linkMoving make it do
 	wood.lookAt("rw/link/file", true)
-	if wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
 		t.Error("what a link led to while a call moved it is remembered")
 	}
-	wood.forget(time.Now().Add(-2 * settling))
+	wood.forget(time.Now().Add(-2 * settleTime))
 	wood.link("../out/dir", "rw/link")
-	if wood.letGo(opening, unix.O_RDONLY, "rw/link/file") {
+	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
 		t.Error("a link that leads elsewhere is taken for what it was")
 	}
 }
@@ -176,9 +176,9 @@ func TestLeading_HoldsUntilTheSessionMovesALink(t *testing.T) {
 func TestRemember_IsBounded(t *testing.T) {
 	t.Parallel()
 	m := map[int]bool{}
-	for i := range 3 * mostRemembered {
-		bounded(m)[i] = true
-		if len(m) > mostRemembered {
+	for i := range 3 * maxRemembered {
+		withRoom(m)[i] = true
+		if len(m) > maxRemembered {
 			t.Fatalf("%d are remembered", len(m))
 		}
 	}

@@ -12,29 +12,29 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// markTimeout is how long the record of a mark is waited for. It takes well
+// canaryTimeout is how long the record of a mark is waited for. It takes well
 // below a millisecond where nobody else has much to log.
-const markTimeout = time.Second
+const canaryTimeout = time.Second
 
-// marks are refusals of our own. The log keeps the order, so that with a mark's
+// canary are refusals of our own. The log keeps the order, so that with a mark's
 // record all that was refused before has come; and that it comes at all proves
 // that the log is read. They are made by a thread that may not list
 // directories, and does nothing else.
-type marks struct {
+type canary struct {
 	making   sync.Mutex    // held by who makes one
 	provoke  chan struct{} // closed at the end
 	provoked chan error
 
 	mu     sync.Mutex // guards the fields below
 	domain uint64     // the thread's; 0 as long as it is not known
-	heard  chan struct{}
+	seen   chan struct{}
 }
 
 // start starts the thread.
-func (m *marks) start() error {
+func (m *canary) start() error {
 	m.provoke, m.provoked = make(chan struct{}), make(chan error)
 	go notify.OnThread(func() {
-		err := forbidListing()
+		err := denyListing()
 		m.provoked <- err
 		if err != nil {
 			return
@@ -46,11 +46,11 @@ func (m *marks) start() error {
 	return <-m.provoked
 }
 
-func (m *marks) stop() { close(m.provoke) }
+func (m *canary) stop() { close(m.provoke) }
 
-// forbidListing confines the calling thread, with what Landlock does by
+// denyListing confines the calling thread, with what Landlock does by
 // default: it logs what it refuses to who has confined himself.
-func forbidListing() error {
+func denyListing() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -73,53 +73,53 @@ func list() error {
 	if err == nil {
 		unix.Close(fd)
 	}
-	return fmt.Errorf("list / where Landlock forbids it: expected a refusal: %w", errors.Join(err, unix.ENOTSUP))
+	return fmt.Errorf("list / where Landlock forbids it: expected a denial: %w", errors.Join(err, unix.ENOTSUP))
 }
 
-// mark makes a mark, and waits for its record. One that comes too late is taken
+// awaitCanary makes a mark, and waits for its record. One that comes too late is taken
 // for the next, which then waits too short.
-func (l *Log) mark() error {
-	m := &l.marks
+func (l *Log) awaitCanary() error {
+	m := &l.canary
 	m.making.Lock()
 	defer m.making.Unlock()
-	heard := make(chan struct{})
+	seen := make(chan struct{})
 	m.mu.Lock()
-	m.heard = heard
+	m.seen = seen
 	m.mu.Unlock()
 	m.provoke <- struct{}{}
 	if err := <-m.provoked; err != nil {
 		return err
 	}
-	late := time.NewTimer(markTimeout)
+	late := time.NewTimer(canaryTimeout)
 	defer late.Stop()
 	select {
-	case <-heard:
+	case <-seen:
 		return nil
 	case <-late.C:
-		return errors.New("what Landlock refuses does not come by the audit log: wait for a refusal of our own: too late")
+		return errors.New("what Landlock refuses does not come by the audit log: wait for a denial of our own: too late")
 	}
 }
 
-// isOurs notes which domain the thread is in: its first mark is followed by
+// setDomain notes which domain the thread is in: its first mark is followed by
 // that.
-func (m *marks) isOurs(domain uint64) {
+func (m *canary) setDomain(domain uint64) {
 	m.mu.Lock()
 	m.domain = domain
 	m.mu.Unlock()
-	m.heardFrom(domain)
+	m.seenFrom(domain)
 }
 
-// heardFrom reports whether a domain is the thread's, and then lets who waits
+// seenFrom reports whether a domain is the thread's, and then lets who waits
 // for that go on.
-func (m *marks) heardFrom(domain uint64) bool {
+func (m *canary) seenFrom(domain uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.domain == 0 || domain != m.domain {
 		return false
 	}
-	if m.heard != nil {
-		close(m.heard)
-		m.heard = nil
+	if m.seen != nil {
+		close(m.seen)
+		m.seen = nil
 	}
 	return true
 }

@@ -26,15 +26,15 @@ import (
 // lets them go on. It asks no file system of another machine's or of a
 // process's; what this machine's own have on their disks is read, and so is the
 // caller's memory, wherever that comes from.
-func First(o *Observer, name string) func(*notify.Call) bool {
-	list, moves := uses[name], movesLinks[name]
+func FastPath(o *Observer, name string) func(*notify.Call) bool {
+	list, moves := pathArgs[name], linkMoving[name]
 	return func(call *notify.Call) bool {
-		if !o.begun.Load() {
+		if !o.started.Load() {
 			if o.isCanary(call, name) {
 				return false
 			}
 			if name == "execve" {
-				o.begun.Store(true) // who starts the session learns from the stage why it does not start
+				o.started.Store(true) // who starts the session learns from the stage why it does not start
 			}
 			call.Continue()
 			return true
@@ -43,7 +43,7 @@ func First(o *Observer, name string) func(*notify.Call) bool {
 			o.forget(time.Now())
 		}
 		for _, u := range list {
-			if w, readable := o.written(call, name, u); !readable || w.name != "" && !o.harmless(w) {
+			if w, readable := o.literalPath(call, name, u); !readable || w.name != "" && !o.harmless(w) {
 				return false
 			}
 		}
@@ -63,31 +63,31 @@ func (o *Observer) isCanary(call *notify.Call, name string) bool {
 
 // movesLinks are the calls after which a symlink may lead elsewhere, itself or
 // a directory on its way.
-var movesLinks = map[string]bool{
+var linkMoving = map[string]bool{
 	"symlink": true, "symlinkat": true, "link": true, "linkat": true, "rename": true, "renameat": true, "renameat2": true,
 }
 
 // written is one path of a call, as it was written, from the caller's root. An
 // empty name is none that could be refused.
-type written struct {
-	wish
+type literalPath struct {
+	request
 	name string
 }
 
 // written reads a path of a call; false where it cannot be judged as it is
 // written.
-func (o *Observer) written(call *notify.Call, name string, u use) (written, bool) {
+func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (literalPath, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
-		return written{}, true // nobody will find out more
+		return literalPath{}, true // nobody will find out more
 	}
 	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
-		return written{}, true
+		return literalPath{}, true
 	}
-	w := want(u.deed, flags)
-	if text == "" || w.nothing {
-		return written{}, true
+	w := newRequest(u.op, flags)
+	if text == "" || w.exempt {
+		return literalPath{}, true
 	}
 	if !strings.HasPrefix(text, "/") {
 		link := fmt.Sprintf("/proc/%d/cwd", call.TID)
@@ -96,27 +96,27 @@ func (o *Observer) written(call *notify.Call, name string, u use) (written, bool
 		}
 		from, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(from, "/") {
-			return written{}, false
+			return literalPath{}, false
 		}
 		text = from + "/" + text
 	}
 	if strings.Contains(text+"/", "/../") || mayHaveOtherRoot && otherRoot(call.TID) {
-		return written{}, false
+		return literalPath{}, false
 	}
 	// What is behind a slash is looked for in what the name before it leads to.
 	w.follow = w.follow || strings.HasSuffix(text, "/") || strings.HasSuffix(text, "/.")
 	text = path.Clean(text)
 	if w.follow {
-		text = o.leading(text)
+		text = o.resolved(text)
 	}
-	return written{wish: w, name: text}, true
+	return literalPath{request: w, name: text}, true
 }
 
 // harmless reports whether nothing about a path can be refused.
-func (o *Observer) harmless(w written) bool {
-	granted := o.grants(w.wish, w.name)
-	o.rooted.RLock()
-	defer o.rooted.RUnlock()
+func (o *Observer) harmless(w literalPath) bool {
+	granted := o.grants(w.request, w.name)
+	o.rootMu.RLock()
+	defer o.rootMu.RUnlock()
 	switch {
 	case o.rootFD < 0:
 		return false
@@ -125,18 +125,18 @@ func (o *Observer) harmless(w written) bool {
 	case !granted && w.makes():
 		return false
 	}
-	switch o.whatIs(w.name) {
-	case absent:
+	switch o.stateOf(w.name) {
+	case stateAbsent:
 		return true
-	case plain:
+	case statePlain:
 		return granted
 	}
 	return false
 }
 
 // makes reports whether something may be refused where nothing is.
-func (w wish) makes() bool {
-	return w.deed == making || w.deed == placing || w.deed == opening && w.flags.has(unix.O_CREAT)
+func (w request) makes() bool {
+	return w.op == opCreate || w.op == opLink || w.op == opOpen && w.flags.has(unix.O_CREAT)
 }
 
 // mayHaveOtherRoot is true where programs in sessions may change their root
@@ -149,18 +149,18 @@ func otherRoot(tid int) bool {
 }
 
 // grants reports whether the policy grants a wish, whatever is there.
-func (o *Observer) grants(w wish, name string) bool {
+func (o *Observer) grants(w request, name string) bool {
 	p := o.options.Policy
 	at, above := p.At(name), policy.Access(0)
-	if w.deed == opening && !w.flags.has(unix.O_CREAT) || w.deed == executing || w.deed == cutting {
+	if w.op == opOpen && !w.flags.has(unix.O_CREAT) || w.op == opExecute || w.op == opTruncate {
 		above = policy.Write
 	} else {
 		above = p.At(path.Dir(name))
 	}
-	switch w.deed {
-	case executing:
+	switch w.op {
+	case opExecute:
 		return at.Has(policy.Execute)
-	case opening:
+	case opOpen:
 		needs := policy.Access(0)
 		if w.flags.reads() {
 			needs |= policy.Read
@@ -175,12 +175,12 @@ func (o *Observer) grants(w wish, name string) bool {
 }
 
 // seen is what a look at a name has found.
-type seen int
+type pathState int
 
 const (
-	unknown seen = iota // it cannot be said without waiting, or a symlink leads there
-	absent
-	plain
+	stateUnknown pathState = iota // it cannot be said without waiting, or a symlink leads there
+	stateAbsent
+	statePlain
 )
 
 // A look of ours asks for what the kernel has in memory (RESOLVE_CACHED, Linux
@@ -188,19 +188,19 @@ const (
 // where the directory's own file system is this machine's, and does not leave
 // that.
 const (
-	inMemory  = unix.RESOLVE_NO_SYMLINKS | resolveCached
-	onThisOne = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
+	inMemory    = unix.RESOLVE_NO_SYMLINKS | resolveCached
+	onThisMount = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
 
 	resolveCached = 0x20 // RESOLVE_CACHED (linux/openat2.h)
 )
 
 // inMemoryTries are how often it is asked again: the kernel also answers EAGAIN
 // while anybody mounts something.
-const inMemoryTries = 3
+const maxInMemoryTries = 3
 
 func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: inMemory}
-	for range inMemoryTries {
+	for range maxInMemoryTries {
 		if fd, err = unix.Openat2(o.rootFD, "."+name, &how); !errors.Is(err, unix.EAGAIN) {
 			break
 		}
@@ -219,76 +219,76 @@ func (o *Observer) isPlainDir(dir string) bool {
 }
 
 // whatIs looks at a name. o.rooted is held for reading.
-func (o *Observer) whatIs(name string) seen {
+func (o *Observer) stateOf(name string) pathState {
 	fd, err := o.openInMemory(name, 0)
 	if errors.Is(err, unix.EAGAIN) {
-		return o.whatIsOnDisk(name)
+		return o.stateOnDisk(name)
 	}
 	switch {
 	case err == nil:
 		unix.Close(fd)
-		return plain
+		return statePlain
 	case errors.Is(err, unix.ENOENT):
-		return absent
+		return stateAbsent
 	}
-	return unknown // with ELOOP it is a symlink
+	return stateUnknown // with ELOOP it is a symlink
 }
 
-func (o *Observer) whatIsOnDisk(name string) seen {
+func (o *Observer) stateOnDisk(name string) pathState {
 	dir, base := path.Split(name)
 	if base == "" {
-		return unknown
+		return stateUnknown
 	}
 	parent, err := o.openInMemory(dir, unix.O_DIRECTORY)
 	if err != nil {
-		return unknown
+		return stateUnknown
 	}
 	defer unix.Close(parent)
-	if local, known := o.isKnown(parent); !known || !local {
-		return unknown
+	if local, known := o.knownLocal(parent); !known || !local {
+		return stateUnknown
 	}
 	fd, err := unix.Openat2(parent, base, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: onThisOne})
+		Resolve: onThisMount})
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return absent
+		return stateAbsent
 	case err != nil:
-		return unknown
+		return stateUnknown
 	}
 	defer unix.Close(fd)
 	var stat unix.Stat_t
 	if unix.Fstat(fd, &stat) != nil || stat.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return unknown
+		return stateUnknown
 	}
-	return plain
+	return statePlain
 }
 
 // mounted tells where a file is: by a mount's number that is never used again
 // (Linux 6.8), else by that of a device that is one. The numbers of file
 // systems without a device are used again when they are gone.
-type mounted struct {
+type mountID struct {
 	mount        uint64
 	major, minor uint32
 }
 
 // mountOf asks for what is in memory.
-func mountOf(fd int) (m mounted, ok bool) {
+func mountOf(fd int) (m mountID, ok bool) {
 	var stat unix.Statx_t
 	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MNT_ID_UNIQUE,
 		&stat) != nil {
-		return mounted{}, false
+		return mountID{}, false
 	}
 	if stat.Mask&unix.STATX_MNT_ID_UNIQUE != 0 {
-		return mounted{mount: stat.Mnt_id}, true
+		return mountID{mount: stat.Mnt_id}, true
 	}
-	return mounted{major: stat.Dev_major, minor: stat.Dev_minor}, stat.Dev_major != 0
+	return mountID{major: stat.Dev_major, minor: stat.Dev_minor}, stat.Dev_major != 0
 }
 
 // isKnown reports what was found out about the file system of a file.
-func (o *Observer) isKnown(fd int) (local, known bool) {
+func (o *Observer) knownLocal(fd int) (local, known bool) {
 	m, ok := mountOf(fd)
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
+	o.pathCache.mu.Lock()
+	defer o.pathCache.mu.Unlock()
 	local, known = o.local[m]
 	return local, ok && known
 }
@@ -306,14 +306,14 @@ func isLocal(fd int) bool {
 }
 
 // mostRemembered bounds what is remembered, of each kind.
-const mostRemembered = 1024
+const maxRemembered = 1024
 
 // leading is what a clean path leads to, where that is known to be another:
 // programs execute /bin/sh all the time.
-func (o *Observer) leading(name string) string {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
-	if real, known := o.leads[name]; known {
+func (o *Observer) resolved(name string) string {
+	o.pathCache.mu.Lock()
+	defer o.pathCache.mu.Unlock()
+	if real, known := o.targets[name]; known {
 		return real
 	}
 	return name
@@ -321,14 +321,14 @@ func (o *Observer) leading(name string) string {
 
 // settling is for how long after a call that moves symlinks nobody knows
 // whether it has been carried out.
-const settling = 50 * time.Millisecond
+const settleTime = 50 * time.Millisecond
 
 // forget what paths lead to. Symlinks that somebody outside changes meanwhile
 // are believed in until then.
 func (o *Observer) forget(now time.Time) {
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
-	clear(o.leads)
+	o.pathCache.mu.Lock()
+	defer o.pathCache.mu.Unlock()
+	clear(o.targets)
 	o.moved = now
 }
 
@@ -336,48 +336,48 @@ func (o *Observer) forget(now time.Time) {
 // later look needs: whether its directory is on a file system of this machine's
 // own, and what the path leads to, if nothing has moved since the look began.
 // It may wait.
-func (o *Observer) remember(root int, w wish, there *place, begun time.Time) {
-	if there.holdParent(root) != nil {
+func (o *Observer) remember(root int, w request, loc *location, begun time.Time) {
+	if loc.openParent(root) != nil {
 		return
 	}
-	if _, known := o.isKnown(there.parent); !known {
-		if m, ok := mountOf(there.parent); ok {
-			local := fsguard.Local(there.parentPath) && isLocal(there.parent)
-			o.views.mu.Lock()
-			bounded(o.local)[m] = local
-			o.views.mu.Unlock()
+	if _, known := o.knownLocal(loc.parent); !known {
+		if m, ok := mountOf(loc.parent); ok {
+			local := fsguard.Local(loc.parentPath) && isLocal(loc.parent)
+			o.pathCache.mu.Lock()
+			withRoom(o.local)[m] = local
+			o.pathCache.mu.Unlock()
 		}
 	}
-	name := path.Clean(there.name)
-	if !w.follow || !there.exists() || there.path == name || strings.Contains(there.name+"/", "/../") ||
-		strings.HasSuffix(there.path, " (deleted)") {
+	name := path.Clean(loc.name)
+	if !w.follow || !loc.exists() || loc.path == name || strings.Contains(loc.name+"/", "/../") ||
+		strings.HasSuffix(loc.path, " (deleted)") {
 		return
 	}
-	o.views.mu.Lock()
-	defer o.views.mu.Unlock()
-	if begun.Sub(o.moved) > settling {
-		bounded(o.leads)[name] = there.path
+	o.pathCache.mu.Lock()
+	defer o.pathCache.mu.Unlock()
+	if begun.Sub(o.moved) > settleTime {
+		withRoom(o.targets)[name] = loc.path
 	}
 }
 
 // bounded is a map that can take one more.
-func bounded[K comparable, V any](m map[K]V) map[K]V {
-	if len(m) >= mostRemembered {
+func withRoom[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) >= maxRemembered {
 		clear(m)
 	}
 	return m
 }
 
 // hold keeps the root of the session's mounts, which a caller has told.
-func (o *Observer) hold(root int) {
-	o.rooted.RLock()
+func (o *Observer) holdRoot(root int) {
+	o.rootMu.RLock()
 	held := o.rootFD >= 0
-	o.rooted.RUnlock()
+	o.rootMu.RUnlock()
 	if held {
 		return
 	}
-	o.rooted.Lock()
-	defer o.rooted.Unlock()
+	o.rootMu.Lock()
+	defer o.rootMu.Unlock()
 	if o.rootFD < 0 && !o.closed {
 		if fd, err := unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 			o.rootFD = fd
@@ -388,8 +388,8 @@ func (o *Observer) hold(root int) {
 // Close gives back what the observer holds, once nobody looks at a path any
 // more.
 func (o *Observer) Close() {
-	o.rooted.Lock()
-	defer o.rooted.Unlock()
+	o.rootMu.Lock()
+	defer o.rootMu.Unlock()
 	o.closed = true
 	if o.rootFD >= 0 {
 		unix.Close(o.rootFD)
@@ -398,17 +398,17 @@ func (o *Observer) Close() {
 }
 
 // views are what an observer has found out about the session's files.
-type views struct {
-	rooted sync.RWMutex // guards what follows; who looks at a path holds it for reading
+type pathCache struct {
+	rootMu sync.RWMutex // guards what follows; who looks at a path holds it for reading
 	rootFD int
 	closed bool
 
-	mu    sync.Mutex        // guards what follows, for no longer than it takes to read or write it
-	local map[mounted]bool  // whether file systems answer without another machine or process
-	leads map[string]string // what paths with symlinks lead to, until the session moves one
-	moved time.Time
+	mu      sync.Mutex        // guards what follows, for no longer than it takes to read or write it
+	local   map[mountID]bool  // whether file systems answer without another machine or process
+	targets map[string]string // what paths with symlinks lead to, until the session moves one
+	moved   time.Time
 }
 
-func newViews() views {
-	return views{local: map[mounted]bool{}, leads: map[string]string{}, rootFD: -1}
+func newPathCache() pathCache {
+	return pathCache{local: map[mountID]bool{}, targets: map[string]string{}, rootFD: -1}
 }

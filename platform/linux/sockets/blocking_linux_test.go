@@ -37,9 +37,9 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 			t.Errorf("a caller with a limit is answered with %v", err)
 		}
 	})
-	if kept, err := unix.GetsockoptTimeval(limited, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err != nil || kept.Sec != 0 ||
-		kept.Usec < limit.Usec {
-		t.Errorf("the caller's limit is %+v now, %v", kept, err)
+	if live, err := unix.GetsockoptTimeval(limited, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err != nil || live.Sec != 0 ||
+		live.Usec < limit.Usec {
+		t.Errorf("the caller's limit is %+v now, %v", live, err)
 	}
 	waits := socket(t, unix.SOCK_STREAM)
 	done := s.Go(func() {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Refusal is one that Landlock has logged.
-type Refusal struct {
+// Denial is one that Landlock has logged.
+type Denial struct {
 	// Blockers are the rights that were missing, as the kernel names them:
 	// "fs.read_file", "scope.signal" …
 	Blockers []string
@@ -37,104 +37,104 @@ type Call struct {
 }
 
 const (
-	// mostPending bounds the system calls whose records have not all come.
-	mostPending = 64
-	// mostOfOne bounds the refusals of one call: who signals everybody is
+	// maxPending bounds the system calls whose records have not all come.
+	maxPending = 64
+	// maxPerCall bounds the refusals of one call: who signals everybody is
 	// refused once for each process.
-	mostOfOne = 8
+	maxPerCall = 8
 	// timeout is how long the rest of a call's records is waited for. They come
 	// at its end, and a refused call ends at once.
 	timeout = 100 * time.Millisecond
 )
 
-// gatherer puts together what belongs to one system call.
-type gatherer struct {
-	pending map[uint64]*gathering
+// collector puts together what belongs to one system call.
+type collector struct {
+	pending map[uint64]*pendingCall
 	order   []uint64 // the keys of pending, the oldest first
 }
 
-type gathering struct {
-	refusals []Refusal
-	since    time.Time
+type pendingCall struct {
+	denials []Denial
+	since   time.Time
 }
 
 // access notes a refusal, and returns those that have waited for too long
 // because of it.
-func (g *gatherer) access(r record, now time.Time) []Refusal {
-	refusal, ok := refusalOf(r)
+func (g *collector) access(r record, now time.Time) []Denial {
+	denial, ok := denialOf(r)
 	if !ok {
 		return nil
 	}
-	there := g.pending[r.serial]
-	var pushed []Refusal
-	if there == nil {
-		if len(g.order) == mostPending {
+	waiting := g.pending[r.serial]
+	var pushed []Denial
+	if waiting == nil {
+		if len(g.order) == maxPending {
 			pushed = g.end(g.order[0])
 		}
-		there = &gathering{since: now}
-		g.pending[r.serial] = there
+		waiting = &pendingCall{since: now}
+		g.pending[r.serial] = waiting
 		g.order = append(g.order, r.serial)
 	}
-	if len(there.refusals) < mostOfOne {
-		there.refusals = append(there.refusals, refusal)
+	if len(waiting.denials) < maxPerCall {
+		waiting.denials = append(waiting.denials, denial)
 	}
 	return pushed
 }
 
 // call notes which call the refusals are of.
-func (g *gatherer) call(r record) {
-	there := g.pending[r.serial]
-	if there == nil {
+func (g *collector) call(r record) {
+	waiting := g.pending[r.serial]
+	if waiting == nil {
 		return
 	}
 	pid, process, call, ok := callOf(r)
 	if !ok {
 		return
 	}
-	for i := range there.refusals {
-		there.refusals[i].PID, there.refusals[i].Process, there.refusals[i].Call = pid, process, call
+	for i := range waiting.denials {
+		waiting.denials[i].PID, waiting.denials[i].Process, waiting.denials[i].Call = pid, process, call
 	}
 }
 
 // end gives the refusals of a call, of which no more is to come.
-func (g *gatherer) end(serial uint64) []Refusal {
-	there := g.pending[serial]
-	if there == nil {
+func (g *collector) end(serial uint64) []Denial {
+	waiting := g.pending[serial]
+	if waiting == nil {
 		return nil
 	}
 	delete(g.pending, serial)
 	g.order = slices.DeleteFunc(g.order, func(other uint64) bool { return other == serial })
-	return there.refusals
+	return waiting.denials
 }
 
 // overdue gives those whose call was not told in time, or all.
-func (g *gatherer) overdue(now time.Time, all bool) (list []Refusal) {
+func (g *collector) overdue(now time.Time, all bool) (list []Denial) {
 	for len(g.order) > 0 && (all || now.Sub(g.pending[g.order[0]].since) >= timeout) {
 		list = append(list, g.end(g.order[0])...)
 	}
 	return list
 }
 
-func refusalOf(r record) (refusal Refusal, ok bool) {
+func denialOf(r record) (denial Denial, ok bool) {
 	ok = true
 	for key, value := range r.each {
 		var err error
 		var is bool
 		switch key {
 		case "domain":
-			refusal.domain, err = strconv.ParseUint(value, 16, 64)
+			denial.domain, err = strconv.ParseUint(value, 16, 64)
 			ok = ok && err == nil
 		case "blockers":
-			refusal.Blockers = strings.Split(value, ",")
+			denial.Blockers = strings.Split(value, ",")
 		case "path":
-			refusal.Path, is = text(value)
+			denial.Path, is = text(value)
 			ok = ok && is
 		case "opid":
-			refusal.Peer, err = strconv.Atoi(value)
+			denial.Peer, err = strconv.Atoi(value)
 			ok = ok && err == nil
 		}
 	}
-	return refusal, ok && refusal.domain != 0 && refusal.Blockers != nil
+	return denial, ok && denial.domain != 0 && denial.Blockers != nil
 }
 
 func callOf(r record) (pid int, process string, call Call, ok bool) {

@@ -8,4 +8,4 @@ const hugePages = "/sys/kernel/mm/transparent_hugepage"
 
 // Unasked reports whether a path is read by programs' runtimes for themselves:
 // nobody has asked for that, so nobody is told, or asked.
-func Unasked(path string) bool { return policy.Contains(hugePages, path) }
+func ReadByRuntime(path string) bool { return policy.Contains(hugePages, path) }

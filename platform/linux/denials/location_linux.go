@@ -16,7 +16,7 @@ import (
 
 // place is what a path leads a caller to. The descriptors hold it: whatever
 // becomes of the names, it stays this one.
-type place struct {
+type location struct {
 	// name is the path as it was written, made absolute; empty where that is
 	// not known.
 	name string
@@ -30,11 +30,11 @@ type place struct {
 	parentPath string
 }
 
-func (p *place) exists() bool { return p.fd >= 0 }
+func (p *location) exists() bool { return p.fd >= 0 }
 
-func (p *place) kind() uint32 { return p.mode & unix.S_IFMT }
+func (p *location) kind() uint32 { return p.mode & unix.S_IFMT }
 
-func (p *place) close() {
+func (p *location) close() {
 	for _, fd := range []int{p.fd, p.parent} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -47,7 +47,7 @@ func (p *place) close() {
 // The error is that of the kernel; ELOOP also stands for a magic link
 // (/proc/PID/fd/N), which in a path of the caller's would lead from us, and for
 // which what it leads to was opened before.
-func locate(call *notify.Call, root, dir int, name string, follow bool) (*place, error) {
+func locate(call *notify.Call, root, dir int, name string, follow bool) (*location, error) {
 	if !strings.HasPrefix(name, "/") {
 		from, err := directory(call.TID, root, dir)
 		if err != nil {
@@ -55,11 +55,11 @@ func locate(call *notify.Call, root, dir int, name string, follow bool) (*place,
 		}
 		name = from + "/" + name // not cleaned: "link/.." is where the link leads
 	}
-	there, err := walk(root, name, follow)
+	loc, err := resolve(root, name, follow)
 	if err == nil {
-		there.name = name
+		loc.name = name
 	}
-	return there, err
+	return loc, err
 }
 
 // rootOf opens the root of a thread, which is to be closed.
@@ -77,7 +77,7 @@ func directory(tid, root, dir int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	top, err := os.Readlink(link2fd(root))
+	top, err := os.Readlink(fdPath(root))
 	if err != nil {
 		return "", err
 	}
@@ -94,23 +94,23 @@ func directory(tid, root, dir int) (string, error) {
 	return from, nil
 }
 
-func link2fd(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // mostLinks bounds the symlinks that lead to nothing yet; the kernel's own
 // bound is 40.
-const mostLinks = 8
+const maxLinks = 8
 
 // walk follows a path from a root. Where nothing is there its directory is
 // found instead, and where a symlink leads to nothing, the directory that it
 // leads into: there a file would be made.
-func walk(root int, name string, follow bool) (*place, error) {
+func resolve(root int, name string, follow bool) (*location, error) {
 	if err := fsguard.Answers(name); err != nil {
 		return nil, err
 	}
-	for range mostLinks {
-		fd, err := lookUp(root, name, follow)
+	for range maxLinks {
+		fd, err := openPath(root, name, follow)
 		if err == nil {
-			return hold(fd)
+			return newLocation(fd)
 		}
 		if !errors.Is(err, unix.ENOENT) {
 			return nil, err
@@ -119,13 +119,13 @@ func walk(root int, name string, follow bool) (*place, error) {
 		if base == "" || base == "." || base == ".." {
 			return nil, unix.ENOENT
 		}
-		parent, err := lookUp(root, dir, true)
+		parent, err := openPath(root, dir, true)
 		if err != nil {
 			return nil, err
 		}
 		target, err := readlinkat(parent, base)
 		if err != nil || !follow {
-			return missing(parent, base)
+			return newMissing(parent, base)
 		}
 		unix.Close(parent)
 		if !strings.HasPrefix(target, "/") {
@@ -138,23 +138,23 @@ func walk(root int, name string, follow bool) (*place, error) {
 
 // missing is the place of a name that is not there. It takes the directory
 // over.
-func missing(parent int, base string) (*place, error) {
-	dir, err := os.Readlink(link2fd(parent))
+func newMissing(parent int, base string) (*location, error) {
+	dir, err := os.Readlink(fdPath(parent))
 	if err != nil {
 		unix.Close(parent)
 		return nil, err
 	}
-	return &place{path: path.Join(dir, base), fd: -1, parent: parent, parentPath: dir}, nil
+	return &location{path: path.Join(dir, base), fd: -1, parent: parent, parentPath: dir}, nil
 }
 
 // hold is the place of what was found. It takes the descriptor over.
-func hold(fd int) (*place, error) {
-	p := &place{fd: fd, parent: -1}
+func newLocation(fd int) (*location, error) {
+	p := &location{fd: fd, parent: -1}
 	var stat unix.Stat_t
 	err := unix.Fstat(fd, &stat)
 	if err == nil {
 		p.mode = stat.Mode
-		p.path, err = os.Readlink(link2fd(fd))
+		p.path, err = os.Readlink(fdPath(fd))
 	}
 	if err != nil {
 		p.close()
@@ -165,12 +165,12 @@ func hold(fd int) (*place, error) {
 }
 
 // holdParent opens the directory that a place lies in.
-func (p *place) holdParent(root int) error {
+func (p *location) openParent(root int) error {
 	if p.parent >= 0 {
 		return nil
 	}
 	var err error
-	p.parent, err = lookUp(root, p.parentPath, true)
+	p.parent, err = openPath(root, p.parentPath, true)
 	return err
 }
 
@@ -185,12 +185,12 @@ func split(name string) (dir, base string) {
 }
 
 // lookUp opens a path beneath a root without touching what is there.
-func lookUp(root int, name string, follow bool) (int, error) {
+func openPath(root int, name string, follow bool) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if !follow {
 		how.Flags |= unix.O_NOFOLLOW
 	}
-	for range mostTries {
+	for range maxTries {
 		fd, err := unix.Openat2(root, name, &how)
 		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
 		// ".." stayed inside.
@@ -201,7 +201,7 @@ func lookUp(root int, name string, follow bool) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-const mostTries = 8
+const maxTries = 8
 
 func readlinkat(dir int, name string) (string, error) {
 	buffer := make([]byte, unix.PathMax)

@@ -66,7 +66,7 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 		{name: "/loop", err: unix.ELOOP},
 		{name: "/dir/..", want: ""},
 	} {
-		got, err := walk(root, test.name, !test.noFollow)
+		got, err := resolve(root, test.name, !test.noFollow)
 		if test.name == "/out" { // a root keeps ".." inside, so that it is a name in the root
 			if err != nil || got.path != filepath.Join(top, "root/beside") || got.exists() {
 				t.Errorf("%s: %+v, %v", test.name, got, err)
@@ -88,7 +88,7 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 			got.parentPath != filepath.Dir(want) {
 			t.Errorf("%s: %+v, want %s", test.name, got, want)
 		}
-		if err := got.holdParent(root); test.missing && (err != nil || got.parent < 0) {
+		if err := got.openParent(root); test.missing && (err != nil || got.parent < 0) {
 			t.Errorf("%s: its directory: %v", test.name, err)
 		}
 		got.close()

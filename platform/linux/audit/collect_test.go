@@ -24,30 +24,30 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		access []string
 		call   string
-		want   []Refusal
+		want   []Denial
 	}{
 		"a file": {
 			access: []string{`domain=1fe89312d blockers=fs.read_file path="/secret" dev="rootfs" ino=7`}, call: openatText,
-			want: []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/secret", Call: openat}},
+			want: []Denial{{Blockers: []string{"fs.read_file"}, Path: "/secret", Call: openat}},
 		},
 		"a name with a blank": {
 			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`},
 			call:   openatText,
-			want:   []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se cret", Call: openat}},
+			want:   []Denial{{Blockers: []string{"fs.read_file"}, Path: "/se cret", Call: openat}},
 		},
 		"a name that is no text": {
 			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F7365226372FF6574 dev="rootfs" ino=10`},
 			call:   openatText,
-			want:   []Refusal{{Blockers: []string{"fs.read_file"}, Path: "/se\"cr\xffet", Call: openat}},
+			want:   []Denial{{Blockers: []string{"fs.read_file"}, Path: "/se\"cr\xffet", Call: openat}},
 		},
 		"a directory": {
 			access: []string{`domain=1fe89312d blockers=fs.read_dir path="/d" dev="rootfs" ino=11`}, call: openatText,
-			want: []Refusal{{Blockers: []string{"fs.read_dir"}, Path: "/d", Call: openat}},
+			want: []Denial{{Blockers: []string{"fs.read_dir"}, Path: "/d", Call: openat}},
 		},
 		"two rights": {
 			access: []string{`domain=1fe89312d blockers=fs.write_file,fs.read_file path="/secret" dev="rootfs" ino=7`},
 			call:   openatText,
-			want:   []Refusal{{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/secret", Call: openat}},
+			want:   []Denial{{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/secret", Call: openat}},
 		},
 		"two paths": {
 			access: []string{
@@ -55,7 +55,7 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 				`domain=1fe89312d blockers=fs.make_reg,fs.refer path="/d" dev="rootfs" ino=11`,
 			},
 			call: "syscall=264 success=no exit=-13 a0=1 a1=2 a2=3 a3=4",
-			want: []Refusal{
+			want: []Denial{
 				{Blockers: []string{"fs.remove_file", "fs.refer"}, Path: "/", Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}}},
 				{Blockers: []string{"fs.make_reg", "fs.refer"}, Path: "/d", Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}}},
 			},
@@ -63,18 +63,18 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 		"a signal": {
 			access: []string{`domain=1fe89312d blockers=scope.signal opid=1 ocomm="init"`},
 			call:   "syscall=62 success=no exit=-1 a0=1 a1=f a2=0 a3=0",
-			want:   []Refusal{{Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}}}},
+			want:   []Denial{{Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}}}},
 		},
 		"an abstract socket": {
 			access: []string{"domain=1fe89312d blockers=scope.abstract_unix_socket path=00616273"},
 			call:   "syscall=42 success=no exit=-1 a0=3 a1=397296f2e110 a2=6 a3=0",
-			want: []Refusal{{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs",
+			want: []Denial{{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs",
 				Call: Call{0xc000003e, 42, [4]uint64{3, 0x397296f2e110, 6}}}},
 		},
 		"a socket": {
 			access: []string{`domain=1fe89312d blockers=fs.resolve_unix path="/sock" dev="rootfs" ino=12`},
 			call:   "syscall=42 success=no exit=-13 a0=3 a1=1 a2=8 a3=0",
-			want: []Refusal{{Blockers: []string{"fs.resolve_unix"}, Path: "/sock",
+			want: []Denial{{Blockers: []string{"fs.resolve_unix"}, Path: "/sock",
 				Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}}}},
 		},
 		"without a domain":     {access: []string{`blockers=fs.read_file path="/secret"`}, call: openatText},
@@ -84,7 +84,7 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gatherer{pending: map[uint64]*gathering{}}
+			g := collector{pending: map[uint64]*pendingCall{}}
 			for _, access := range test.access {
 				if pushed := g.access(parsed(t, kindAccess, "audit(1795277761.128:8): "+access), time.Now()); pushed != nil {
 					t.Errorf("told at once: %+v", pushed)
@@ -137,7 +137,7 @@ func TestConfined_SaysWhoseADomainIs(t *testing.T) {
 func TestGatherer_IsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	g := gatherer{pending: map[uint64]*gathering{}}
+	g := collector{pending: map[uint64]*pendingCall{}}
 	lone := record{kind: kindAccess, serial: 1, fields: `domain=1 blockers=fs.read_file path="/x"`}
 	g.access(lone, now)
 	if early := g.overdue(now.Add(timeout/2), false); early != nil {
@@ -146,18 +146,18 @@ func TestGatherer_IsBounded(t *testing.T) {
 	if late := g.overdue(now.Add(timeout), false); len(late) != 1 || late[0].PID != 0 || late[0].Path != "/x" {
 		t.Errorf("told late: %+v", late)
 	}
-	for range 10 * mostOfOne {
+	for range 10 * maxPerCall {
 		g.access(lone, now)
 	}
-	if all := g.end(1); len(all) != mostOfOne {
+	if all := g.end(1); len(all) != maxPerCall {
 		t.Errorf("of one call %d are kept", len(all))
 	}
 	pushed := 0
-	for serial := range uint64(10 * mostPending) {
+	for serial := range uint64(10 * maxPending) {
 		lone.serial = serial
 		pushed += len(g.access(lone, now))
 	}
-	if pushed != 9*mostPending || len(g.pending) != mostPending || len(g.order) != mostPending {
+	if pushed != 9*maxPending || len(g.pending) != maxPending || len(g.order) != maxPending {
 		t.Errorf("%d pushed out, %d pending in an order of %d", pushed, len(g.pending), len(g.order))
 	}
 }
@@ -175,14 +175,14 @@ func FuzzRecord(f *testing.F) {
 		if !ok {
 			return
 		}
-		g := gatherer{pending: map[uint64]*gathering{}}
+		g := collector{pending: map[uint64]*pendingCall{}}
 		g.access(r, time.Now())
 		g.call(r)
 		confined(r)
-		for _, refusal := range g.end(r.serial) {
-			if refusal.domain == 0 || len(refusal.Blockers) == 0 || strings.Contains(refusal.Blockers[0], " ") ||
-				refusal.PID < 0 {
-				t.Errorf("%q: %+v", line, refusal)
+		for _, denial := range g.end(r.serial) {
+			if denial.domain == 0 || len(denial.Blockers) == 0 || strings.Contains(denial.Blockers[0], " ") ||
+				denial.PID < 0 {
+				t.Errorf("%q: %+v", line, denial)
 			}
 		}
 		if len(g.pending) != 0 {

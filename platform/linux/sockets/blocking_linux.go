@@ -14,14 +14,14 @@ import (
 // full. No event tells when it is not.
 const (
 	firstPause = time.Millisecond
-	mostPause  = 50 * time.Millisecond
+	maxPause   = 50 * time.Millisecond
 )
 
-// carryOutWaiting connects a socket that is in blocking mode. No thread of ours
+// connectBlocking connects a socket that is in blocking mode. No thread of ours
 // may wait for as long as the caller would, for another machine, or for a
 // server of the session's own that never accepts: the kernel is let wait for a
 // moment only, and then asked again when there is something to ask.
-func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
+func (a *attempt) connectBlocking() (errno unix.Errno, answer bool) {
 	pause := firstPause
 	deadline := time.Time{}
 	for {
@@ -46,7 +46,7 @@ func (a *attempt) carryOutWaiting() (errno unix.Errno, answer bool) {
 		var err error
 		if a.domain == unix.AF_UNIX {
 			_, err = a.call.Wait(-1, 0, min(pause, left))
-			pause = min(2*pause, mostPause)
+			pause = min(2*pause, maxPause)
 		} else {
 			_, err = a.call.Wait(a.fd, unix.EPOLLOUT, left)
 		}

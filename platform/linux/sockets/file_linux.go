@@ -16,7 +16,7 @@ import (
 // place is a socket in the file system, held by an O_PATH descriptor: whatever
 // happens to its names, it stays this one, and its inode's number is not given
 // to another.
-type place struct {
+type socketFile struct {
 	fd   int
 	stat unix.Stat_t
 }
@@ -24,7 +24,7 @@ type place struct {
 // locate finds what a path leads the caller to: from its own root and working
 // directory, as connect(2) would. A path that changes under our hands leads to
 // some place or other; all that counts is decided about the place.
-func locate(tid int, path string) (*place, error) {
+func locate(tid int, path string) (*socketFile, error) {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func locate(tid int, path string) (*place, error) {
 	}
 	if !strings.HasPrefix(path, "/") {
 		if fd, err := beneath(tid, path); err == nil || !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EXDEV) {
-			return hold(fd, err)
+			return newSocketFile(fd, err)
 		}
 		if path, err = fromRoot(tid, root, path); err != nil {
 			return nil, err
 		}
 	}
-	return hold(openat2(root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS))
+	return newSocketFile(openat2(root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS))
 }
 
 // beneath follows a path below the caller's working directory that crosses no
@@ -81,7 +81,7 @@ func fromRoot(tid, root int, path string) (string, error) {
 // openat2 opens a place without touching it. A magic link is refused: in a path
 // of the caller's it would lead from us, not from it.
 func openat2(dir int, path string, resolve uint64) (int, error) {
-	for range mostTries {
+	for range maxTries {
 		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
 			Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
 		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
@@ -93,11 +93,11 @@ func openat2(dir int, path string, resolve uint64) (int, error) {
 	return -1, unix.EACCES
 }
 
-func hold(fd int, err error) (*place, error) {
+func newSocketFile(fd int, err error) (*socketFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{fd: fd}
+	p := &socketFile{fd: fd}
 	if err := unix.Fstat(fd, &p.stat); err != nil {
 		p.close()
 		return nil, err
@@ -105,25 +105,25 @@ func hold(fd int, err error) (*place, error) {
 	return p, nil
 }
 
-func (p *place) close() { unix.Close(p.fd) }
+func (p *socketFile) close() { unix.Close(p.fd) }
 
-func (p *place) isSocket() bool { return p.stat.Mode&unix.S_IFMT == unix.S_IFSOCK }
+func (p *socketFile) isSocket() bool { return p.stat.Mode&unix.S_IFMT == unix.S_IFSOCK }
 
 // same reports whether both are one inode. Both must be held.
-func (p *place) same(other *place) bool {
+func (p *socketFile) same(other *socketFile) bool {
 	return p.stat.Dev == other.stat.Dev && p.stat.Ino == other.stat.Ino
 }
 
 // path is where it lies now, as this process sees it. A name that was removed
 // has " (deleted)" behind it.
-func (p *place) path() (string, error) { return os.Readlink(p.link()) }
+func (p *socketFile) path() (string, error) { return os.Readlink(p.link()) }
 
 // link is a path that leads to this very inode.
-func (p *place) link() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
+func (p *socketFile) link() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
 // kernelInode is the number by which the kernel itself knows the inode. stat(2)
 // may tell another: overlayfs passes on that of the layer below.
-func (p *place) kernelInode() (uint32, error) {
+func (p *socketFile) kernelInode() (uint32, error) {
 	text, err := p.fdinfo("ino:")
 	if err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ func (p *place) kernelInode() (uint32, error) {
 // onDevice reports whether sock_diag means the place's file system by this
 // device. stat(2) may tell another: btrfs has one for each subvolume. mountinfo
 // has the kernel's own.
-func (p *place) onDevice(tid int, device uint32) bool {
+func (p *socketFile) onDevice(tid int, device uint32) bool {
 	major, minor := device>>20, device&(1<<20-1) // MKDEV of linux/kdev_t.h
 	if unix.Major(p.stat.Dev) == major && unix.Minor(p.stat.Dev) == minor {
 		return true
@@ -159,7 +159,7 @@ func (p *place) onDevice(tid int, device uint32) bool {
 	return false
 }
 
-func (p *place) fdinfo(field string) (string, error) {
+func (p *socketFile) fdinfo(field string) (string, error) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
 	if err != nil {
 		return "", err
