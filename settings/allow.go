@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Scope is whose settings are changed.
@@ -56,13 +58,13 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	case s.project == nil:
 		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
 	case p.Exists && p.Problem != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, quote(p.File), p.Problem)
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), p.Problem)
 	case s.describe().exposure != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, quote(p.File), s.describe().exposure)
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.describe().exposure)
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into it means to trust it, and with it all that somebody
 		// else has written there.
-		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, quote(p.File))
+		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, display.Quote(p.File))
 	}
 	return nil
 }
@@ -101,7 +103,7 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 	if err := snapshot.Allowable(scope, suggestion); err != nil {
 		return err
 	}
-	base := snapshot.evaluate().merged.list(suggestion.Key)
+	base := snapshot.evaluate().merged.List(suggestion.Key)
 	if slices.Contains(base, suggestion.Value) {
 		return nil
 	}
@@ -136,7 +138,7 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	}
 	defer dir.Close()
 	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
-		return fmt.Errorf("write settings: %s: %w", quote(file), err)
+		return fmt.Errorf("write settings: %s: %w", display.Quote(file), err)
 	}
 	s.poke()
 	return nil
@@ -164,7 +166,7 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	data, err := s.change(dir, "settings.json", suggestion, base)
 	if err != nil {
 		return "", fmt.Errorf("write the project's settings: %s: %w",
-			quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
+			display.Quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil
@@ -190,7 +192,7 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	changed, err := addEntry(data, s.options.Platform, suggestion.Key, suggestion.Value, base)
+	changed, err := document.AddEntry(data, s.options.Platform, suggestion.Key, suggestion.Value, base)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Ask is one thing that a project's file asks for beyond the user's own policy.
@@ -62,14 +63,14 @@ func (b *asker) projects(key string) bool {
 	return ok && from.file == b.e.projectFile
 }
 
-func (b *asker) add(key, value string, at position, format string, args ...any) {
-	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.line,
-		Column: at.column})
+func (b *asker) add(key, value string, at document.Position, format string, args ...any) {
+	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.Line,
+		Column: at.Column})
 }
 
 // addKey asks for a key's whole value.
 func (b *asker) addKey(key, format string, args ...any) {
-	value, ok := leafOf(key).get(&b.e.user.values)
+	value, ok := document.KeyNamed(key).Get(&b.e.user.values)
 	if !ok {
 		return
 	}
@@ -77,16 +78,16 @@ func (b *asker) addKey(key, format string, args ...any) {
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %s: %v", key, err))
 	}
-	b.add(key, string(data), b.e.user.from[key].at, format, args...)
+	b.add(key, string(data), b.e.user.from[key].At, format, args...)
 	b.asks[len(b.asks)-1].whole = true
 }
 
 func (b *asker) kinds() {
 	var free []string
-	if b.alone.restricted.terminal && !b.e.restricted.terminal {
+	if b.alone.restricted.Terminal && !b.e.restricted.Terminal {
 		free = append(free, "terminals")
 	}
-	if b.alone.restricted.tool && !b.e.restricted.tool {
+	if b.alone.restricted.Tool && !b.e.restricted.Tool {
 		free = append(free, "tools")
 	}
 	if len(free) == 0 {
@@ -123,7 +124,7 @@ func (b *asker) grants() {
 		}
 		var parts []string
 		for _, g := range sets[c.name] {
-			parts = append(parts, fmt.Sprintf("may %s %s", verbs(g.access), quote(g.path)))
+			parts = append(parts, fmt.Sprintf("may %s %s", verbs(g.access), display.Quote(g.path)))
 		}
 		var names []string
 		for _, v := range c.variables {
@@ -142,7 +143,7 @@ func (b *asker) grants() {
 
 // opened says what a grant opens.
 func (b *asker) opened(g grant) string {
-	where := quote(g.path)
+	where := display.Quote(g.path)
 	if target := b.e.resolver.resolve(g.path); !target.exists || target.mode.IsDir() {
 		where += " and everything below it"
 	}
@@ -168,7 +169,7 @@ func (b *asker) switches() {
 	if b.e.policy.Network.Allowed && !b.alone.policy.Network.Allowed {
 		b.addKey("allow_network", "sessions may reach the network, and send there what they can read")
 	}
-	for _, kind := range []Kind{KindTerminal, KindTool} {
+	for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox where the machine has none", kind)
 		}
@@ -200,12 +201,12 @@ func (b *asker) variables() {
 		at := b.e.user.from[key].element(i)
 		switch {
 		case isPrefix:
-			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s", quote(prefix))
+			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s", display.Quote(prefix))
 		case policy.IsHook(pattern):
 			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names",
-				quote(pattern))
+				display.Quote(pattern))
 		default:
-			b.add(key, pattern, at, "sessions get your variable %s", quote(pattern))
+			b.add(key, pattern, at, "sessions get your variable %s", display.Quote(pattern))
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (b *asker) sockets() {
 	for _, s := range b.e.sockets {
 		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
 			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it",
-				quote(s.named()))
+				display.Quote(s.named()))
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (b *asker) protected() {
 	var lost []string
 	for _, was := range b.alone.policy.Protected {
 		if _, still := b.e.policy.ProtectedAt(was.Path); !still && b.writes(was.Path) {
-			lost = append(lost, quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
+			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
 		}
 	}
 	if len(lost) == 0 {
@@ -249,15 +250,15 @@ func (b *asker) writes(path string) bool {
 // project is trusted, and what has only part of its effect. What the session
 // gets in another way is not worth a remark.
 func (e *evaluation) reportAsks(asks []Ask) {
-	told := map[position]bool{}
+	told := map[document.Position]bool{}
 	for _, a := range asks {
-		at := position{a.Line, a.Column}
+		at := document.Position{Line: a.Line, Column: a.Column}
 		told[at] = true
 		if a.never {
 			continue // that has been said
 		}
-		e.report(e.projectFile, at, SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
-			quote(a.Value), a.Opens)
+		e.report(e.projectFile, at, document.SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
+			display.Quote(a.Value), a.Opens)
 	}
 	reached := map[string]bool{}
 	for _, rule := range e.policy.Rules {
@@ -267,8 +268,8 @@ func (e *evaluation) reportAsks(asks []Ask) {
 	}
 	for _, g := range e.asked {
 		if !told[g.at] && !e.rules.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
-			e.report(e.projectFile, g.at, SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
-				quote(g.text))
+			e.report(e.projectFile, g.at, document.SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
+				display.Quote(g.text))
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // trusting is a snapshot in which the user has trusted the project's file as it
@@ -101,7 +103,7 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 				t.Errorf("trusted %t, asks:\n%swant:\n%s", p.Trusted, got, test.want)
 			}
 			for _, a := range p.Asks {
-				told := a.never && strings.Contains(said(s.Compile(KindTool), projectFile), "undoes the sandbox")
+				told := a.never && strings.Contains(said(s.Compile(document.KindTool), projectFile), "undoes the sandbox")
 				for _, d := range s.DiagnosticsOf(projectFile) {
 					told = told || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key &&
 						strings.Contains(d.Message, "has no effect unless you trust this project; if you do: "+a.Opens)
@@ -116,7 +118,7 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			if p := trusted.Project(); !p.Trusted || describeAsks(p.Asks) != test.want {
 				t.Errorf("trusted %t, asks:\n%s", p.Trusted, describeAsks(p.Asks))
 			}
-			if got := said(trusted.Compile(KindTool), projectFile); strings.Contains(got, "has no effect") {
+			if got := said(trusted.Compile(document.KindTool), projectFile); strings.Contains(got, "has no effect") {
 				t.Errorf("a trusted file is told off:\n%s", got)
 			}
 		})
@@ -133,7 +135,7 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 		alone := s.run(g, s.projectDir, leaveOut, nil)
 		believed := s.run(g, s.projectDir, believe, alone)
 		asks := believed.beyond(alone)
-		for _, kind := range []Kind{KindTerminal, KindTool} {
+		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			wide, narrow := alone.policyFor(kind), believed.policyFor(kind)
 			how := exceeds(&narrow, &wide)
 			if how != "" && len(asks) == 0 {
@@ -159,7 +161,7 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
 	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": []}`
 	s := trusting(t, f, user, project)
-	c := s.Compile(KindTerminal)
+	c := s.Compile(document.KindTerminal)
 	if !c.Policy.Restricted || !c.Policy.Network.Allowed || c.Policy.Network.Origin.File != projectFile ||
 		len(c.Policy.Protected) != 0 {
 		t.Errorf("policy: %+v", c.Policy)
@@ -177,7 +179,7 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	if got := said(c, projectFile); !strings.Contains(got, `"out" crosses the symlink`) {
 		t.Errorf("diagnostics of the project's file:\n%s", got)
 	}
-	c = trusting(t, f, user, `{"additional_read_write_paths": []}`).Compile(KindTool)
+	c = trusting(t, f, user, `{"additional_read_write_paths": []}`).Compile(document.KindTool)
 	if got := accessOf(c, "/home/u/.ssh/id"); got != "none" {
 		t.Errorf("a project that drops a writable directory brings back a grant refused because of it: %s", got)
 	}
@@ -199,7 +201,7 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 		"another content":    {user, func(s *Snapshot) { s.project.digest[31] ^= 1 }, false},
 		"unreadable now":     {user, func(s *Snapshot) { s.project.read = false }, false},
 		"broken now": {user, func(s *Snapshot) {
-			s.project.problem = &Diagnostic{Line: 1, Column: 1, Message: "x"}
+			s.project.problem = &document.Diagnostic{Line: 1, Column: 1, Message: "x"}
 		}, false},
 		"no list": {user, func(s *Snapshot) { s.trust = nil }, false},
 		"a corrupt list": {user, func(s *Snapshot) {
@@ -217,7 +219,7 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 			if got := s.Project().Trusted; got != test.want {
 				t.Errorf("trusted %t, want %t", got, test.want)
 			}
-			if got := !s.Compile(KindTool).Policy.Restricted; got != test.want {
+			if got := !s.Compile(document.KindTool).Policy.Restricted; got != test.want {
 				t.Errorf("the sandbox is off: %t, want %t", got, test.want)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -55,5 +56,5 @@ func ParseAttempt(name string) (Attempt, error) {
 	for _, a := range Attempts() {
 		names = append(names, string(a))
 	}
-	return "", fmt.Errorf("expected one of %s, found %s", strings.Join(names, ", "), quote(name))
+	return "", fmt.Errorf("expected one of %s, found %s", strings.Join(names, ", "), display.Quote(name))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -161,7 +162,7 @@ func TestCompile_Paths(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := snapshotOf(t, tree(t, home), test.user, test.project).Compile(KindTool)
+			got := snapshotOf(t, tree(t, home), test.user, test.project).Compile(document.KindTool)
 			for path, want := range test.access {
 				if access := accessOf(got, path); access != want {
 					t.Errorf("%s: granted %s, want %s", path, access, want)
@@ -202,11 +203,11 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 	f := tree(t, nil)
 	for _, test := range tests {
 		s := snapshotOf(t, f, test.user, test.project)
-		got := kinds{s.Compile(KindTerminal).Policy.Restricted, s.Compile(KindTool).Policy.Restricted}
-		if string(got.applyTo()) != test.want {
-			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.applyTo(), test.want)
+		got := document.Kinds{Terminal: s.Compile(document.KindTerminal).Policy.Restricted, Tool: s.Compile(document.KindTool).Policy.Restricted}
+		if string(got.ApplyTo()) != test.want {
+			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.ApplyTo(), test.want)
 		}
-		if merged := s.Merged(); restrictedKinds(*merged.Enabled, *merged.ApplyTo) != got {
+		if merged := s.Merged(); document.RestrictedKinds(*merged.Enabled, *merged.ApplyTo) != got {
 			t.Errorf("user %s, project %s: merged says enabled %t, apply_to %s", test.user, test.project, *merged.Enabled,
 				*merged.ApplyTo)
 		}
@@ -270,7 +271,7 @@ func TestCompile_OtherKeys(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := render(snapshotOf(t, f, test.user, test.project).Compile(KindTool)); got != test.want {
+			if got := render(snapshotOf(t, f, test.user, test.project).Compile(document.KindTool)); got != test.want {
 				t.Errorf("got:\n%swant:\n%s", got, test.want)
 			}
 		})
@@ -283,7 +284,7 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 		"/usr/bin/": "", "/usr/lib/": "", "/bin": "-> usr/bin", "/lib": "-> usr/lib", "/lib64": "-> usr/lib",
 		"/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "", "/home/u/project/": "", "/home/u/.config/": "",
 	})
-	c := snapshotOf(t, f, `{"enabled": true}`, "").Compile(KindTerminal)
+	c := snapshotOf(t, f, `{"enabled": true}`, "").Compile(document.KindTerminal)
 	golden(t, "default_linux.golden", describePolicy(&c.Policy))
 }
 
@@ -293,7 +294,7 @@ func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 		"/home/u/project/": ""}),
 		`{"enabled": true}`, "")
 	s.host.platform = "darwin"
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	golden(t, "default_darwin.golden", describePolicy(&c.Policy))
 }
 
@@ -310,7 +311,7 @@ func TestCompile_ProcessTrackingIsForMacsAlone(t *testing.T) {
 	} {
 		s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), test.user, test.project)
 		s.host.platform = test.platform
-		if got := s.Compile(KindTerminal).Policy.TrackBySandbox; got != test.want {
+		if got := s.Compile(document.KindTerminal).Policy.TrackBySandbox; got != test.want {
 			t.Errorf("%+v: %t", test, got)
 		}
 	}
@@ -328,6 +329,14 @@ func describePolicy(p *policy.Policy) string {
 		fmt.Fprintf(&out, "protected %s: %s\n", protected.Path, protected.Origin)
 	}
 	return out.String()
+}
+
+func TestOrigins_CoverEveryKey(t *testing.T) {
+	t.Parallel()
+	origins := snapshotOf(t, tree(t, nil), `{"enabled": true}`, "").Origins()
+	if len(origins) != len(document.Keys) || origins["enabled"] != userFile || origins["apply_to"] != "built-in defaults" {
+		t.Errorf("origins: %v", origins)
+	}
 }
 
 func golden(t *testing.T, name, got string) {
@@ -365,7 +374,7 @@ func tenThousand(t testing.TB) (*Snapshot, *int) {
 func TestCompile_TenThousandEntriesAreLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	s, looks := tenThousand(t)
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	if *looks > 11_000 {
 		t.Errorf("%d calls of lstat", *looks)
 	}
@@ -377,14 +386,14 @@ func TestCompile_TenThousandEntriesAreLookedAtOnce(t *testing.T) {
 func BenchmarkCompile_TenThousandEntries(b *testing.B) {
 	s, _ := tenThousand(b)
 	for b.Loop() {
-		s.Compile(KindTool)
+		s.Compile(document.KindTool)
 	}
 }
 
 func BenchmarkCompile_Defaults(b *testing.B) {
 	s := snapshotOf(b, tree(b, map[string]string{"/home/u/project/": ""}), `{"enabled": true}`, "")
 	for b.Loop() {
-		s.Compile(KindTool)
+		s.Compile(document.KindTool)
 	}
 }
 
@@ -393,7 +402,7 @@ func TestCompile_EndlessPathsDoNotCount(t *testing.T) {
 	s := snapshotOf(t, tree(t, nil), `{"additional_read_only_paths": ["/`+strings.Repeat("a/",
 		1_000_000)+`", "`+strings.Repeat("$BIG", 1_000_000)+`"]}`, "")
 	s.host.env["BIG"] = "/" + strings.Repeat("b", 100_000)
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	if got := strings.Count(said(c, userFile), "which no path may be"); got != 2 {
 		t.Errorf("%d refusals:\n%.400s", got, said(c, userFile))
 	}

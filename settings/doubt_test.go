@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // tools returns why tools do not start; "" if they do.
 func (d *desk) tools(project string) string {
 	d.t.Helper()
-	doubt := d.store.Snapshot(project).Compile(KindTool).Doubt
+	doubt := d.store.Snapshot(project).Compile(document.KindTool).Doubt
 	if doubt == nil {
 		return ""
 	}
@@ -87,7 +89,7 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 	d := newDesk(t)
 	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "terminal", "system_paths": {"executable": ["/usr"]}, "allow_network": false}}}`)
 	d.open(nil)
-	check := func(content string, enabled bool, applyTo ApplyTo, executable int, network bool) {
+	check := func(content string, enabled bool, applyTo document.ApplyTo, executable int, network bool) {
 		t.Helper()
 		m := d.store.Snapshot("").Merged()
 		found := 0
@@ -100,19 +102,19 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 	}
 	for _, step := range []struct {
 		block      string
-		applyTo    ApplyTo
+		applyTo    document.ApplyTo
 		executable int
 		network    bool
 	}{
 		// What is wrong keeps its value; what is gone is gone, and what is new
 		// counts.
-		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, ApplyToBoth, 0, true},
-		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, ApplyToTool, 1, true},
-		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, ApplyToTool, 1, true},
-		{`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`, ApplyToTool, 1, true},
+		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, document.ApplyToBoth, 0, true},
+		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, document.ApplyToTool, 1, true},
+		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, document.ApplyToTool, 1, true},
+		{`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`, document.ApplyToTool, 1, true},
 		// Where the block itself is not clear everything keeps its value.
-		{`"sandbx": {"enabled": false}`, ApplyToTool, 1, true},
-		{`"sandbox": false`, ApplyToTool, 1, true},
+		{`"sandbx": {"enabled": false}`, document.ApplyToTool, 1, true},
+		{`"sandbox": false`, document.ApplyToTool, 1, true},
 	} {
 		d.write(d.own, `{"terminal": {`+step.block+`}}`)
 		check(step.block, true, step.applyTo, step.executable, step.network)
@@ -121,12 +123,12 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 		}
 	}
 	d.write(d.own, "{")
-	check("broken", true, ApplyToTool, 1, true)
+	check("broken", true, document.ApplyToTool, 1, true)
 	if d.tools("") == "" {
 		t.Error("broken behind a mistake: tools start")
 	}
 	d.write(d.own, disabled)
-	check("right", false, ApplyToBoth, 0, true)
+	check("right", false, document.ApplyToBoth, 0, true)
 	if got := d.tools(""); got != "" {
 		t.Errorf("right: %s", got)
 	}
@@ -155,12 +157,12 @@ func TestDoubt_EmptyFiles(t *testing.T) {
 				s := d.store.Snapshot(d.project)
 				got := s.DiagnosticsOf(file)
 				if len(got) != 1 || !strings.Contains(got[0].Message, "write {}") ||
-					(s.Compile(KindTool).Doubt != nil) != (file == d.own) {
-					t.Errorf("%s at the start: %v, doubt %v", file, got, s.Compile(KindTool).Doubt)
+					(s.Compile(document.KindTool).Doubt != nil) != (file == d.own) {
+					t.Errorf("%s at the start: %v, doubt %v", file, got, s.Compile(document.KindTool).Doubt)
 				}
 				d.write(file, "{}")
 				if s := d.store.Snapshot(d.project); *s.Merged().Enabled || len(s.Diagnostics()) != 0 ||
-					s.Compile(KindTool).Doubt != nil {
+					s.Compile(document.KindTool).Doubt != nil {
 					t.Errorf("%s: {} is not taken for no settings: %v", file, s.Diagnostics())
 				}
 				d.must(os.Remove(file))
@@ -187,7 +189,7 @@ func TestDoubt_NamedFile(t *testing.T) {
 	named := func(o *Options) { o.UserPath = path }
 	expect := func(what, says string) {
 		t.Helper()
-		for _, kind := range []Kind{KindTerminal, KindTool} {
+		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			doubt := d.store.Snapshot("").Compile(kind).Doubt
 			if (doubt != nil && doubt.Refused && doubt.Named) != (says != "") || doubt != nil &&
 				!strings.Contains(doubt.Message, says) {
@@ -280,11 +282,11 @@ func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 	t.Parallel()
 	s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), `{"enabled": "yes"}`, "")
-	x, err := s.Explain(KindTool, AttemptRead, "/home/u/project")
+	x, err := s.Explain(document.KindTool, AttemptRead, "/home/u/project")
 	if err != nil || x.Allowed || !strings.Contains(x.Reason, "a tool does not start: "+userFile+":1:") {
 		t.Errorf("%v: %+v", err, x)
 	}
-	if x, err := s.Explain(KindTerminal, AttemptRead, "/home/u/project"); err != nil || !x.Allowed {
+	if x, err := s.Explain(document.KindTerminal, AttemptRead, "/home/u/project"); err != nil || !x.Allowed {
 		t.Errorf("control: %v: %+v", err, x)
 	}
 }
@@ -302,7 +304,7 @@ func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
 	private := func(o *Options) { o.UserPath = d.user }
 	d.open(private)
 	granted := func() string {
-		return accessOf(d.store.Snapshot(d.project).Compile(KindTerminal), d.home+"/outside/x")
+		return accessOf(d.store.Snapshot(d.project).Compile(document.KindTerminal), d.home+"/outside/x")
 	}
 	trust := func(content string) error {
 		d.write(file, content)

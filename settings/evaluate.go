@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // evaluation is what a snapshot means on the file system as it is now:
@@ -28,7 +29,7 @@ type evaluation struct {
 
 	policy     policy.Policy
 	git        gitRepository
-	restricted kinds
+	restricted document.Kinds
 	writable   cover // all grants for writing, refused ones included
 	rules      cover
 	granted    []grant  // what the rules were made of
@@ -39,15 +40,15 @@ type evaluation struct {
 	create        []string   // directories that a session needs and cannot make
 	variablesFrom []Variable // the variables that arrive, by what lets them
 
-	merged      Sandbox
+	merged      document.Sandbox
 	origins     map[string]string
-	diagnostics []FileDiagnostic
+	diagnostics []document.FileDiagnostic
 	refusals    []string // built-in grants that do not count
 	forbidden   []place
 	undone      []undone
 	// unclear is an entry of which nobody knows what it would have protected;
 	// nil where there is none.
-	unclear *FileDiagnostic
+	unclear *document.FileDiagnostic
 	// stale are the files of which an older content counts: remarks on it would
 	// stand at the wrong lines.
 	stale map[string]bool
@@ -79,7 +80,7 @@ func (s *Snapshot) evaluate() *evaluation {
 	everywhere := s.run(g, "", leaveOut, nil)
 	everywhere.remarkSecrets()
 	if s.projectDir == "" {
-		everywhere.diagnostics = sortDiagnostics(everywhere.diagnostics)
+		everywhere.diagnostics = document.Sort(everywhere.diagnostics)
 		return everywhere
 	}
 	e := s.run(g, s.projectDir, leaveOut, nil)
@@ -99,7 +100,7 @@ func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
 		e = s.run(g, s.projectDir, tighten, nil)
 		e.reportAsks(asks)
 		if listed {
-			e.report(e.projectFile, position{1, 1}, SeverityWarning, "", "the project is not trusted: %s", exposure)
+			e.report(e.projectFile, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "the project is not trusted: %s", exposure)
 		}
 	}
 	e.trusted, e.alone, e.exposure, e.asks = listed && exposure == "", alone, exposure, asks
@@ -123,8 +124,8 @@ func (s *Snapshot) glance() *glance {
 // attribute marks the remarks that hold for this project alone, so that whoever
 // shows them for several projects can tell them apart, and adds those that hold
 // everywhere.
-func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic {
-	known := map[FileDiagnostic]bool{}
+func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []document.FileDiagnostic {
+	known := map[document.FileDiagnostic]bool{}
 	for _, d := range everywhere {
 		known[d] = true
 	}
@@ -136,7 +137,7 @@ func (s *Snapshot) attribute(here, everywhere []FileDiagnostic) []FileDiagnostic
 		d.Project = s.projectDir
 		list = append(list, d)
 	}
-	return sortDiagnostics(list)
+	return document.Sort(list)
 }
 
 // run evaluates once. alone is the evaluation without the project's file, where
@@ -164,7 +165,7 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 	e.forbidden = g.forbidden
 	e.reportFiles(states)
 	if s.trust != nil && s.trust.problem != "" {
-		e.report(s.trust.path, position{1, 1}, SeverityError, "", "%s: no project is trusted", s.trust.problem)
+		e.report(s.trust.path, document.Position{Line: 1, Column: 1}, document.SeverityError, "", "%s: no project is trusted", s.trust.problem)
 	}
 	e.merged = e.user.withDefaults()
 	for key, from := range e.user.from {
@@ -186,7 +187,7 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 		}
 	}
 	e.remark()
-	e.diagnostics = sortDiagnostics(e.diagnostics)
+	e.diagnostics = document.Sort(e.diagnostics)
 	return e
 }
 
@@ -194,25 +195,25 @@ func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evalu
 func (e *evaluation) reportFiles(states []fileState) {
 	for _, state := range states {
 		if state.problem != nil {
-			e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: *state.problem})
+			e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.file, Diagnostic: *state.problem})
 			e.stale[state.file] = true
 		} else if state.good != nil {
-			if state.good.empty && state.exists {
-				e.report(state.file, position{1, 1}, SeverityWarning, "", "%s", emptyText)
+			if state.good.Empty && state.exists {
+				e.report(state.file, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "%s", document.EmptyText)
 			}
-			for _, d := range state.good.problems {
-				e.diagnostics = append(e.diagnostics, FileDiagnostic{File: state.file, Diagnostic: d})
+			for _, d := range state.good.Problems {
+				e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.file, Diagnostic: d})
 			}
 		}
 	}
 }
 
-func (e *evaluation) report(file string, at position, severity Severity, key, format string, args ...any) {
+func (e *evaluation) report(file string, at document.Position, severity document.Severity, key, format string, args ...any) {
 	if e.stale[file] {
 		return
 	}
-	e.diagnostics = append(e.diagnostics, FileDiagnostic{File: file, Diagnostic: Diagnostic{
-		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
+	e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: file, Diagnostic: document.Diagnostic{
+		Line: at.Line, Column: at.Column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
 	}})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // maxPathLength is Linux's PATH_MAX without the final NUL; macOS has less.
@@ -76,7 +78,7 @@ func (h host) expandVariables(text string) (string, error) {
 		if inner, ok := strings.CutPrefix(rest, "{"); ok {
 			name, text, found = strings.Cut(inner, "}")
 			if !found || !isName(name) {
-				return "", fmt.Errorf("expected ${NAME}, found %s", quote("$"+rest))
+				return "", fmt.Errorf("expected ${NAME}, found %s", display.Quote("$"+rest))
 			}
 		} else {
 			name = rest[:nameLength(rest)]

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Explanation answers whether a session could do something, and why.
@@ -50,7 +52,7 @@ type DecidingRule struct {
 // AttemptWrite and AttemptExecute is an absolute path; of AttemptConnectUnix a
 // path, or a name after "abstract:"; else it is an address, which does not
 // matter.
-func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanation, error) {
+func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (Explanation, error) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: attempt}
 	x.policy = x.policyFor(kind)
 	x.Target = target
@@ -60,7 +62,7 @@ func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanati
 	}
 	if path {
 		if err := x.follow(target); err != nil {
-			return Explanation{}, fmt.Errorf("explain %s: %s: %w", attempt, quote(target), err)
+			return Explanation{}, fmt.Errorf("explain %s: %s: %w", attempt, display.Quote(target), err)
 		}
 	}
 	switch doubt := s.doubt(x.evaluation, kind); {
@@ -70,9 +72,9 @@ func (s *Snapshot) Explain(kind Kind, attempt Attempt, target string) (Explanati
 	case !x.policy.Restricted:
 		x.unrestricted()
 	case x.end.detour:
-		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, quote(target))
+		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, display.Quote(target))
 	case x.end.err != nil:
-		x.refuse(nil, "", "", "%s leads nowhere: %s", quote(x.Target), cause(x.end.err))
+		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), cause(x.end.err))
 	case attempt == AttemptConnectUnix:
 		x.socket()
 	case attempt == AttemptConnect || attempt == AttemptBind:
@@ -87,7 +89,7 @@ const abstractPrefix = "abstract:"
 
 type explainer struct {
 	*evaluation
-	kind    Kind
+	kind    document.Kind
 	attempt Attempt
 	end     resolved // where a path leads
 	Explanation
@@ -115,7 +117,7 @@ func (x *explainer) follow(target string) error {
 			// Where it leads is another file for each process; what can be said
 			// is what holds for all of /proc.
 			x.end = resolved{path: l.path, exists: true}
-			x.Hint = fmt.Sprintf("%s is another file for each process", quote(l.path))
+			x.Hint = fmt.Sprintf("%s is another file for each process", display.Quote(l.path))
 			break
 		}
 	}
@@ -157,7 +159,7 @@ func (x *explainer) path() {
 		return
 	}
 	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
-		quote(rule.Path), rule.Access, rule.Origin)
+		display.Quote(rule.Path), rule.Access, rule.Origin)
 	switch {
 	case !x.end.exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
@@ -196,7 +198,7 @@ func (x *explainer) protected(p policy.Protected) {
 	rule := &DecidingRule{Path: p.Path, Access: policy.Read, Origin: p.Origin}
 	const form = "%s stays as it is, although the directory around it can be written, by %s"
 	if p.Origin.Key == guardKey {
-		x.refuse(rule, "", "", form, quote(p.Path), p.Origin)
+		x.refuse(rule, "", "", form, display.Quote(p.Path), p.Origin)
 		x.Hint = neverWritable
 		return
 	}
@@ -210,30 +212,30 @@ func (x *explainer) protected(p policy.Protected) {
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
 	}
-	x.refuse(rule, protectedKey, string(value), form, quote(p.Path), p.Origin)
+	x.refuse(rule, protectedKey, string(value), form, display.Quote(p.Path), p.Origin)
 	x.Hint = `where the machine cannot enforce this, as "sandbox-sidecar doctor" tells, a session can change it all the same`
 }
 
 // notGranted finds what to grant.
 func (x *explainer) notGranted(a attemptKind) {
-	x.refuse(nil, a.key, x.end.path, "no rule lets a session %s %s", a.verb, quote(x.end.path))
+	x.refuse(nil, a.key, x.end.path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.path))
 	for _, rule := range x.policy.Rules {
 		// The nearest miss says more than silence.
 		if !policy.Contains(rule.Path, x.end.path) {
 			continue
 		}
 		if rule.Access.Has(a.access) {
-			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", quote(rule.Path),
+			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", display.Quote(rule.Path),
 				rule.Origin)
 			x.Key, x.Value = "", ""
 			return
 		}
-		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", quote(rule.Path), rule.Origin, a.verb)
+		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", display.Quote(rule.Path), rule.Origin, a.verb)
 	}
 	switch what := x.holds(x.end.path); {
 	case x.takenAway(a.access):
 		x.Key, x.Value = "", ""
-		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
 	case policy.Contains("/proc", x.end.path):
 		x.Key, x.Value = "", ""
 		if x.Hint == "" {
@@ -288,14 +290,14 @@ func (x *explainer) nearestDir() string {
 func (x *explainer) socket() {
 	if i := slices.IndexFunc(x.policy.UnixSockets, x.names); i >= 0 {
 		granted := x.policy.UnixSockets[i]
-		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", quote(x.Target),
+		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", display.Quote(x.Target),
 			granted.Origin)
 		return
 	}
-	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", quote(x.Target))
+	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", display.Quote(x.Target))
 	if x.alone != nil && slices.ContainsFunc(x.alone.policy.UnixSockets, x.names) {
 		x.Key, x.Value = "", ""
-		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
 		return
 	}
 	x.Hint = "a socket that the session itself has made it can use; a granted one is the full power of the program " +

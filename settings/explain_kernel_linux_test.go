@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -177,7 +178,7 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		if !sensible {
 			continue
 		}
-		x, err := s.Explain(KindTool, attempt, act.Path)
+		x, err := s.Explain(document.KindTool, attempt, act.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,7 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 // policy.
 func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) []platformtest.Result {
 	t.Helper()
-	p := platformtest.Policy(t, s.Compile(KindTool).Policy.Rules...)
+	p := platformtest.Policy(t, s.Compile(document.KindTool).Policy.Rules...)
 	backend := linux.Backend{}
 	results, enforcement := platformtest.Perform(t, backend, platformtest.Confined(t, backend, p, acts...))
 	if enforcement.Protections[platform.Filesystem].Status != platform.Enforced {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
@@ -84,7 +86,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s %s", test.attempt, test.target), func(t *testing.T) {
 			t.Parallel()
-			x, err := snapshotOf(t, f, test.user, test.project).Explain(KindTool, test.attempt, test.target)
+			x, err := snapshotOf(t, f, test.user, test.project).Explain(document.KindTool, test.attempt, test.target)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +104,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		})
 	}
 	for _, target := range []string{"", "relative", "~root", "/a\x00"} {
-		if x, err := snapshotOf(t, f, on, "").Explain(KindTool, AttemptRead, target); err == nil {
+		if x, err := snapshotOf(t, f, on, "").Explain(document.KindTool, AttemptRead, target); err == nil {
 			t.Errorf("%q is explained: %+v", target, x)
 		}
 	}
@@ -133,7 +135,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 				if strings.HasPrefix(target, abstractPrefix) && attempt != AttemptConnectUnix {
 					continue
 				}
-				x, err := s.Explain(KindTool, attempt, target)
+				x, err := s.Explain(document.KindTool, attempt, target)
 				if err != nil {
 					t.Error(err)
 				}
@@ -142,7 +144,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 				}
 				named.Add(1)
 				with := withSetting(t, user, x.Key, x.Value)
-				again, err := snapshotOf(t, f, with, "").Explain(KindTool, attempt, target)
+				again, err := snapshotOf(t, f, with, "").Explain(document.KindTool, attempt, target)
 				if err != nil || !again.Allowed {
 					t.Errorf("%s %s: %s = %s does not help: %s (%s), %v\nuser %s\nwith %s", attempt, target, x.Key, x.Value,
 						again.Reason, again.Hint, err, user, with)

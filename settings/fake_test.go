@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // tree builds a file system in a temporary directory and resolves paths as if
@@ -122,11 +124,11 @@ func stateOf(t testing.TB, file, block string) fileState {
 	if !json.Valid([]byte(block)) {
 		t.Fatalf("not JSON: %s", block)
 	}
-	document, problem := decode([]byte(`{"terminal": {"sandbox": `+block+`}}`), "linux", others)
+	decoded, problem := document.Decode([]byte(`{"terminal": {"sandbox": `+block+`}}`), "linux", document.Editor)
 	if problem != nil {
 		t.Fatalf("decode %s: %s", block, problem)
 	}
-	return fileState{file: file, exists: true, read: true, good: document, digest: sha256.Sum256([]byte(block))}
+	return fileState{file: file, exists: true, read: true, good: decoded, digest: sha256.Sum256([]byte(block))}
 }
 
 // accessOf is what the compiled policy grants for a path, as names.

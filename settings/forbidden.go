@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -96,7 +97,7 @@ func (e *evaluation) projectGrant() grant {
 	if why := e.undoes(g.path); why != "" {
 		g.access = readExecute
 		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s",
-			quote(g.path), why))
+			display.Quote(g.path), why))
 	}
 	return g
 }

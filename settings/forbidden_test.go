@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func forbiddenTree(t *testing.T) files {
@@ -39,7 +40,7 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 			"additional_read_write_paths": `{"enabled": true, "additional_read_write_paths": ["` + path + `"]}`,
 			"system_paths.read_write":     `{"enabled": true, "system_paths": {"read_write": ["` + path + `"]}}`,
 		} {
-			got := forbiddenSnapshot(t, block, "").Compile(KindTool)
+			got := forbiddenSnapshot(t, block, "").Compile(document.KindTool)
 			if text := said(got, userFile); !strings.Contains(text, key) || !strings.Contains(text, "error") ||
 				!strings.Contains(text, "undoes the sandbox") {
 				t.Errorf("%s: %s: said %q", key, path, text)
@@ -53,7 +54,7 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 				t.Errorf("%s: %s: no warning when a session starts", key, path)
 			}
 		}
-		got := forbiddenSnapshot(t, `{"enabled": true}`, `{"additional_read_write_paths": ["`+path+`"]}`).Compile(KindTool)
+		got := forbiddenSnapshot(t, `{"enabled": true}`, `{"additional_read_write_paths": ["`+path+`"]}`).Compile(document.KindTool)
 		if text := said(got, projectFile); !strings.Contains(text, "undoes the sandbox") {
 			t.Errorf("a project's %s: said %q", path, text)
 		}
@@ -74,7 +75,7 @@ func TestForbidden_EverythingElseCounts(t *testing.T) {
 		`{"additional_read_write_paths": ["/opt/sidecar"]}`:                     "/opt/sidecar",
 		`{"additional_read_write_paths": ["~/.local/state/sandbox-sidecar-2"]}`: "/home/u/.local/state/sandbox-sidecar-2",
 	} {
-		got := forbiddenSnapshot(t, block, "").Compile(KindTool)
+		got := forbiddenSnapshot(t, block, "").Compile(document.KindTool)
 		if accessOf(got, want) == "none" || strings.Contains(said(got, userFile), "undoes") {
 			t.Errorf("%s: %s is granted %s; said %q", block, want, accessOf(got, want), said(got, userFile))
 		}
@@ -92,7 +93,7 @@ func TestForbidden_ProjectsThere(t *testing.T) {
 	} {
 		s := forbiddenSnapshot(t, `{"enabled": true}`, "")
 		s.projectDir = project
-		got := s.Compile(KindTool)
+		got := s.Compile(document.KindTool)
 		if access := accessOf(got, got.Policy.Project); access != want {
 			t.Errorf("project %s: granted %s, want %s", project, access, want)
 		}

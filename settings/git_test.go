@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // with joins trees.
@@ -148,7 +149,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 		dir  string
 	}{"worktree": {worktree, "/home/u/main/.git"}, "submodule": {submodule, "/home/u/super/.git/modules/project"}} {
 		for _, user := range []string{`{"enabled": true}`, `{"protected_paths": []}`} {
-			c := snapshotOf(t, tree(t, layout.tree), user, "").Compile(KindTool)
+			c := snapshotOf(t, tree(t, layout.tree), user, "").Compile(document.KindTool)
 			i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == layout.dir })
 			if i < 0 || c.Policy.Rules[i].Access != policy.Read|policy.Write || c.Policy.Rules[i].Guarded != policy.Write {
 				t.Errorf("%s with %s: rules %+v", name, user, c.Policy.Rules)
@@ -160,7 +161,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 			}
 		}
 		// What the user grants anyway is not taken back.
-		c := snapshotOf(t, tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(KindTool)
+		c := snapshotOf(t, tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(document.KindTool)
 		for _, rule := range c.Policy.Rules {
 			if rule.Guarded != 0 {
 				t.Errorf("%s: %+v", name, rule)
@@ -183,7 +184,7 @@ func TestCompile_ProtectedPathsAreRequiredWhereSomebodySaysSo(t *testing.T) {
 		{`{"on_unavailable": "warn"}`, `{"on_unavailable": "refuse"}`, true},
 		{`{"on_unavailable": "refuse"}`, `{"on_unavailable": "warn"}`, true},
 	} {
-		if got := snapshotOf(t, f, test.user, test.project).Compile(KindTerminal).Policy.RequireProtected; got != test.want {
+		if got := snapshotOf(t, f, test.user, test.project).Compile(document.KindTerminal).Policy.RequireProtected; got != test.want {
 			t.Errorf("user %s, project %s: %t", test.user, test.project, got)
 		}
 	}

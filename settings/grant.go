@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // category is a settings key that grants paths, and what it grants.
@@ -30,7 +32,7 @@ type grant struct {
 	path   string
 	access policy.Access
 	origin policy.Origin
-	at     position
+	at     document.Position
 	links  []link
 	// private: a runtime directory of the session's own stands for the path.
 	private bool
@@ -51,7 +53,7 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 		return e.baseline(c.key)
 	}
 	var list []grant
-	for i, text := range s.values.list(c.key) {
+	for i, text := range s.values.List(c.key) {
 		at := from.element(i)
 		target, ok := e.locate(from.file, at, c.key, text)
 		if !ok {
@@ -62,7 +64,7 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 		}
 		if c.access.Has(policy.Write) {
 			if why := e.undoes(g.path); why != "" {
-				e.report(from.file, at, SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", quote(text),
+				e.report(from.file, at, document.SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", display.Quote(text),
 					why)
 				e.undone = append(e.undone, undone{grant: g, why: why})
 				continue
@@ -76,39 +78,41 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 
 // judgeWritable completes a grant for writing and says what it opens.
 func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
-	remark := func(severity Severity, message string) { e.report(file, g.at, severity, g.origin.Key, "%s", message) }
+	remark := func(severity document.Severity, message string) {
+		e.report(file, g.at, severity, g.origin.Key, "%s", message)
+	}
 	if policy.Contains("/dev", g.path) && !policy.Contains("/dev/shm", g.path) {
 		g.access |= policy.Device
 	}
 	switch {
 	case g.path == "/dev":
-		remark(SeverityWarning, "grants every device, the terminals of other programs and what is typed into them included;"+
+		remark(document.SeverityWarning, "grants every device, the terminals of other programs and what is typed into them included;"+
 			" without this entry the safe devices are granted")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
-		remark(SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
+		remark(document.SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
 			" with /dev/ptmx alone a session has terminals of its own")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		remark(SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the "+
+		remark(document.SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the "+
 			"sandbox:"+
 			" this is a full escape; without this entry a session has a runtime directory of its own")
 	case target.exists && target.mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
-		remark(SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
+		remark(document.SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
 	}
 }
 
 // locate makes an entry absolute and resolves it, with a diagnostic where it
 // does not count or leads elsewhere than it seems to.
-func (e *evaluation) locate(file string, at position, key, text string) (resolved, bool) {
+func (e *evaluation) locate(file string, at document.Position, key, text string) (resolved, bool) {
 	path, err := e.host.expand(text, e.base(file))
 	if err != nil {
-		severity := SeverityError
+		severity := document.SeverityError
 		var unset unsetError
 		if key == "allowed_unix_sockets" && errors.As(err, &unset) {
 			// SSH_AUTH_SOCK is set on one machine and not on the next, with the
 			// same settings.
-			severity = SeverityInfo
+			severity = document.SeverityInfo
 		}
-		e.report(file, at, severity, key, "%s: %v; the entry does not count", quote(text), err)
+		e.report(file, at, severity, key, "%s: %v; the entry does not count", display.Quote(text), err)
 		return resolved{}, false
 	}
 	target := e.resolver.resolve(path)
@@ -116,27 +120,27 @@ func (e *evaluation) locate(file string, at position, key, text string) (resolve
 	case errors.Is(target.err, fsguard.ErrNoAnswer):
 		// A session that is granted it would wait for it, too, before it
 		// starts.
-		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), cause(target.err))
+		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), cause(target.err))
 		return resolved{}, false
 	case errors.Is(target.err, errTooManyLinks):
-		e.report(file, at, SeverityError, key, "%s: %v; the entry does not count", quote(text), target.err)
+		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), target.err)
 		return resolved{}, false
 	case target.err != nil:
-		e.report(file, at, SeverityWarning, key, "%s: cannot look at %s: %s", quote(text), quote(target.path),
+		e.report(file, at, document.SeverityWarning, key, "%s: cannot look at %s: %s", display.Quote(text), display.Quote(target.path),
 			cause(target.err))
 	case !target.exists && key != "allowed_unix_sockets":
-		e.report(file, at, SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
+		e.report(file, at, document.SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
 			"started then",
-			quote(text), quote(target.path))
+			display.Quote(text), display.Quote(target.path))
 	}
 	if hasDotDot(path) {
-		e.report(file, at, SeverityWarning, key, "%s leads to %s", quote(text), quote(target.path))
+		e.report(file, at, document.SeverityWarning, key, "%s leads to %s", display.Quote(text), display.Quote(target.path))
 	}
 	for _, l := range target.links {
 		if policy.Contains("/proc", l.dir) {
-			e.report(file, at, SeverityError, key, "%s crosses %s, which is another file for each process; the entry does "+
+			e.report(file, at, document.SeverityError, key, "%s crosses %s, which is another file for each process; the entry does "+
 				"not count",
-				quote(text), quote(l.path))
+				display.Quote(text), display.Quote(l.path))
 			return resolved{}, false
 		}
 	}
@@ -201,11 +205,11 @@ next:
 				continue
 			}
 			message := fmt.Sprintf("%s crosses the symlink %s, which a session may replace because it may write its directory:"+
-				" the entry does not count; grant %s itself", quote(g.text), quote(l.path), quote(g.path))
+				" the entry does not count; grant %s itself", display.Quote(g.text), display.Quote(l.path), display.Quote(g.path))
 			if g.origin.File == policy.OriginBuiltIn {
 				e.refusals = append(e.refusals, message)
 			} else {
-				e.report(g.origin.File, g.at, SeverityError, g.origin.Key, "%s", message)
+				e.report(g.origin.File, g.at, document.SeverityError, g.origin.Key, "%s", message)
 			}
 			continue next
 		}

@@ -1,17 +1,20 @@
 package settings
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+)
 
 // origin says where the value of a key stands.
 type origin struct {
 	file string
-	span
+	document.Span
 }
 
 // settings is a Sandbox with the origin of each key that is set. A key without
 // an origin is a default.
 type settings struct {
-	values Sandbox
+	values document.Sandbox
 	from   map[string]origin
 }
 
@@ -29,21 +32,21 @@ func (s *settings) overlay(state fileState) {
 	if state.good == nil {
 		return
 	}
-	for _, l := range leaves {
-		if v, ok := l.get(&state.good.values); ok {
-			l.set(&s.values, v)
-			s.from[l.key] = origin{file: state.file, span: state.good.where[l.key]}
+	for _, l := range document.Keys {
+		if v, ok := l.Get(&state.good.Values); ok {
+			l.Set(&s.values, v)
+			s.from[l.Name] = origin{file: state.file, Span: state.good.Spans[l.Name]}
 		}
 	}
 }
 
 // withDefaults returns a copy in which no key is nil that has a default of its
 // own.
-func (s *settings) withDefaults() Sandbox {
-	values := Defaults()
-	for _, l := range leaves {
-		if v, ok := l.get(&s.values); ok {
-			l.set(&values, v)
+func (s *settings) withDefaults() document.Sandbox {
+	values := document.Defaults()
+	for _, l := range document.Keys {
+		if v, ok := l.Get(&s.values); ok {
+			l.Set(&values, v)
 		}
 	}
 	return values
@@ -55,12 +58,12 @@ func (s *settings) originOf(key string) policy.Origin {
 	if !ok {
 		return policy.Origin{File: policy.OriginBuiltIn, Key: key}
 	}
-	return from.policy(key, from.at)
+	return from.policy(key, from.At)
 }
 
 // policy turns a position in the origin's file into the origin of a rule.
-func (o origin) policy(key string, at position) policy.Origin {
-	result := policy.Origin{File: o.file, Key: key, Line: at.line}
+func (o origin) policy(key string, at document.Position) policy.Origin {
+	result := policy.Origin{File: o.file, Key: key, Line: at.Line}
 	if o.file == policy.OriginEditor {
 		result.Line = 0
 	}
@@ -68,4 +71,4 @@ func (o origin) policy(key string, at position) policy.Origin {
 }
 
 // element is where the i-th entry of the list stands.
-func (o origin) element(i int) position { return o.elements[i] }
+func (o origin) element(i int) document.Position { return o.Elements[i] }

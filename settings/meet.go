@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // meetGrants returns what both lists grant. It works on resolved paths only:
@@ -78,8 +79,8 @@ func hasPrefixPattern(list []string, prefix string) bool {
 
 // strictestKinds is what two layers restrict together. What a project's layer
 // does not say about itself it inherits.
-func strictestKinds(user Sandbox, project *Sandbox) kinds {
-	restricted := restrictedKinds(*user.Enabled, *user.ApplyTo)
+func strictestKinds(user document.Sandbox, project *document.Sandbox) document.Kinds {
+	restricted := document.RestrictedKinds(*user.Enabled, *user.ApplyTo)
 	if project == nil || project.Enabled == nil && project.ApplyTo == nil {
 		return restricted
 	}
@@ -90,5 +91,5 @@ func strictestKinds(user Sandbox, project *Sandbox) kinds {
 	if project.ApplyTo != nil {
 		applyTo = *project.ApplyTo
 	}
-	return restricted.union(restrictedKinds(enabled, applyTo))
+	return restricted.Union(document.RestrictedKinds(enabled, applyTo))
 }

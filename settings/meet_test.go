@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // meetTree has symlinks in all directions: into and out of what is likely to be
@@ -82,10 +83,10 @@ func (c choose) block() string {
 	list := func(words []string) func() any { return func() any { return c.some(words) } }
 	word := func(words []string) func() any { return func() any { return words[c(len(words))] } }
 	maybe("enabled", func() any { return c(3) > 0 })
-	maybe("apply_to", word(ApplyTo("").values()))
+	maybe("apply_to", word(document.ApplyTo("").Values()))
 	maybe("allow_network", func() any { return c(2) == 1 })
-	maybe("on_unavailable", word(OnUnavailable("").values()))
-	maybe("on_denied", word(OnDenied("").values()))
+	maybe("on_unavailable", word(document.OnUnavailable("").Values()))
+	maybe("on_denied", word(document.OnDenied("").Values()))
 	maybe("allowed_env_vars", list(meetVars))
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
@@ -212,7 +213,7 @@ func checkMeet(t testing.TB, f files, user, project string) {
 	fail := func(how string) {
 		t.Errorf("with the project's file: %s\nuser    %s\nproject %s", how, user, project)
 	}
-	for _, kind := range []Kind{KindTerminal, KindTool} {
+	for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 		wide, narrow := alone.policyFor(kind), narrow.policyFor(kind)
 		if how := exceedsKind(&narrow, &wide); how != "" {
 			fail(fmt.Sprintf("%s: %s", kind, how))
@@ -273,7 +274,7 @@ func TestMeet_OnARealTree(t *testing.T) {
 	real, memory := tree(t, meetTree), inMemory(meetTree)
 	forPairs(t, 200, func(user, project string) {
 		checkMeet(t, real, user, project)
-		a, b := snapshotOf(t, real, user, project).Compile(KindTool), snapshotOf(t, memory, user, project).Compile(KindTool)
+		a, b := snapshotOf(t, real, user, project).Compile(document.KindTool), snapshotOf(t, memory, user, project).Compile(document.KindTool)
 		if a.Policy.ID() != b.Policy.ID() || !slices.Equal(a.Diagnostics, b.Diagnostics) {
 			t.Errorf("in memory %+v\non disk %+v\nuser    %s\nproject %s", b, a, user, project)
 		}
@@ -284,7 +285,7 @@ func TestMeet_AProjectThatSaysNothingChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := inMemory(meetTree)
 	forPairs(t, 200, func(user, _ string) {
-		for _, kind := range []Kind{KindTerminal, KindTool} {
+		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			without, with := snapshotOf(t, f, user, "").Compile(kind), snapshotOf(t, f, user, "{}").Compile(kind)
 			if without.Policy.ID() != with.Policy.ID() {
 				t.Errorf("an empty project file changes the policy of %s", user)
@@ -366,14 +367,14 @@ func FuzzCompile(f *testing.F) {
 			t.Fatal(err)
 		}
 		s := snapshotOf(t, tree, string(data), "")
-		compiled := s.Compile(KindTool)
+		compiled := s.Compile(document.KindTool)
 		allowed := []string{"/home/u/project"}
 		for _, name := range homeDotfiles {
 			allowed = append(allowed, "/home/u/"+name)
 		}
 		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
 			"additional_read_write_paths"} {
-			for _, text := range s.user[0].good.values.list(key) {
+			for _, text := range s.user[0].good.Values.List(key) {
 				if path, err := s.host.expand(text, ""); err == nil {
 					allowed = append(allowed, filepath.Clean(path))
 				}

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 const protectedKey = "protected_paths"
@@ -25,20 +27,20 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 		at := from.element(i)
 		path, err := e.host.expand(text, e.policy.Project)
 		if err != nil {
-			e.report(from.file, at, SeverityError, protectedKey, "%s: %v; the entry does not count", quote(text), err)
+			e.report(from.file, at, document.SeverityError, protectedKey, "%s: %v; the entry does not count", display.Quote(text), err)
 			if e.unclear == nil {
-				e.unclear = &FileDiagnostic{File: from.file, Diagnostic: Diagnostic{
-					Line: at.line, Column: at.column, Severity: SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v",
-						quote(text), err),
+				e.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v",
+						display.Quote(text), err),
 				}}
 			}
 			continue
 		}
 		path, inside := e.insideProject(filepath.Clean(path))
 		if !inside {
-			e.report(from.file, at, SeverityError, protectedKey,
+			e.report(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project, where nothing is writable without a grant of its own; the entry does not count",
-				quote(text))
+				display.Quote(text))
 			continue
 		}
 		list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})

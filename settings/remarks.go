@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // remark says what counts but probably not as meant: grants of more than it
@@ -20,7 +22,7 @@ func (e *evaluation) remark() {
 			continue
 		}
 		if what := e.sensitive.hold(g.path); what != "" {
-			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s lets sessions %s %s", quote(g.text),
+			e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
 				verbs(g.access), what)
 		}
 		e.remarkWider(g, writers)
@@ -34,29 +36,29 @@ func (e *evaluation) remarkSwitches() {
 		from, ok := e.user.from[key]
 		return from, ok
 	}
-	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == ApplyToNeither {
-		e.report(from.file, from.at, SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
+	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither {
+		e.report(from.file, from.At, document.SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
 	}
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
 		// One remark, where the first key stands of the file that counts most.
 		key := ""
-		for _, l := range leaves {
-			from, ok := set(l.key)
+		for _, l := range document.Keys {
+			from, ok := set(l.Name)
 			if ok && (key == "" || later(from, e.user.from[key])) {
-				key = l.key
+				key = l.Name
 			}
 		}
 		from := e.user.from[key]
-		e.report(from.file, from.at, SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
+		e.report(from.file, from.At, document.SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
 	}
 	if from, ok := set("process_tracking"); ok && e.host.platform != "darwin" {
-		e.report(from.file, from.at, SeverityInfo, "process_tracking", "has an effect on macOS only")
+		e.report(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")
 	}
 }
 
 // later orders origins: the one that stands first in its file.
 func later(a, b origin) bool {
-	return a.file == b.file && (a.at.line < b.at.line || a.at.line == b.at.line && a.at.column < b.at.column)
+	return a.file == b.file && (a.At.Line < b.At.Line || a.At.Line == b.At.Line && a.At.Column < b.At.Column)
 }
 
 // remarkWider finds a grant that gives writing where this one does not: whoever
@@ -69,9 +71,9 @@ func (e *evaluation) remarkWider(g grant, writers map[string]grant) {
 	}
 	for path := g.path; ; path = filepath.Dir(path) {
 		if nearest, found := writers[path]; found {
-			e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key,
+			e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key,
 				"%s can be written all the same: %s is granted (%s) by %s",
-				quote(g.text), quote(nearest.path), nearest.access, nearest.origin)
+				display.Quote(g.text), display.Quote(nearest.path), nearest.access, nearest.origin)
 			return
 		}
 		if path == filepath.Dir(path) {
@@ -98,8 +100,8 @@ func (e *evaluation) remarkProtected(g grant) {
 		return
 	}
 	if protected, ok := e.policy.ProtectedAt(g.path); ok {
-		e.report(g.origin.File, g.at, SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
-			quote(g.text), quote(protected.Path), protected.Origin)
+		e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
+			display.Quote(g.text), display.Quote(protected.Path), protected.Origin)
 	}
 }
 
@@ -108,13 +110,13 @@ func (e *evaluation) remarkSockets() {
 		file, at := s.origin.File, s.at
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
-				e.report(file, at, SeverityWarning, socketsKey,
+				e.report(file, at, document.SeverityWarning, socketsKey,
 					"sessions do not get the variable %s, so programs will not find the socket: allowed_env_vars leaves it out", name)
 			}
 		}
 		if !e.policy.Network.Allowed {
-			e.report(file, at, SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
-				quote(s.text))
+			e.report(file, at, document.SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
+				display.Quote(s.text))
 		}
 	}
 }

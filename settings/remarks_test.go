@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Every kind of remark: where it stands, what it says, and that it goes when
@@ -77,14 +79,14 @@ func TestRemarks(t *testing.T) {
 			t.Parallel()
 			snapshot := func(block string) Compiled {
 				state := fileState{file: userFile, exists: true, read: true}
-				var problem *Diagnostic
-				if state.good, problem = decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", others); problem != nil {
+				var problem *document.Diagnostic
+				if state.good, problem = document.Decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", document.Editor); problem != nil {
 					t.Fatal(problem)
 				}
 				s := snapshotOf(t, f, "", "")
 				s.host.env["AGENT"] = "/run/docker.sock"
 				s.user = []fileState{state}
-				return s.Compile(KindTool)
+				return s.Compile(document.KindTool)
 			}
 			got := said(snapshot(test.block), userFile)
 			if test.want == "" && got != "" || !strings.Contains("\n"+got, "\n"+test.want) {
@@ -130,7 +132,7 @@ func TestRemarks_OfAFileThatCannotBeParsedGoWhenItIsMended(t *testing.T) {
 	d.write(d.user, "{\n  \"terminal\": {\n    \"sandbox\": {\"enabled\" true}}}")
 	d.open(nil)
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || got[0].Line != 3 || got[0].Column != 27 ||
-		got[0].Severity != SeverityError {
+		got[0].Severity != document.SeverityError {
 		t.Errorf("diagnostics: %v", got)
 	}
 	d.write(d.user, enabled)

@@ -55,7 +55,7 @@ func (e *evaluation) paths() {
 			asked := e.refuseMovable(e.grantsOf(e.project, c))
 			e.asked = append(e.asked, asked...)
 			list = meetGrants(list, asked)
-			e.merged.setList(c.key, texts(list))
+			e.merged.SetList(c.key, texts(list))
 			e.fromProject(c.key)
 		}
 		granted = append(granted, list...)

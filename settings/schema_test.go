@@ -9,14 +9,16 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tailscale/hujson"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	block, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	must(t, err)
 	compiler := jsonschema.NewCompiler()
-	must(t, compiler.AddResource("settings.json", document))
+	must(t, compiler.AddResource("settings.json", block))
 	schema, err := compiler.Compile("settings.json")
 	must(t, err)
 	return schema
@@ -49,10 +51,10 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	} {
 		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` +
 			block + `}}}`} {
-			document, problem := decode([]byte(file), "linux", others)
-			decoded := problem == nil && len(document.problems) == 0
+			block, problem := document.Decode([]byte(file), "linux", document.Editor)
+			decoded := problem == nil && len(block.Problems) == 0
 			if err := valid(t, schema, file); (err == nil) != good || decoded != good {
-				t.Errorf("%s: good %t, the schema says %v, decoding %v", file, good, err, document.problems)
+				t.Errorf("%s: good %t, the schema says %v, decoding %v", file, good, err, block.Problems)
 			}
 		}
 	}
@@ -80,7 +82,7 @@ func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	forPairs(t, 300, func(user, _ string) {
 		file := `{"terminal": {"sandbox": ` + user + `}}`
 		if err := valid(t, schema, file); err != nil &&
-			!strings.Contains(said(snapshotOf(t, f, user, "").Compile(KindTool), userFile), "error: ") {
+			!strings.Contains(said(snapshotOf(t, f, user, "").Compile(document.KindTool), userFile), "error: ") {
 			t.Errorf("%s: %v", file, err)
 		}
 	})
@@ -109,21 +111,21 @@ func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 	if len(sandbox.Snippets) == 0 {
 		t.Error("no snippets")
 	}
-	for _, l := range leaves {
+	for _, l := range document.Keys {
 		found := sandbox
-		for name := range strings.SplitSeq(l.key, ".") {
+		for name := range strings.SplitSeq(l.Name, ".") {
 			if found = found.Properties[name]; found == nil {
-				t.Fatalf("%s is not in the schema", l.key)
+				t.Fatalf("%s is not in the schema", l.Name)
 			}
 		}
 		if found.Description == "" {
-			t.Errorf("%s has no description", l.key)
+			t.Errorf("%s has no description", l.Name)
 		}
 		if len(found.Enum) != len(found.EnumDescriptions) {
-			t.Errorf("%s: %d values, %d descriptions", l.key, len(found.Enum), len(found.EnumDescriptions))
+			t.Errorf("%s: %d values, %d descriptions", l.Name, len(found.Enum), len(found.EnumDescriptions))
 		}
 		if items := found.Items; items != nil && len(items.Enum) == 0 && (items.Pattern == "" || len(items.Examples) == 0) {
-			t.Errorf("%s: entries have neither values nor a pattern with examples", l.key)
+			t.Errorf("%s: entries have neither values nor a pattern with examples", l.Name)
 		}
 	}
 	if got := len(sandbox.Properties["toolchains"].Items.Enum); got != len(toolchains) {
@@ -145,8 +147,8 @@ func TestSchema_AcceptsTheDocumentation(t *testing.T) {
 			if err := valid(t, schema, block); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, block)
 			}
-			if document, problem := decode([]byte(block), "linux", others); problem != nil || len(document.problems) > 0 {
-				t.Errorf("%s: %v %v", file, problem, document.problems)
+			if block, problem := document.Decode([]byte(block), "linux", document.Editor); problem != nil || len(block.Problems) > 0 {
+				t.Errorf("%s: %v %v", file, problem, block.Problems)
 			}
 		}
 	}

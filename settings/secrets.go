@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // startupFiles are what shells read when they start, relative to the home
@@ -57,7 +58,7 @@ var secretPatterns = sync.OnceValue(func() patterns {
 // what looks like a secret. It names file, line and variable, and never the
 // value.
 func (e *evaluation) remarkSecrets() {
-	if e.host.home == "" || e.restricted == (kinds{}) {
+	if e.host.home == "" || e.restricted == (document.Kinds{}) {
 		return
 	}
 	for _, name := range startupFiles {
@@ -75,7 +76,7 @@ func (e *evaluation) remarkSecrets() {
 			continue
 		}
 		for _, found := range secretsOf(file, string(data)) {
-			e.report(file, found.at, SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
+			e.report(file, found.at, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
 				" keep it in a file that no setting grants, or in a password manager", found.name, rule.Origin)
 		}
 	}
@@ -83,7 +84,7 @@ func (e *evaluation) remarkSecrets() {
 
 type secret struct {
 	name string
-	at   position
+	at   document.Position
 }
 
 // scanned is what was found in a file with this content, of which only a digest
@@ -126,7 +127,7 @@ func secretsIn(text string) []secret {
 				}
 			}
 			if looksSecret(name, line[m[8]:m[9]]) {
-				list = append(list, secret{name: name, at: position{number, start + 1}})
+				list = append(list, secret{name: name, at: document.Position{Line: number, Column: start + 1}})
 			}
 			if len(list) == maxSecrets {
 				return list

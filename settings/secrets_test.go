@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestSecretsIn(t *testing.T) {
@@ -36,7 +38,7 @@ func TestSecretsIn(t *testing.T) {
 	} {
 		var got []string
 		for _, s := range secretsIn(line + "\n") {
-			got = append(got, fmt.Sprintf("%s %d", s.name, s.at.column))
+			got = append(got, fmt.Sprintf("%s %d", s.name, s.at.Column))
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s: found %q, want %q", line, got, want)
@@ -59,7 +61,7 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 	})
 	const on = `{"enabled": true}`
 	s := snapshotOf(t, f, on, "")
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	for file, want := range map[string]string{
 		"/home/u/.bashrc": "3:8: warning: GITHUB_TOKEN looks like a secret, and sessions may read this " +
 			"file (home dotfiles (built-in defaults))",
@@ -83,11 +85,11 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 		}
 	}
 	// It is the sandbox that the hint is about.
-	if c := snapshotOf(t, f, `{"enabled": false}`, "").Compile(KindTool); said(c, "/home/u/.bashrc") != "" {
+	if c := snapshotOf(t, f, `{"enabled": false}`, "").Compile(document.KindTool); said(c, "/home/u/.bashrc") != "" {
 		t.Error("told although nothing is restricted")
 	}
 	granted := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/.bash_aliases"]}`,
-		"").Compile(KindTool)
+		"").Compile(document.KindTool)
 	if got := said(granted, "/home/u/.bash_aliases"); !strings.Contains(got,
 		"additional_read_only_paths ("+userFile+":1)") {
 		t.Errorf("a file that the user grants: %q", got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // While one project's file is looked at, which may take as long as its file
@@ -93,7 +94,7 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 	} {
 		s := snapshotOf(t, silentBelow(inMemory(whole), dir),
 			`{"enabled": true, "additional_read_only_paths": ["/mnt/data"]}`, "")
-		compiled := s.Compile(KindTool)
+		compiled := s.Compile(document.KindTool)
 		if compiled.NoAnswer != want.noAnswer {
 			t.Errorf("%s: what does not answer is %q", dir, compiled.NoAnswer)
 		}
@@ -115,15 +116,15 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	s := snapshotOf(t, inMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
-	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError,
+	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError,
 		Message: "cannot read: the file system does not answer"}
 	s.project = &fileState{file: projectFile, exists: true, problem: &problem, silent: true}
-	if got := s.Compile(KindTool).NoAnswer; got != projectFile {
+	if got := s.Compile(document.KindTool).NoAnswer; got != projectFile {
 		t.Errorf("what does not answer is %q", got)
 	}
 	good := stateOf(t, projectFile, `{"allow_network": false}`)
 	s.project.good = good.good
-	if compiled := s.Compile(KindTool); compiled.NoAnswer != "" || compiled.Policy.Network.Allowed {
+	if compiled := s.Compile(document.KindTool); compiled.NoAnswer != "" || compiled.Policy.Network.Allowed {
 		t.Errorf("the last good content does not count: %q", compiled.NoAnswer)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
@@ -29,7 +30,7 @@ type Snapshot struct {
 type Compiled struct {
 	Policy policy.Policy
 	// Diagnostics are those of Snapshot.Diagnostics.
-	Diagnostics []FileDiagnostic
+	Diagnostics []document.FileDiagnostic
 	// Warnings are for the user's eyes when a session starts.
 	Warnings []string
 	// Risks are those of the warnings that no diagnostic says.
@@ -55,7 +56,7 @@ type Compiled struct {
 // Compile resolves every path as it is now and returns what a session of that
 // kind may do. The policy of a kind that is not restricted is filled in all the
 // same.
-func (s *Snapshot) Compile(kind Kind) Compiled {
+func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluate()
 	compiled := Compiled{
 		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e,
@@ -73,9 +74,9 @@ func (s *Snapshot) Compile(kind Kind) Compiled {
 }
 
 // policyFor completes the policy by what depends on the kind.
-func (e *evaluation) policyFor(kind Kind) policy.Policy {
+func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p := e.policy
-	p.Restricted = e.restricted.has(kind)
+	p.Restricted = e.restricted.Has(kind)
 	p.OnUnavailable = e.onUnavailable(kind)
 	p.RequireProtected = e.requireProtected()
 	return p
@@ -84,7 +85,7 @@ func (e *evaluation) policyFor(kind Kind) policy.Policy {
 // Merged is the "terminal.sandbox" block that holds, defaults included. An
 // untrusted project's tightening is expressed in the words of the settings as
 // well as it can be; Compile has the last word. The result is the caller's own.
-func (s *Snapshot) Merged() Sandbox {
+func (s *Snapshot) Merged() document.Sandbox {
 	return s.evaluate().merged
 }
 
@@ -93,17 +94,19 @@ func (s *Snapshot) Merged() Sandbox {
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
 	merged := s.describe().origins
-	for _, l := range leaves {
-		origins[l.key] = policy.OriginBuiltIn
-		if file := merged[l.key]; file != "" {
-			origins[l.key] = file
+	for _, l := range document.Keys {
+		origins[l.Name] = policy.OriginBuiltIn
+		if file := merged[l.Name]; file != "" {
+			origins[l.Name] = file
 		}
 	}
 	return origins
 }
 
 // Diagnostics are all remarks about all files, sorted by file and position.
-func (s *Snapshot) Diagnostics() []FileDiagnostic { return slices.Clone(s.describe().diagnostics) }
+func (s *Snapshot) Diagnostics() []document.FileDiagnostic {
+	return slices.Clone(s.describe().diagnostics)
+}
 
 // ProjectDir is the project's directory as it was named, clean; "" where there
 // is none.
@@ -120,8 +123,8 @@ func (s *Snapshot) Files() []string {
 }
 
 // DiagnosticsOf are the remarks about one file.
-func (s *Snapshot) DiagnosticsOf(file string) []Diagnostic {
-	var list []Diagnostic
+func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
+	var list []document.Diagnostic
 	for _, d := range s.describe().diagnostics {
 		if d.File == file {
 			list = append(list, d.Diagnostic)
@@ -133,7 +136,7 @@ func (s *Snapshot) DiagnosticsOf(file string) []Diagnostic {
 // Doubt is why nobody knows what the settings ask for: a file could not be
 // read, or something in it is wrong. Tools do not start then.
 type Doubt struct {
-	FileDiagnostic
+	document.FileDiagnostic
 	// Refused says that sessions of the kind that was compiled do not start.
 	Refused bool
 	// Named says that it is the file that the user asked for, and that nothing
@@ -143,22 +146,22 @@ type Doubt struct {
 
 // doubt is the first there is for a kind of session; nil where everything is
 // known.
-func (s *Snapshot) doubt(e *evaluation, kind Kind) *Doubt {
+func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	var first *Doubt
 	for _, state := range s.states() {
 		d := state.doubt()
 		if d == nil {
 			continue
 		}
-		doubt := &Doubt{FileDiagnostic: FileDiagnostic{File: state.file, Diagnostic: *d}}
+		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.file, Diagnostic: *d}}
 		doubt.Refused = state.refuses(kind) != nil
-		doubt.Named = state.refuses(KindTerminal) != nil
+		doubt.Named = state.refuses(document.KindTerminal) != nil
 		if first == nil || doubt.Refused && !first.Refused {
 			first = doubt
 		}
 	}
 	if first == nil && e.unclear != nil {
-		first = &Doubt{FileDiagnostic: *e.unclear, Refused: kind == KindTool}
+		first = &Doubt{FileDiagnostic: *e.unclear, Refused: kind == document.KindTool}
 	}
 	return first
 }

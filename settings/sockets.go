@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 const socketsKey = "allowed_unix_sockets"
@@ -41,8 +43,8 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 		found := socket{grant: grant{text: text, at: at, origin: from.policy(socketsKey, at)}}
 		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
 			if name == "" || strings.ContainsRune(name, 0) {
-				e.report(from.file, at, SeverityError, socketsKey,
-					"%s: expected a name behind abstract:; the entry does not count", quote(text))
+				e.report(from.file, at, document.SeverityError, socketsKey,
+					"%s: expected a name behind abstract:; the entry does not count", display.Quote(text))
 				continue
 			}
 			found.abstract = name
@@ -53,11 +55,11 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 			}
 			found.path, found.links = target.path, target.links
 			if e.writable.at(filepath.Dir(found.path)).Has(policy.Write) {
-				e.report(from.file, at, SeverityInfo, socketsKey,
+				e.report(from.file, at, document.SeverityInfo, socketsKey,
 					"%s lies in a directory that sessions may write: only the socket counts that is"+
 						" there when a session starts, and only if it was bound under this very name; one that is made anew needs a "+
 						"new session",
-					quote(text))
+					display.Quote(text))
 			}
 		}
 		list = append(list, found)

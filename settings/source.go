@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 type source struct {
 	path     string
 	platform string
-	whose    audience
+	whose    document.Owner
 	// named: the user asked for this very file, so that it has to be there.
 	named bool
 	used  time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
@@ -57,9 +59,9 @@ type fileState struct {
 	digest [sha256.Size]byte
 	// good is the last content that could be used; nil where there is none, or
 	// the file is absent.
-	good *document
+	good *document.Block
 	// problem is why the file as it is now does not count; nil where it does.
-	problem *Diagnostic
+	problem *document.Diagnostic
 	// named is the source's.
 	named bool
 	// silent: its file system does not answer, so that nobody knows what is
@@ -69,9 +71,9 @@ type fileState struct {
 
 // refuses returns why sessions of a kind must not start: nobody knows what the
 // file asks for. It is nil if they may.
-func (s fileState) refuses(kind Kind) *Diagnostic {
+func (s fileState) refuses(kind document.Kind) *document.Diagnostic {
 	switch unknown := s.problem != nil && s.good == nil; {
-	case kind == KindTool:
+	case kind == document.KindTool:
 		return s.doubt()
 	case unknown && s.named:
 		return s.problem
@@ -80,9 +82,9 @@ func (s fileState) refuses(kind Kind) *Diagnostic {
 }
 
 // doubt returns why nobody knows what the file asks for; nil if it is known.
-func (s fileState) doubt() *Diagnostic {
+func (s fileState) doubt() *document.Diagnostic {
 	if s.good != nil {
-		return s.good.wrong
+		return s.good.FirstError
 	}
 	return s.problem
 }
@@ -93,18 +95,18 @@ func newSource(path, platform string) *source {
 
 // audienceOf tells Zed's settings files, the user's and projects', from ours by
 // their names.
-func audienceOf(path string) audience {
+func audienceOf(path string) document.Owner {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
 	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
-		return others
+		return document.Editor
 	}
-	return ours
+	return document.Sidecar
 }
 
 // last is the last good content, if it said anything. Content that asked for
 // nothing is no guide to what a broken file asks for.
-func (s *source) last() *document {
-	if s.state.good.says() {
+func (s *source) last() *document.Block {
+	if s.state.good.HasSettings() {
 		return s.state.good
 	}
 	return nil
@@ -140,7 +142,7 @@ func (s *source) refresh() bool {
 
 // vanished: there were settings, and now there is no file or an empty one.
 func (s *source) vanished(next fileState) bool {
-	return s.state.good.says() && (!next.exists || next.read && s.sig.size == 0)
+	return s.state.good.HasSettings() && (!next.exists || next.read && s.sig.size == 0)
 }
 
 // look returns the state the file is in now, and whether it differs from the
@@ -164,17 +166,17 @@ func (s *source) look() (fileState, bool) {
 	if s.state.read && next.digest == s.state.digest {
 		return s.state, false
 	}
-	document, problem := decode(data, s.platform, s.whose)
+	block, problem := document.Decode(data, s.platform, s.whose)
 	switch last := s.last(); {
 	case problem != nil:
 		next.good, next.problem = last, problem
-	case document.empty && last != nil:
-		next.good, next.problem = last, &Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: emptyText}
+	case block.Empty && last != nil:
+		next.good, next.problem = last, &document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: document.EmptyText}
 	default:
-		if document.wrong != nil && last != nil {
-			document.keep(last)
+		if block.FirstError != nil && last != nil {
+			block.Inherit(last)
 		}
-		next.good = document
+		next.good = block
 	}
 	return next, true
 }
@@ -193,14 +195,14 @@ func (s *source) unusable(err error) (fileState, bool) {
 			// taking it for "no settings" would switch the sandbox off.
 			message = "cannot read: a symlink to a file that does not exist"
 		case link != "":
-			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", quote(link))
+			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", display.Quote(link))
 		case s.named:
 			message, exists = "cannot read: there is no such file", false
 		default:
 			return fileState{file: s.path}, s.state.exists
 		}
 	}
-	problem := Diagnostic{Line: 1, Column: 1, Severity: SeverityError, Message: message}
+	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: message}
 	next := fileState{
 		file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named, silent: errors.Is(err,
 			fsguard.ErrNoAnswer),

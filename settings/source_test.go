@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
@@ -83,10 +85,10 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			if got := s.DiagnosticsOf(d.user); len(got) != 1 || !strings.Contains(got[0].String(), breakage.says) {
 				t.Errorf("diagnostics %v, want %q", got, breakage.says)
 			}
-			if got := strings.Join(s.Compile(KindTool).Warnings, "\n"); !strings.Contains(got, "last good content counts") {
+			if got := strings.Join(s.Compile(document.KindTool).Warnings, "\n"); !strings.Contains(got, "last good content counts") {
 				t.Errorf("warnings: %s", got)
 			}
-			if doubt := s.Compile(KindTool).Doubt; doubt != nil {
+			if doubt := s.Compile(document.KindTool).Doubt; doubt != nil {
 				t.Errorf("tools are refused: %v", doubt)
 			}
 			d.must(os.RemoveAll(d.user))
@@ -102,11 +104,11 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			fresh := newDesk(t)
 			fresh.home, fresh.user = d.home, d.user
 			s = fresh.open(nil).Snapshot("")
-			if got := s.Compile(KindTool).Doubt; got == nil || !got.Refused || got.File != d.user ||
+			if got := s.Compile(document.KindTool).Doubt; got == nil || !got.Refused || got.File != d.user ||
 				!strings.Contains(got.String(), breakage.says) {
 				t.Errorf("doubt: %v", got)
 			}
-			if got := s.Compile(KindTerminal).Doubt; got == nil || got.Refused || got.Named {
+			if got := s.Compile(document.KindTerminal).Doubt; got == nil || got.Refused || got.Named {
 				t.Errorf("terminals' doubt: %v", got)
 			}
 		})
@@ -182,12 +184,12 @@ func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 				source.refresh()
 				test.gap(d)
 				time.AfterFunc(settleTime/2, func() { d.write(d.user, enabled+" ") })
-				if !source.refresh() || source.state.good == nil || source.state.good.values.Enabled == nil {
+				if !source.refresh() || source.state.good == nil || source.state.good.Values.Enabled == nil {
 					t.Error("the settings were gone for a moment")
 				}
 				test.gap(d)
-				if !source.refresh() || source.state.good.says() != test.then || (source.state.problem != nil) != test.then {
-					t.Errorf("after the gap it counts: %t, problem %v", source.state.good.says(), source.state.problem)
+				if !source.refresh() || source.state.good.HasSettings() != test.then || (source.state.problem != nil) != test.then {
+					t.Errorf("after the gap it counts: %t, problem %v", source.state.good.HasSettings(), source.state.problem)
 				}
 			})
 		})

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Options configure a Store. The zero value reads the standard files of the
@@ -84,12 +86,12 @@ func Open(options Options) (*Store, error) {
 
 func open(options Options, with watching) (*Store, error) {
 	if options.UserPath != "" && !filepath.IsAbs(options.UserPath) {
-		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", quote(options.UserPath))
+		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", display.Quote(options.UserPath))
 	}
 	if options.Platform == "" {
 		options.Platform = hostPlatform
 	}
-	if _, ok := platformBlocks[options.Platform]; !ok {
+	if _, ok := document.PlatformBlocks[options.Platform]; !ok {
 		return nil, fmt.Errorf("open settings: platform %q: not known", options.Platform)
 	}
 	log := options.Logger
@@ -278,6 +280,6 @@ func userFiles(userPath string, h host) []string {
 }
 
 func editorState(data []byte, platform string) *fileState {
-	document, problem := decode(data, platform, ours)
-	return &fileState{file: policy.OriginEditor, exists: true, good: document, problem: problem}
+	block, problem := document.Decode(data, platform, document.Sidecar)
+	return &fileState{file: policy.OriginEditor, exists: true, good: block, problem: problem}
 }

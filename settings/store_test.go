@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestStore_LayersAndOrigins(t *testing.T) {
@@ -18,7 +20,7 @@ func TestStore_LayersAndOrigins(t *testing.T) {
 		o.Editor = []byte(`{"terminal": {"sandbox": {"apply_to": "both", "enabled": null, "typo": 1}}}`)
 	}).Snapshot(d.project)
 	merged, origins := s.Merged(), s.Origins()
-	if !*merged.Enabled || *merged.ApplyTo != ApplyToBoth || *merged.AllowNetwork ||
+	if !*merged.Enabled || *merged.ApplyTo != document.ApplyToBoth || *merged.AllowNetwork ||
 		!slices.Equal(merged.AdditionalReadOnlyPaths, []string{"/c"}) ||
 		!slices.Equal(merged.SystemPaths.Executable, []string{"/x"}) || merged.SystemPaths.ReadOnly == nil ||
 		len(merged.SystemPaths.ReadOnly) != 0 ||

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Suggestion is what a user may do about something that a session was refused.
@@ -29,7 +30,7 @@ type Suggestion struct {
 // "create" or "remove" of a name, or "signal" of a process. The target is as a
 // session names it, so that it holds for sessions that start now. program is
 // the name of who was refused, or "".
-func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestion, error) {
+func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
 		suggestion, err := s.suggestName(kind, target)
@@ -59,7 +60,7 @@ func (s *Snapshot) Suggest(kind Kind, access, target, program string) (Suggestio
 
 // suggestName is about a name, which belongs to its directory, unless it is
 // protected itself.
-func (s *Snapshot) suggestName(kind Kind, target string) (Suggestion, error) {
+func (s *Snapshot) suggestName(kind document.Kind, target string) (Suggestion, error) {
 	dir, err := s.Explain(kind, AttemptWrite, filepath.Dir(target))
 	if err != nil {
 		return Suggestion{}, err
@@ -125,7 +126,7 @@ func (s Suggestion) instruction(limit int) string {
 // belongs to, or, where a program makes the directories on the way to a cache
 // of its own, that program's. Sessions find such directories made; made says
 // that those that start now do.
-func (s *Snapshot) toolchainFor(kind Kind, target, program string) (name string, made bool) {
+func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (name string, made bool) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
 	x.policy = x.policyFor(kind)
 	if err := x.follow(target); err != nil || x.end.err != nil {

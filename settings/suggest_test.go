@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // What a name is suggested to be allowed by: its toolchain, which makes it
@@ -27,7 +29,7 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 		{on, "", "/home/u/.npmrc", "npm", "none: think twice: that is your home directory, with tokens"},
 		{on, "", "/srv/data/x", "npm", "additional_read_write_paths=/srv/data"},
 	} {
-		s, err := snapshotOf(t, f, test.user, test.project).Suggest(KindTool, "create", test.target, test.program)
+		s, err := snapshotOf(t, f, test.user, test.project).Suggest(document.KindTool, "create", test.target, test.program)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // Switch is a key of a single value, with what counts and where that comes
@@ -17,7 +18,7 @@ type Switch struct {
 }
 
 // switches lists the keys that decide about a policy beside its lists.
-func (e *evaluation) switches(kind Kind) []Switch {
+func (e *evaluation) switches(kind document.Kind) []Switch {
 	var list []Switch
 	for _, s := range []struct {
 		key   string

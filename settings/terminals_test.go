@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *testing.T) {
@@ -12,7 +14,7 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 	for _, test := range []struct {
 		name, user, project string
 		own                 bool
-		others              string // access to another's terminal
+		Editor              string // access to another's terminal
 		warned              bool
 	}{
 		{"by default", `{"enabled": true}`, "", true, "none", false},
@@ -38,7 +40,7 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 		{"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`,
 			`{"additional_read_write_paths": []}`, true, "none", true},
 	} {
-		c := snapshotOf(t, f, test.user, test.project).Compile(KindTerminal)
+		c := snapshotOf(t, f, test.user, test.project).Compile(document.KindTerminal)
 		if c.Policy.PrivateTerminals != test.own {
 			t.Errorf("%s: terminals of its own: %t", test.name, c.Policy.PrivateTerminals)
 		}
@@ -46,10 +48,10 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 		for _, rule := range c.Policy.Rules {
 			granted.add(rule.Path, rule.Access)
 		}
-		if got := granted.at("/dev/pts/3").String(); got != test.others {
-			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.others)
+		if got := granted.at("/dev/pts/3").String(); got != test.Editor {
+			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.Editor)
 		}
-		warned := slices.ContainsFunc(c.Diagnostics, func(d FileDiagnostic) bool {
+		warned := slices.ContainsFunc(c.Diagnostics, func(d document.FileDiagnostic) bool {
 			return strings.Contains(d.Message, "what is typed into them")
 		})
 		if warned != test.warned {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // kinds combines enabled and apply_to.
@@ -18,7 +19,7 @@ func (e *evaluation) kinds() {
 	if e.restricted == alone {
 		return
 	}
-	e.merged.Enabled, e.merged.ApplyTo = new(true), new(e.restricted.applyTo())
+	e.merged.Enabled, e.merged.ApplyTo = new(true), new(e.restricted.ApplyTo())
 	for _, key := range []string{"enabled", "apply_to"} {
 		if e.projectSets(key) {
 			e.fromProject(key)
@@ -43,7 +44,7 @@ func (e *evaluation) variables() {
 	const key = "allowed_env_vars"
 	allowed := e.patternsOf(&e.user)
 	if allowed == nil {
-		allowed = slices.Sorted(slices.Values(defaultEnvVars))
+		allowed = slices.Sorted(slices.Values(document.DefaultEnvVars))
 	}
 	from := e.user.originOf(key)
 	if e.projectSets(key) {
@@ -115,22 +116,22 @@ func (e *evaluation) protection() {
 
 // rest is what needs no resolution, or what a project may not decide.
 func (e *evaluation) rest() {
-	e.policy.OnDenied = map[OnDenied]policy.OnDenied{
-		OnDeniedReport: policy.Report, OnDeniedAsk: policy.Ask, OnDeniedIgnore: policy.Ignore,
+	e.policy.OnDenied = map[document.OnDenied]policy.OnDenied{
+		document.OnDeniedReport: policy.Report, document.OnDeniedAsk: policy.Ask, document.OnDeniedIgnore: policy.Ignore,
 	}[*e.merged.OnDenied]
 	if e.host.platform == "darwin" {
-		e.policy.TrackBySandbox = *e.merged.ProcessTracking == ProcessTrackingSeatbelt
+		e.policy.TrackBySandbox = *e.merged.ProcessTracking == document.ProcessTrackingSeatbelt
 		// Sockets in /tmp and in the user's temporary directory are other
 		// programs' too; the session's own need a place that is its alone.
 		e.policy.PrivateRuntimeDir = true
 	}
-	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == OnUnavailableRefuse {
-		if was := e.merged.OnUnavailable; was == nil || *was != OnUnavailableRefuse {
-			e.merged.OnUnavailable = new(OnUnavailableRefuse)
+	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == document.OnUnavailableRefuse {
+		if was := e.merged.OnUnavailable; was == nil || *was != document.OnUnavailableRefuse {
+			e.merged.OnUnavailable = new(document.OnUnavailableRefuse)
 			e.fromProject("on_unavailable")
 		}
 	}
-	e.merged = e.merged.clone()
+	e.merged = e.merged.Clone()
 }
 
 // requireProtected reports whether a machine that cannot keep the protected
@@ -139,17 +140,17 @@ func (e *evaluation) rest() {
 // any sandbox in most containers.
 func (e *evaluation) requireProtected() bool {
 	asked := e.merged.OnUnavailable
-	return asked != nil && *asked == OnUnavailableRefuse && len(e.policy.Protected) > 0
+	return asked != nil && *asked == document.OnUnavailableRefuse && len(e.policy.Protected) > 0
 }
 
 // onUnavailable is the stricter of what the user and the project say for the
 // kind.
-func (e *evaluation) onUnavailable(kind Kind) policy.OnUnavailable {
-	strictest := defaultOnUnavailable(kind)
+func (e *evaluation) onUnavailable(kind document.Kind) policy.OnUnavailable {
+	strictest := document.DefaultOnUnavailable(kind)
 	if e.merged.OnUnavailable != nil {
 		strictest = *e.merged.OnUnavailable
 	}
-	if strictest == OnUnavailableWarn {
+	if strictest == document.OnUnavailableWarn {
 		return policy.Warn
 	}
 	return policy.Refuse

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 const toolchainsKey = "toolchains"
@@ -77,7 +79,7 @@ func findToolchain(name string) (toolchain, bool) {
 type chosen struct {
 	toolchain
 	origin policy.Origin
-	at     position
+	at     document.Position
 }
 
 // toolchainsOf returns the toolchains that a layer names, each once, with a
@@ -110,10 +112,10 @@ func (e *evaluation) unknownToolchain(from origin, i int, name string) {
 		names = append(names, t.name)
 	}
 	hint := "known are " + strings.Join(names, ", ")
-	if close := nearest(name, names); close != "" {
+	if close := document.Nearest(name, names); close != "" {
 		hint = fmt.Sprintf("did you mean %q?", close)
 	}
-	e.report(from.file, from.element(i), SeverityError, toolchainsKey, "%s: no such toolchain, %s", quote(name), hint)
+	e.report(from.file, from.element(i), document.SeverityError, toolchainsKey, "%s: no such toolchain, %s", display.Quote(name), hint)
 }
 
 // chooseToolchains decides which toolchains count: an untrusted project can
@@ -187,8 +189,8 @@ func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
 			why = e.undoes(real)
 		}
 		if why != "" {
-			e.report(c.origin.File, c.at, SeverityWarning, toolchainsKey, "%s: the variable %s is %s: not granted, because %s",
-				quote(c.name), p.variable, quote(dir), why)
+			e.report(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s: the variable %s is %s: not granted, because %s",
+				display.Quote(c.name), p.variable, display.Quote(dir), why)
 			continue
 		}
 		dirs = append(dirs, dir)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
@@ -92,7 +93,7 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	s.host.env["GOROOT"], s.host.env["GOMODCACHE"], s.host.env["GOBIN"], s.host.env["GOCACHE"] = "/opt/go",
 		"/data/mod:relative", "/home", "off"
 	s.host.env["CCACHE_DIR"] = "/proc/x"
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	for path, want := range map[string]string{
 		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute",
 		"/home/u/go":  "none",
@@ -127,7 +128,7 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 		t.Errorf("origin: %+v", got)
 	}
 	if c := snapshotOf(t, f, `{"enabled": true, "toolchains": ["cobol"]}`,
-		"").Compile(KindTool); !strings.Contains(said(c, userFile), "known are go, rust") {
+		"").Compile(document.KindTool); !strings.Contains(said(c, userFile), "known are go, rust") {
 		t.Errorf("diagnostics:\n%s", said(c, userFile))
 	}
 }
@@ -136,7 +137,7 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 	t.Parallel()
 	f := tree(t, map[string]string{"/home/u/go/pkg/": "", "/home/u/.rustup/": "", "/home/u/project/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "toolchains": ["go"]}`, `{"toolchains": ["rust"]}`)
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	if accessOf(c, "/home/u/go/pkg") != "none" || accessOf(c, "/home/u/.rustup") != "none" ||
 		c.Policy.Environment.Allows("GOROOT") {
 		t.Errorf("rules: %v, variables: %q", c.Policy.Rules, c.Policy.Environment.Allowed)
@@ -149,7 +150,7 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 		!strings.Contains(asks, "get your variables RUSTUP_TOOLCHAIN") {
 		t.Errorf("asks: %s", asks)
 	}
-	if c := trusting(t, f, `{"enabled": true}`, `{"toolchains": ["rust"]}`).Compile(KindTool); accessOf(c,
+	if c := trusting(t, f, `{"enabled": true}`, `{"toolchains": ["rust"]}`).Compile(document.KindTool); accessOf(c,
 		"/home/u/.rustup") != "read,execute" {
 		t.Errorf("a trusted project's toolchain grants %s", accessOf(c, "/home/u/.rustup"))
 	}
@@ -161,25 +162,25 @@ func TestToolchains_MakeTheirCaches(t *testing.T) {
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "toolchains": ["go", "c"]}}}`)
 	d.open(nil)
 	cache := filepath.Join(d.home, ".cache/go-build")
-	terminal := d.store.Snapshot("").Compile(KindTerminal)
+	terminal := d.store.Snapshot("").Compile(document.KindTerminal)
 	must(t, terminal.MakeDirs())
 	if _, err := os.Stat(cache); err == nil {
 		t.Error("an unrestricted session needs no directories made")
 	}
-	tool := d.store.Snapshot("").Compile(KindTool)
+	tool := d.store.Snapshot("").Compile(document.KindTool)
 	must(t, tool.MakeDirs())
 	info, err := os.Stat(cache)
 	must(t, err)
 	if !info.IsDir() || info.Mode().Perm() != 0o700 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if x, err := d.store.Snapshot("").Explain(KindTool, AttemptWrite, cache+"/x"); err != nil || !x.Allowed ||
+	if x, err := d.store.Snapshot("").Explain(document.KindTool, AttemptWrite, cache+"/x"); err != nil || !x.Allowed ||
 		x.Key != toolchainsKey {
 		t.Errorf("explained: %+v, %v", x, err)
 	}
 	must(t, os.RemoveAll(filepath.Join(d.home, ".cache")))
 	d.write(filepath.Join(d.home, ".cache"), "a file")
-	tool = d.store.Snapshot("").Compile(KindTool)
+	tool = d.store.Snapshot("").Compile(document.KindTool)
 	if err := tool.MakeDirs(); err == nil || !strings.Contains(err.Error(), "make directory of a toolchain") {
 		t.Errorf("in the way of a file: %v", err)
 	}

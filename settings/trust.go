@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -45,7 +46,7 @@ type NotTrustedError struct {
 
 // Error names what was attempted, on what, and why it did not succeed.
 func (e *NotTrustedError) Error() string {
-	return fmt.Sprintf("trust project: %s: %s", quote(e.File), e.Reason)
+	return fmt.Sprintf("trust project: %s: %s", display.Quote(e.File), e.Reason)
 }
 
 // Project tells how the project's file stands. Without a project directory it
@@ -74,7 +75,7 @@ func (s *Snapshot) Project() Project {
 		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.doubt())
 		p.Asks = nil // those of an older content among them
 	case !isCleanPath(p.Dir):
-		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", quote(p.Dir))
+		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", display.Quote(p.Dir))
 	case e.exposure != "":
 		p.Problem = e.exposure
 	}
@@ -97,8 +98,8 @@ func (s *Snapshot) trusts(project string) bool {
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.resolver) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", quote(path),
-				quote(rule.Path), rule.Origin)
+			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", display.Quote(path),
+				display.Quote(rule.Path), rule.Origin)
 		}
 	}
 	return ""

@@ -80,21 +80,21 @@ func parseTrust(path string, data []byte) *trustList {
 			trustVersion), true
 		return l
 	}
-	var document trustDocument
+	var block trustDocument
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
-	if err := strict.Decode(&document); err != nil {
+	if err := strict.Decode(&block); err != nil {
 		l.problem = fmt.Sprintf("not a list of trusted projects: %v", err)
 		return l
 	}
-	for i, p := range document.Projects {
+	for i, p := range block.Projects {
 		digest, err := hex.DecodeString(p.Digest)
 		if err != nil || len(digest) != 32 || strings.ToLower(p.Digest) != p.Digest || !isCleanPath(p.Path) {
 			l.problem = fmt.Sprintf("entry %d is not a project's path and a digest", i+1)
 			return l
 		}
 	}
-	l.projects = document.Projects
+	l.projects = block.Projects
 	return l
 }
 

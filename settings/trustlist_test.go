@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // loosening asks for everything.
@@ -30,7 +32,9 @@ func (d *desk) trustFile() string {
 }
 
 // free reports whether tools in the project are without a sandbox.
-func (d *desk) free() bool { return !d.store.Snapshot(d.project).Compile(KindTool).Policy.Restricted }
+func (d *desk) free() bool {
+	return !d.store.Snapshot(d.project).Compile(document.KindTool).Policy.Restricted
+}
 
 func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 	t.Parallel()
@@ -228,7 +232,7 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 				t.Error("still trusted")
 			}
 			said := d.store.Snapshot(d.project).DiagnosticsOf(d.trustFile())
-			if len(said) != 1 || said[0].Severity != SeverityError || !strings.Contains(said[0].Message, test.want) ||
+			if len(said) != 1 || said[0].Severity != document.SeverityError || !strings.Contains(said[0].Message, test.want) ||
 				!strings.Contains(said[0].Message, "no project is trusted") {
 				t.Errorf("diagnostics: %v, want %q", said, test.want)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
@@ -38,12 +39,12 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	}
 	unlock, err := lockTrust(path + ".lock")
 	if err != nil {
-		return fmt.Errorf("write list of trusted projects: lock %s: %w", quote(path), err)
+		return fmt.Errorf("write list of trusted projects: lock %s: %w", display.Quote(path), err)
 	}
 	defer unlock()
 	list, _ := readTrust(path)
 	if list.foreign {
-		return fmt.Errorf("write list of trusted projects: %s: %s", quote(path), list.problem)
+		return fmt.Errorf("write list of trusted projects: %s: %s", display.Quote(path), list.problem)
 	}
 	projects := change(list)
 	slices.SortFunc(projects, func(a, b trustedProject) int { return strings.Compare(a.Path, b.Path) })

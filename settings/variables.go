@@ -4,6 +4,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 var (
@@ -33,7 +36,7 @@ func (e *evaluation) patternsOf(s *settings) []string {
 	list := []string{}
 	for i, pattern := range s.values.AllowedEnvVars {
 		if err := checkPattern(pattern); err != nil {
-			e.report(from.file, from.element(i), SeverityError, key, "%s: %v; the entry does not count", quote(pattern), err)
+			e.report(from.file, from.element(i), document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(pattern), err)
 			continue
 		}
 		list = append(list, pattern)

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // warnings lists what the user should see when a session of that kind starts.
-func (s *Snapshot) warnings(e *evaluation, kind Kind) []string {
+func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
 	return append(s.fileWarnings(e), e.risks(kind)...)
 }
 
@@ -20,9 +22,9 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 		if state.problem == nil {
 			continue
 		}
-		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", quote(state.file), state.problem)
+		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", display.Quote(state.file), state.problem)
 		if state.good != nil {
-			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", quote(state.file), state.problem)
+			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", display.Quote(state.file), state.problem)
 		}
 		if state.doubt() != nil {
 			warning += "; " + untilFixed
@@ -43,8 +45,8 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 const untilFixed = "tools will not start until it is fixed"
 
 // risks are what sessions of a kind may do that the user may not expect.
-func (e *evaluation) risks(kind Kind) []string {
-	if !e.restricted.has(kind) {
+func (e *evaluation) risks(kind document.Kind) []string {
+	if !e.restricted.Has(kind) {
 		return nil
 	}
 	return append(slices.Clone(e.refusals), e.projectRisks()...)
@@ -52,12 +54,12 @@ func (e *evaluation) risks(kind Kind) []string {
 
 // countErrors says that a file of the user's has entries that do not count: a
 // misspelt one may be what the user relies on.
-func countErrors(state fileState, diagnostics []FileDiagnostic) []string {
-	var first *FileDiagnostic
+func countErrors(state fileState, diagnostics []document.FileDiagnostic) []string {
+	var first *document.FileDiagnostic
 	count := 0
 	for i, d := range diagnostics {
 		whole := state.problem != nil
-		if d.File != state.file || d.Severity != SeverityError || whole {
+		if d.File != state.file || d.Severity != document.SeverityError || whole {
 			continue
 		}
 		if first == nil {
@@ -95,13 +97,13 @@ func (e *evaluation) projectRisks() []string {
 		return []string{"the project directory is /: sessions may read every file that you may"}
 	case project == home:
 		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", quote(project))}
+			" your keys, your mail and the start-up files of your programs", display.Quote(project))}
 	case home != "" && policy.Contains(project, home):
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", quote(project))}
+			" your keys, your mail and the start-up files of your programs", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: it is writable for every session"+
-			" of every project", quote(project))}
+			" of every project", display.Quote(project))}
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func (s *Snapshot) exposed(e *evaluation) []exposure {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
 				list = append(list, exposure{there: e.resolver.resolve(path).exists, warning: fmt.Sprintf(
 					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
-					quote(path), quote(rule.Path), rule.Origin,
+					display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 func TestWarnings_NameTheRisk(t *testing.T) {
@@ -41,18 +43,18 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 			t.Parallel()
 			s := snapshotOf(t, f, test.user, "")
 			s.projectDir = test.project
-			c := s.Compile(KindTool)
+			c := s.Compile(document.KindTool)
 			if got := strings.Join(append(c.Warnings, c.Exposures(false)...), "\n"); !strings.Contains(got, test.want) {
 				t.Errorf("warnings lack %q:\n%s", test.want, got)
 			}
 		})
 	}
-	if got := snapshotOf(t, f, on, "").Compile(KindTool).Warnings; len(got) != 0 {
+	if got := snapshotOf(t, f, on, "").Compile(document.KindTool).Warnings; len(got) != 0 {
 		t.Errorf("an ordinary project: %q", got)
 	}
 	s := snapshotOf(t, f, `{"enabled": false}`, "")
 	s.projectDir = "/"
-	if got := s.Compile(KindTool).Warnings; len(got) != 0 {
+	if got := s.Compile(document.KindTool).Warnings; len(got) != 0 {
 		t.Errorf("what is not restricted cannot be at risk: %q", got)
 	}
 }
@@ -62,7 +64,7 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	f := tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_write_paths": ["~"]}`, "")
 	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
-	c := s.Compile(KindTool)
+	c := s.Compile(document.KindTool)
 	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
 		t.Errorf("where nothing is protected: %q", got)
 	}

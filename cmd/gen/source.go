@@ -61,11 +61,12 @@ func readProtocol(root string) (*Package, error) {
 
 // readSettings parses the settings block below the module's root.
 func readSettings(root string) (*Package, error) {
-	sources, err := readSources(filepath.Join(root, "settings"), []string{"settings.go"}, nil)
+	const name = "sandbox.go" // the rest of the package is no part of the reference
+	text, err := os.ReadFile(filepath.Join(root, "settings", "document", name))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read package: %w", err)
 	}
-	return parsePackage(sources, settingsRoot)
+	return parsePackage([]Source{{Name: name, Text: string(text)}}, settingsRoot)
 }
 
 // settingsRoot is the struct that describes the "terminal.sandbox" block.

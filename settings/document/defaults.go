@@ -1,4 +1,4 @@
-package settings
+package document
 
 import "slices"
 
@@ -14,7 +14,7 @@ func Defaults() Sandbox {
 		AdditionalReadOnlyPaths:   []string{},
 		AdditionalReadWritePaths:  []string{},
 		AllowNetwork:              new(true),
-		AllowedEnvVars:            slices.Clone(defaultEnvVars),
+		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		Toolchains:                []string{},
 		OnDenied:                  new(OnDeniedReport),
@@ -24,7 +24,7 @@ func Defaults() Sandbox {
 
 // defaultEnvVars say who and where the user is and hold no secrets.
 // SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
-var defaultEnvVars = []string{
+var DefaultEnvVars = []string{
 	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
 	"VISUAL",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY", "COLORTERM",
@@ -32,7 +32,7 @@ var defaultEnvVars = []string{
 
 // defaultOnUnavailable is what a null on_unavailable means: nobody watches a
 // tool, while a user without a terminal is stuck.
-func defaultOnUnavailable(kind Kind) OnUnavailable {
+func DefaultOnUnavailable(kind Kind) OnUnavailable {
 	if kind == KindTerminal {
 		return OnUnavailableWarn
 	}

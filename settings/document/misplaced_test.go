@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"strings"
@@ -79,20 +79,20 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`1:24: warning: terminal is written twice`},
 		{`{"\u001b]8;;x\u0007enabled": 1}`, `1:2: warning: "\x1b]8;;x\x07enabled": unknown`, ""},
 	} {
-		for whose, want := range map[audience]string{ours: test.own, others: test.foreign} {
-			document, problem := decode([]byte(test.text), "linux", whose)
+		for whose, want := range map[Owner]string{Sidecar: test.own, Editor: test.foreign} {
+			block, problem := Decode([]byte(test.text), "linux", whose)
 			if problem != nil {
 				t.Errorf("%s: %v", test.text, problem)
 				continue
 			}
 			var said []string
-			for _, p := range document.problems {
+			for _, p := range block.Problems {
 				said = append(said, p.String())
 			}
 			want, fatal := strings.CutPrefix(want, "!")
 			got := strings.Join(said, "\n")
-			if want == "" && got != "" || !strings.Contains(got, want) || (document.wrong != nil) != fatal {
-				t.Errorf("%s, audience %d: said %q, stops tools: %t\nwant %q, %t", test.text, whose, got, document.wrong != nil,
+			if want == "" && got != "" || !strings.Contains(got, want) || (block.FirstError != nil) != fatal {
+				t.Errorf("%s, audience %d: said %q, stops tools: %t\nwant %q, %t", test.text, whose, got, block.FirstError != nil,
 					want, fatal)
 			}
 		}
@@ -122,8 +122,8 @@ func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
   "journal": {}, "ssh_connections": [], "git": {"enabled": true}, "preview": {"terminal": {"font_size": 1}}, "stable": {}, "nightly": {}, "dev": {},
   "node": {"path": "x"}, "context_servers": {"sandbox": {"command": "x", "enabled": true}}, "toolchains": []
 }`
-	document, problem := decode([]byte(text), "linux", others)
-	if problem != nil || len(document.problems) > 0 {
-		t.Errorf("%v %v", problem, document.problems)
+	block, problem := Decode([]byte(text), "linux", Editor)
+	if problem != nil || len(block.Problems) > 0 {
+		t.Errorf("%v %v", problem, block.Problems)
 	}
 }

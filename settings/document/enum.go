@@ -1,21 +1,21 @@
-package settings
+package document
 
 // enum is implemented by the string types of which only some values are legal.
 // The decoder asks for the list, so that a new value is added in one place.
-type enum interface{ values() []string }
+type enum interface{ Values() []string }
 
-func (ApplyTo) values() []string {
+func (ApplyTo) Values() []string {
 	return []string{string(ApplyToTerminal), string(ApplyToTool), string(ApplyToBoth), string(ApplyToNeither)}
 }
 
-func (OnUnavailable) values() []string {
+func (OnUnavailable) Values() []string {
 	return []string{string(OnUnavailableRefuse), string(OnUnavailableWarn)}
 }
 
-func (OnDenied) values() []string {
+func (OnDenied) Values() []string {
 	return []string{string(OnDeniedReport), string(OnDeniedAsk), string(OnDeniedIgnore)}
 }
 
-func (ProcessTracking) values() []string {
+func (ProcessTracking) Values() []string {
 	return []string{string(ProcessTrackingAuto), string(ProcessTrackingSeatbelt)}
 }

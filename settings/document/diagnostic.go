@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"cmp"
@@ -55,13 +55,10 @@ func (d Diagnostic) String() string {
 }
 
 // sortDiagnostics orders by file and position and drops repetitions.
-func sortDiagnostics(list []FileDiagnostic) []FileDiagnostic {
+func Sort(list []FileDiagnostic) []FileDiagnostic {
 	slices.SortStableFunc(list, func(a, b FileDiagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
 			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Project, b.Project))
 	})
 	return slices.Compact(list)
 }
-
-// quote shows a value from a file in a message, fit for a person's eyes.
-func quote(s string) string { return display.Quote(s) }

@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"slices"
@@ -77,19 +77,19 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			"\ufeff{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\"/a\", \"/new\"]}}} // end", nil,
 		},
 	} {
-		got, err := addEntry([]byte(test.before), "linux", key, "/new", test.base)
+		got, err := AddEntry([]byte(test.before), "linux", key, "/new", test.base)
 		if err != nil || string(got) != test.after {
 			t.Errorf("%s: %v\ngot  %q\nwant %q", name, err, got, test.after)
 			continue
 		}
-		document, problem := decode(got, "linux", others)
-		if problem != nil || !slices.Contains(document.values.AdditionalReadOnlyPaths, "/new") {
+		block, problem := Decode(got, "linux", Editor)
+		if problem != nil || !slices.Contains(block.Values.AdditionalReadOnlyPaths, "/new") {
 			t.Errorf("%s: it does not count: %v", name, problem)
 		}
 	}
 	for _, bad := range []string{"{", "[]", `{"terminal": 1}`,
 		`{"terminal": {"sandbox": {"additional_read_only_paths": "/a"}}}`, "{\"a\": \"\xff\"}"} {
-		if got, err := addEntry([]byte(bad), "linux", key, "/new", nil); err == nil {
+		if got, err := AddEntry([]byte(bad), "linux", key, "/new", nil); err == nil {
 			t.Errorf("%q becomes %q", bad, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package settings
+package document
 
 // To add a setting: add a field here with its doc comment (it becomes the
 // reference and the schema), give it a default in defaults.go, say in

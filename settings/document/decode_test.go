@@ -1,8 +1,9 @@
-package settings
+package document
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/tailscale/hujson"
 )
 
@@ -19,14 +21,14 @@ func TestDecode_ValidFilesHaveNoProblems(t *testing.T) {
 	for _, path := range fixtures(t, "testdata/valid/*.jsonc") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			document, problem := decode(readFixture(t, path), "linux", others)
+			block, problem := Decode(readFixture(t, path), "linux", Editor)
 			if problem != nil {
 				t.Fatal(problem)
 			}
-			if len(document.problems) > 0 {
-				t.Errorf("problems: %v", document.problems)
+			if len(block.Problems) > 0 {
+				t.Errorf("problems: %v", block.Problems)
 			}
-			got, err := json.MarshalIndent(setOnly(&document.values), "", "  ")
+			got, err := json.MarshalIndent(setOnly(&block.Values), "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,15 +42,15 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 	for _, path := range fixtures(t, "testdata/invalid/*.jsonc") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			document, problem := decode(readFixture(t, path), "linux", others)
+			block, problem := Decode(readFixture(t, path), "linux", Editor)
 			var out strings.Builder
 			if problem != nil {
 				fmt.Fprintf(&out, "unusable: %s\n", problem)
 			} else {
-				for _, p := range document.problems {
+				for _, p := range block.Problems {
 					fmt.Fprintln(&out, p)
 				}
-				values, err := json.Marshal(setOnly(&document.values))
+				values, err := json.Marshal(setOnly(&block.Values))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,13 +63,13 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 
 func TestDecode_KeepsThePositionOfEveryKeyAndElement(t *testing.T) {
 	t.Parallel()
-	document, problem := decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"),
-		"linux", others)
+	block, problem := Decode([]byte("{\"terminal\": {\"sandbox\": {\n  \"toolchains\": [\"a\",\n    \"é\", \"b\"]}}}"),
+		"linux", Editor)
 	if problem != nil {
 		t.Fatal(problem)
 	}
-	want := span{at: position{2, 17}, elements: []position{{2, 18}, {3, 5}, {3, 11}}}
-	if got := document.where["toolchains"]; !reflect.DeepEqual(got, want) {
+	want := Span{At: Position{2, 17}, Elements: []Position{{2, 18}, {3, 5}, {3, 11}}}
+	if got := block.Spans["toolchains"]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -79,7 +81,7 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 		"4 million open braces":   strings.Repeat(`{"a":`, 800_000),
 		"one level too many":      strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	} {
-		_, problem := decode([]byte(text), "linux", others)
+		_, problem := Decode([]byte(text), "linux", Editor)
 		if problem == nil || !strings.Contains(problem.Message, "nested deeper") {
 			t.Errorf("%s: got %v", name, problem)
 		}
@@ -87,7 +89,7 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 	many := strings.Repeat("[", maxDepth+1)
 	legal := `{"x": ` + many[2:] + strings.Repeat("]", maxDepth-1) + `, "y": "` + many + `", /* ` + many +
 		` */ "z": "\"` + many + `"} // ` + many
-	if _, problem := decode([]byte(legal), "linux", others); problem != nil {
+	if _, problem := Decode([]byte(legal), "linux", Editor); problem != nil {
 		t.Errorf("brackets in strings and comments do not nest: %v", problem)
 	}
 }
@@ -98,10 +100,10 @@ func TestSyntaxError_ReadsThePositionOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	_, err := hujson.Parse([]byte("{\n  \"a\": ?\n}"))
 	at, cause := syntaxError(err)
-	if at != (position{2, 8}) || strings.Contains(cause, "line") || !strings.Contains(cause, "?") {
+	if at != (Position{2, 8}) || strings.Contains(cause, "line") || !strings.Contains(cause, "?") {
 		t.Errorf("got %v %q from %q", at, cause, err)
 	}
-	if at, cause = syntaxError(errors.New("another wording")); at != (position{1, 1}) || cause != "another wording" {
+	if at, cause = syntaxError(errors.New("another wording")); at != (Position{1, 1}) || cause != "another wording" {
 		t.Errorf("got %v %q", at, cause)
 	}
 	_, err = hujson.Parse([]byte(`{"a": ` + strings.Repeat("x", 1_000_000) + `}`))
@@ -118,26 +120,22 @@ func TestNearest(t *testing.T) {
 		"colour":   "",
 		"apply-to": "apply_to", strings.Repeat("x", 1_000_000): "",
 	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest to %s: %q, want %q", quote(word), got, want)
+		if got := Nearest(word, known); got != want {
+			t.Errorf("nearest to %s: %q, want %q", display.Quote(word), got, want)
 		}
 	}
 }
 
-func TestLeaves_CoverEveryKeyAndHaveAnOrigin(t *testing.T) {
+func TestKeys_CoverEveryField(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	for _, l := range leaves {
-		keys = append(keys, l.key)
+	for _, l := range Keys {
+		keys = append(keys, l.Name)
 	}
 	for _, key := range []string{"enabled", "system_paths.read_write", "process_tracking"} {
 		if !slices.Contains(keys, key) {
 			t.Errorf("no leaf %s", key)
 		}
-	}
-	origins := snapshotOf(t, tree(t, nil), `{"enabled": true}`, "").Origins()
-	if len(origins) != len(leaves) || origins["enabled"] != userFile || origins["apply_to"] != "built-in defaults" {
-		t.Errorf("origins: %v", origins)
 	}
 }
 
@@ -149,30 +147,30 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lines := strings.Count(string(data), "\n") + 1
-		inside := func(at position) bool {
-			return at.line >= 1 && at.line <= lines+1 && at.column >= 1 && at.column <= len(data)+2
+		inside := func(at Position) bool {
+			return at.Line >= 1 && at.Line <= lines+1 && at.Column >= 1 && at.Column <= len(data)+2
 		}
-		for _, whose := range []audience{others, ours} {
-			document, problem := decode(data, "linux", whose)
+		for _, whose := range []Owner{Editor, Sidecar} {
+			block, problem := Decode(data, "linux", whose)
 			if problem != nil {
-				if !inside(position{problem.Line, problem.Column}) || problem.Severity != SeverityError {
+				if !inside(Position{problem.Line, problem.Column}) || problem.Severity != SeverityError {
 					t.Fatalf("problem outside of the file: %v", problem)
 				}
 				continue
 			}
-			for _, p := range document.problems {
-				if !inside(position{p.Line, p.Column}) {
+			for _, p := range block.Problems {
+				if !inside(Position{p.Line, p.Column}) {
 					t.Fatalf("problem outside of the file: %v", p)
 				}
 			}
-			for _, l := range leaves {
-				v, set := l.get(&document.values)
-				where, placed := document.where[l.key]
+			for _, l := range Keys {
+				v, set := l.Get(&block.Values)
+				where, placed := block.Spans[l.Name]
 				if set != placed {
-					t.Fatalf("%s: set %t, has a position %t", l.key, set, placed)
+					t.Fatalf("%s: set %t, has a position %t", l.Name, set, placed)
 				}
-				if set && v.Kind() == reflect.Slice && v.Len() != len(where.elements) {
-					t.Fatalf("%s: %d entries, %d positions", l.key, v.Len(), len(where.elements))
+				if set && v.Kind() == reflect.Slice && v.Len() != len(where.Elements) {
+					t.Fatalf("%s: %d entries, %d positions", l.Name, v.Len(), len(where.Elements))
 				}
 			}
 		}
@@ -200,10 +198,29 @@ func readFixture(t testing.TB, path string) []byte {
 // setOnly maps the keys that are set to their values.
 func setOnly(s *Sandbox) map[string]any {
 	set := map[string]any{}
-	for _, l := range leaves {
-		if v, ok := l.get(s); ok {
-			set[l.key] = v.Interface()
+	for _, l := range Keys {
+		if v, ok := l.Get(s); ok {
+			set[l.Name] = v.Interface()
 		}
 	}
 	return set
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (run with -update if it should); got:\n%s", path, got)
+	}
 }

@@ -1,10 +1,11 @@
-package settings
+package document
 
 import (
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/tailscale/hujson"
 )
 
@@ -64,30 +65,30 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	key := prefix + name
 	top := slices.Contains(known, "terminal")
 	if platform := otherNames[strings.ToLower(name)]; platform != "" && top &&
-		(d.whose == ours || reaches(member.Value, platform)) {
+		(d.owner == Sidecar || reaches(member.Value, platform)) {
 		severity := SeverityWarning
-		if platform == platformBlocks[d.platform] {
+		if platform == PlatformBlocks[d.platform] {
 			severity = SeverityError
 		}
-		d.report(member.Name, severity, "", "%s: unknown setting, did you mean %q?", quote(key), platform)
+		d.report(member.Name, severity, "", "%s: unknown setting, did you mean %q?", display.Quote(key), platform)
 		return
 	}
-	near := nearest(name, known)
+	near := Nearest(name, known)
 	switch {
 	case dotted(name):
-		d.report(member.Name, SeverityError, "", "%s is one name with dots; %s", quote(key), rightPlace)
-	case top && name == "sandbox" && (d.whose == ours || reaches(member.Value, "sandbox")),
-		slices.Contains(blockKeys, name) && (d.whose == ours || !slices.Contains(commonWords, name)):
-		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", quote(key), rightPlace)
-	case near != "" && (d.whose == ours || reaches(member.Value, near)):
-		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", quote(key), near)
-	case d.whose == others && !top && anywhere(member.Value):
-		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", quote(key), rightPlace)
-	case d.whose == others:
-	case nearest(name, blockKeys) != "" || anywhere(member.Value):
-		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", quote(key), rightPlace)
+		d.report(member.Name, SeverityError, "", "%s is one name with dots; %s", display.Quote(key), rightPlace)
+	case top && name == "sandbox" && (d.owner == Sidecar || reaches(member.Value, "sandbox")),
+		slices.Contains(blockKeys, name) && (d.owner == Sidecar || !slices.Contains(commonWords, name)):
+		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
+	case near != "" && (d.owner == Sidecar || reaches(member.Value, near)):
+		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", display.Quote(key), near)
+	case d.owner == Editor && !top && anywhere(member.Value):
+		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
+	case d.owner == Editor:
+	case Nearest(name, blockKeys) != "" || anywhere(member.Value):
+		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	default:
-		d.report(member.Name, SeverityWarning, "", "%s: unknown setting; %s", quote(key), rightPlace)
+		d.report(member.Name, SeverityWarning, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	}
 }
 
@@ -112,7 +113,7 @@ func reaches(value hujson.Value, name string) bool {
 	}
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
-		return nearest(memberName(member), []string{below}) != "" && reaches(member.Value, below)
+		return Nearest(memberName(member), []string{below}) != "" && reaches(member.Value, below)
 	})
 }
 
@@ -120,7 +121,7 @@ func reaches(value hujson.Value, name string) bool {
 func holdsSettings(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
-		return nearest(memberName(member), blockKeys) != ""
+		return Nearest(memberName(member), blockKeys) != ""
 	})
 }
 
@@ -131,6 +132,6 @@ func anywhere(value hujson.Value) bool {
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
 		name := memberName(member)
 		return slices.Contains(blockKeys, name) && !slices.Contains(commonWords, name) ||
-			nearest(name, []string{"sandbox"}) != "" && holdsSettings(member.Value) || anywhere(member.Value)
+			Nearest(name, []string{"sandbox"}) != "" && holdsSettings(member.Value) || anywhere(member.Value)
 	})
 }

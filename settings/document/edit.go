@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // byte of it: comments, order and layout are the user's. Where the file does
 // not have the list, it gets one of base and the entry, because a list replaces
 // that of the layers below.
-func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, error) {
+func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, error) {
 	mark := data[:len(data)-len(bytes.TrimPrefix(data, []byte("\ufeff")))]
 	data = data[len(mark):]
 	list := append(append([]string{}, base...), entry)
@@ -25,7 +25,7 @@ func addEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 		}
 		return slices.Concat(mark, data, []byte(newFile(key, list))), nil
 	}
-	if _, problem := decode(data, platform, others); problem != nil {
+	if _, problem := Decode(data, platform, Editor); problem != nil {
 		return nil, errors.New(problem.Message)
 	}
 	// As decode has it: a comment may be the last line, without a newline.
@@ -55,7 +55,7 @@ func newFile(key string, list []string) string {
 // editRoot adds to the list where it counts: in the platform's block if that
 // has it, else in the base.
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
-	if block := lastMember(root, platformBlocks[platform]); block != nil {
+	if block := lastMember(root, PlatformBlocks[platform]); block != nil {
 		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
 			return extend(found, entry, list)
 		}

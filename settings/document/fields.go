@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"reflect"
@@ -7,17 +7,17 @@ import (
 
 // leaf is one key of Sandbox that holds a value, such as "enabled" or
 // "system_paths.executable".
-type leaf struct {
-	key   string
+type Key struct {
+	Name  string
 	index [][]int // field indexes, one step a struct
 }
 
 // leaves lists every key in the order of declaration. Decoding, layering and
 // the origins are driven by it, so that a new field needs no change there.
-var leaves = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
+var Keys = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
 
-func leavesOf(t reflect.Type, prefix string, index [][]int) []leaf {
-	var list []leaf
+func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
+	var list []Key
 	for field := range t.Fields() {
 		key := prefix + fieldKey(field)
 		path := append(append([][]int{}, index...), field.Index)
@@ -25,7 +25,7 @@ func leavesOf(t reflect.Type, prefix string, index [][]int) []leaf {
 			list = append(list, leavesOf(field.Type.Elem(), key+".", path)...)
 			continue
 		}
-		list = append(list, leaf{key: key, index: path})
+		list = append(list, Key{Name: key, index: path})
 	}
 	return list
 }
@@ -36,7 +36,7 @@ func fieldKey(field reflect.StructField) string {
 }
 
 // get returns the value of the leaf, and whether it is set.
-func (l leaf) get(s *Sandbox) (reflect.Value, bool) {
+func (l Key) Get(s *Sandbox) (reflect.Value, bool) {
 	v := reflect.ValueOf(s)
 	for _, index := range l.index {
 		if v.IsNil() {
@@ -49,7 +49,7 @@ func (l leaf) get(s *Sandbox) (reflect.Value, bool) {
 
 // set assigns the value, allocating the struct it lives in: structs are never
 // shared between two Sandboxes.
-func (l leaf) set(s *Sandbox, value reflect.Value) {
+func (l Key) Set(s *Sandbox, value reflect.Value) {
 	v := reflect.ValueOf(s)
 	for _, index := range l.index {
 		if v.IsNil() {
@@ -60,9 +60,9 @@ func (l leaf) set(s *Sandbox, value reflect.Value) {
 	v.Set(value)
 }
 
-func leafOf(key string) leaf {
-	for _, l := range leaves {
-		if l.key == key {
+func KeyNamed(key string) Key {
+	for _, l := range Keys {
+		if l.Name == key {
 			return l
 		}
 	}
@@ -70,8 +70,8 @@ func leafOf(key string) leaf {
 }
 
 // list returns the value of a key of type []string; nil where it is not set.
-func (s *Sandbox) list(key string) []string {
-	v, ok := leafOf(key).get(s)
+func (s *Sandbox) List(key string) []string {
+	v, ok := KeyNamed(key).Get(s)
 	if !ok {
 		return nil
 	}
@@ -79,20 +79,20 @@ func (s *Sandbox) list(key string) []string {
 }
 
 // setList assigns a key of type []string.
-func (s *Sandbox) setList(key string, list []string) {
-	leafOf(key).set(s, reflect.ValueOf(list))
+func (s *Sandbox) SetList(key string, list []string) {
+	KeyNamed(key).Set(s, reflect.ValueOf(list))
 }
 
 // clone shares nothing with what the lists and pointers came from, so that
 // callers may keep and change it.
-func (s *Sandbox) clone() Sandbox {
+func (s *Sandbox) Clone() Sandbox {
 	var copied Sandbox
-	for _, l := range leaves {
-		v, ok := l.get(s)
+	for _, l := range Keys {
+		v, ok := l.Get(s)
 		if !ok {
 			continue
 		}
-		l.set(&copied, cloneValue(v))
+		l.Set(&copied, cloneValue(v))
 	}
 	return copied
 }

@@ -1,4 +1,4 @@
-package settings
+package document
 
 // Kind is a kind of session, as the setting apply_to tells them apart.
 type Kind string
@@ -11,27 +11,27 @@ const (
 )
 
 // kinds is a set of kinds.
-type kinds struct{ terminal, tool bool }
+type Kinds struct{ Terminal, Tool bool }
 
-func (k kinds) has(kind Kind) bool {
+func (k Kinds) Has(kind Kind) bool {
 	if kind == KindTerminal {
-		return k.terminal
+		return k.Terminal
 	}
 	// An unknown kind is treated as the stricter one.
-	return k.tool
+	return k.Tool
 }
 
-func (k kinds) union(other kinds) kinds {
-	return kinds{terminal: k.terminal || other.terminal, tool: k.tool || other.tool}
+func (k Kinds) Union(other Kinds) Kinds {
+	return Kinds{Terminal: k.Terminal || other.Terminal, Tool: k.Tool || other.Tool}
 }
 
-func (k kinds) applyTo() ApplyTo {
+func (k Kinds) ApplyTo() ApplyTo {
 	switch k {
-	case kinds{terminal: true, tool: true}:
+	case Kinds{Terminal: true, Tool: true}:
 		return ApplyToBoth
-	case kinds{terminal: true}:
+	case Kinds{Terminal: true}:
 		return ApplyToTerminal
-	case kinds{tool: true}:
+	case Kinds{Tool: true}:
 		return ApplyToTool
 	default:
 		return ApplyToNeither
@@ -40,12 +40,12 @@ func (k kinds) applyTo() ApplyTo {
 
 // restrictedKinds is what one layer restricts: nothing unless it is enabled,
 // whatever apply_to says.
-func restrictedKinds(enabled bool, applyTo ApplyTo) kinds {
+func RestrictedKinds(enabled bool, applyTo ApplyTo) Kinds {
 	if !enabled {
-		return kinds{}
+		return Kinds{}
 	}
-	return kinds{
-		terminal: applyTo == ApplyToBoth || applyTo == ApplyToTerminal,
-		tool:     applyTo == ApplyToBoth || applyTo == ApplyToTool,
+	return Kinds{
+		Terminal: applyTo == ApplyToBoth || applyTo == ApplyToTerminal,
+		Tool:     applyTo == ApplyToBoth || applyTo == ApplyToTool,
 	}
 }

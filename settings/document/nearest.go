@@ -1,10 +1,10 @@
-package settings
+package document
 
 import "strings"
 
 // nearest returns the known word that a misspelt one was probably meant to be,
 // or "".
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	// A third of the letters wrong is another word, not a slip.
 	best, limit := "", max(2, len(word)/3)
 	if len(word) > 64 {

@@ -1,4 +1,4 @@
-package settings
+package document
 
 import (
 	"bytes"
@@ -17,26 +17,26 @@ import (
 )
 
 // position is 1-based; columns count bytes.
-type position struct{ line, column int }
+type Position struct{ Line, Column int }
 
 // span says where a key's value stands, and for a list where each of its
 // elements does.
-type span struct {
-	at       position
-	elements []position
+type Span struct {
+	At       Position
+	Elements []Position
 }
 
 // document is the decoded "terminal.sandbox" of one file, with the platform's
 // block already laid over the base.
-type document struct {
-	values   Sandbox
-	where    map[string]span
-	problems []Diagnostic
+type Block struct {
+	Values   Sandbox
+	Spans    map[string]Span
+	Problems []Diagnostic
 	// empty: the file holds nothing, or nothing but comments.
-	empty bool
+	Empty bool
 	// wrong is the first problem for which nobody knows what the file asks for
 	// on this platform; nil if there is none.
-	wrong *Diagnostic
+	FirstError *Diagnostic
 	// unclear are the keys that were meant by what is wrong; "" is the block as
 	// a whole.
 	unclear map[string]bool
@@ -44,53 +44,53 @@ type document struct {
 
 // keep gives the keys that are not clear the values that an earlier content
 // gave them.
-func (d *document) keep(earlier *document) {
-	for _, l := range leaves {
-		v, had := l.get(&earlier.values)
-		group, _, _ := strings.Cut(l.key, ".")
-		if _, has := l.get(&d.values); had && !has && (d.unclear[""] || d.unclear[l.key] || d.unclear[group]) {
-			l.set(&d.values, v)
-			d.where[l.key] = earlier.where[l.key]
+func (d *Block) Inherit(earlier *Block) {
+	for _, l := range Keys {
+		v, had := l.Get(&earlier.Values)
+		group, _, _ := strings.Cut(l.Name, ".")
+		if _, has := l.Get(&d.Values); had && !has && (d.unclear[""] || d.unclear[l.Name] || d.unclear[group]) {
+			l.Set(&d.Values, v)
+			d.Spans[l.Name] = earlier.Spans[l.Name]
 		}
 	}
 }
 
 // says reports whether the document holds any setting.
-func (d *document) says() bool { return d != nil && len(d.where) > 0 }
+func (d *Block) HasSettings() bool { return d != nil && len(d.Spans) > 0 }
 
 // audience is whose keys a settings file holds.
-type audience int
+type Owner int
 
 const (
 	// others: an editor's file, of which "terminal.sandbox" alone is ours.
-	others audience = iota
+	Editor Owner = iota
 	// ours: every key is meant for this program.
-	ours
+	Sidecar
 )
 
 var (
-	platformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
-	platformNames  = slices.Collect(maps.Values(platformBlocks))
+	PlatformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
+	platformNames  = slices.Collect(maps.Values(PlatformBlocks))
 )
 
 // decode reads one settings file. The second result is not nil where nothing
 // could be read at all. Problems inside the block are the document's: the key
 // or the element they name does not count, and the rest does.
-func decode(data []byte, platform string, whose audience) (*document, *Diagnostic) {
+func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	d := &decoder{lines: lineStarts(data), platform: platform, whose: whose, document: &document{where: map[string]span{}}}
+	d := &decoder{lines: lineStarts(data), platform: platform, owner: whose, Block: &Block{Spans: map[string]Span{}}}
 	if at := invalidUTF8(data); at >= 0 {
 		return nil, d.fatal(at, "not valid UTF-8: byte 0x%02x", data[at])
 	}
 	outline := scan(data)
-	if outline.empty && whose == ours {
+	if outline.empty && whose == Sidecar {
 		// What a full disk or a cut-off save leaves must not pass for "no
 		// settings".
-		return nil, d.fatal(0, "%s", emptyText)
+		return nil, d.fatal(0, "%s", EmptyText)
 	}
 	if outline.empty {
-		d.empty = true
-		return d.document, nil
+		d.Empty = true
+		return d.Block, nil
 	}
 	if outline.tooDeep >= 0 {
 		return nil, d.fatal(outline.tooDeep, "nested deeper than %d levels", maxDepth)
@@ -100,11 +100,11 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
 		at, cause := syntaxError(err)
-		if at.line > len(d.lines) {
+		if at.Line > len(d.lines) {
 			// The newline that was added is not in the file.
 			at = d.at(len(data))
 		}
-		return nil, &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError,
+		return nil, &Diagnostic{Line: at.Line, Column: at.Column, Severity: SeverityError,
 			Message: display.Line("not valid JSON: " + cause)}
 	}
 	root, ok := value.Value.(*hujson.Object)
@@ -116,7 +116,7 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 	for _, member := range root.Members {
 		name := memberName(member)
 		switch inner := member.Value; {
-		case name == platformBlocks[platform]:
+		case name == PlatformBlocks[platform]:
 			if object := d.object(inner, name); object != nil {
 				d.block(object, name+".")
 				d.strays(object, name+".")
@@ -125,7 +125,7 @@ func decode(data []byte, platform string, whose audience) (*document, *Diagnosti
 			d.otherPlatform(member)
 		}
 	}
-	return d.document, nil
+	return d.Block, nil
 }
 
 // otherPlatform looks for mistakes in the block of a platform that this is not:
@@ -137,23 +137,23 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	if !ok {
 		return // another program's business, as long as it is not ours here
 	}
-	aside := &decoder{document: &document{where: map[string]span{}}, lines: d.lines, platform: d.platform, whose: d.whose}
+	aside := &decoder{Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner}
 	aside.block(object, name+".")
 	aside.strays(object, name+".")
-	d.problems = append(d.problems, aside.problems...)
-	if name == platformBlocks["windows"] && len(aside.where) > 0 {
+	d.Problems = append(d.Problems, aside.Problems...)
+	if name == PlatformBlocks["windows"] && len(aside.Spans) > 0 {
 		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts",
-			platformBlocks["linux"])
+			PlatformBlocks["linux"])
 	}
 }
 
 // syntaxError takes position and cause out of a parser's error. hujson gives
 // the position only as text; this is the one place that reads it, and a test
 // holds it against the library.
-func syntaxError(err error) (position, string) {
-	at := position{1, 1}
-	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.line, &at.column); scanErr != nil {
-		return position{1, 1}, err.Error()
+func syntaxError(err error) (Position, string) {
+	at := Position{1, 1}
+	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.Line, &at.Column); scanErr != nil {
+		return Position{1, 1}, err.Error()
 	}
 	cause := err.Error()
 	if inner := errors.Unwrap(err); inner != nil {
@@ -167,14 +167,14 @@ func syntaxError(err error) (position, string) {
 }
 
 type decoder struct {
-	*document
+	*Block
 	lines    []int
 	platform string
-	whose    audience
+	owner    Owner
 }
 
 // emptyText is why a settings file without content does not count.
-const emptyText = "empty; write {} to ask for nothing"
+const EmptyText = "empty; write {} to ask for nothing"
 
 // block decodes the terminal.sandbox of the file's root or of a platform's
 // block, over what was decoded before.
@@ -188,12 +188,12 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 		return
 	}
 	var values Sandbox
-	where := map[string]span{}
+	where := map[string]Span{}
 	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
-	for _, l := range leaves {
-		if v, ok := l.get(&values); ok {
-			l.set(&d.values, v)
-			d.where[l.key] = where[l.key]
+	for _, l := range Keys {
+		if v, ok := l.Get(&values); ok {
+			l.Set(&d.Values, v)
+			d.Spans[l.Name] = where[l.Name]
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
 	return object
 }
 
-func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix string, where map[string]span) {
+func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix string, where map[string]Span) {
 	known := map[string]reflect.Value{}
 	var names []string
 	for field, value := range target.Fields() {
@@ -246,7 +246,7 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 			continue // an editor's word, which asks for nothing
 		}
 		if !ok {
-			if hint := nearest(name, names); hint != "" {
+			if hint := Nearest(name, names); hint != "" {
 				d.report(member.Name, SeverityError, key, "unknown setting, did you mean %q?", hint)
 				d.doubt(prefix + hint)
 			} else {
@@ -263,7 +263,7 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 	}
 }
 
-func (d *decoder) value(value hujson.Value, field reflect.Value, key string, where map[string]span) {
+func (d *decoder) value(value hujson.Value, field reflect.Value, key string, where map[string]Span) {
 	kind := value.Value.Kind()
 	if kind == 'n' {
 		return
@@ -271,7 +271,7 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 	wrong := func(expected string) {
 		d.report(value, SeverityError, key, "expected %s, found %s", expected, describe(value))
 	}
-	at := span{at: d.at(value.StartOffset)}
+	at := Span{At: d.at(value.StartOffset)}
 	switch element := field.Type().Elem(); element.Kind() {
 	case reflect.Struct:
 		object, ok := value.Value.(*hujson.Object)
@@ -295,7 +295,7 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 				wrong("an array of strings")
 				return
 			}
-			at.elements = d.elements(array, field, key)
+			at.Elements = d.elements(array, field, key)
 			break
 		}
 		if !d.enum(value, field, key, wrong) {
@@ -309,7 +309,7 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 
 // enum decodes a string of which only some values are legal.
 func (d *decoder) enum(value hujson.Value, field reflect.Value, key string, wrong func(string)) bool {
-	legal := reflect.Zero(field.Type().Elem()).Interface().(enum).values()
+	legal := reflect.Zero(field.Type().Elem()).Interface().(enum).Values()
 	expected := make([]string, len(legal))
 	for i, word := range legal {
 		expected[i] = fmt.Sprintf("%q", word)
@@ -327,13 +327,13 @@ func (d *decoder) enum(value hujson.Value, field reflect.Value, key string, wron
 			return true
 		}
 	}
-	d.report(value, SeverityError, key, "expected %s, found %s", list, quote(literal.String()))
+	d.report(value, SeverityError, key, "expected %s, found %s", list, display.Quote(literal.String()))
 	return false
 }
 
 // elements decodes a list of strings; what is no string is left out.
-func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string) []position {
-	list, positions := []string{}, []position{}
+func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string) []Position {
+	list, positions := []string{}, []Position{}
 	for _, element := range array.Elements {
 		literal, ok := element.Value.(hujson.Literal)
 		if !ok || literal.Kind() != '"' {
@@ -350,14 +350,14 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
 	at := d.at(value.StartOffset)
 	problem := Diagnostic{
-		Line: at.line, Column: at.column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
+		Line: at.Line, Column: at.Column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
 	}
-	d.problems = append(d.problems, problem)
+	d.Problems = append(d.Problems, problem)
 	if severity == SeverityError {
 		d.doubt(key)
 	}
-	if severity == SeverityError && (d.wrong == nil || before(at, position{d.wrong.Line, d.wrong.Column})) {
-		d.wrong = &problem
+	if severity == SeverityError && (d.FirstError == nil || before(at, Position{d.FirstError.Line, d.FirstError.Column})) {
+		d.FirstError = &problem
 	}
 }
 
@@ -368,17 +368,17 @@ func (d *decoder) doubt(key string) {
 	d.unclear[key] = true
 }
 
-func before(a, b position) bool { return a.line < b.line || a.line == b.line && a.column < b.column }
+func before(a, b Position) bool { return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column }
 
 func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
 	at := d.at(offset)
-	return &Diagnostic{Line: at.line, Column: at.column, Severity: SeverityError,
+	return &Diagnostic{Line: at.Line, Column: at.Column, Severity: SeverityError,
 		Message: display.Line(fmt.Sprintf(format, args...))}
 }
 
-func (d *decoder) at(offset int) position {
+func (d *decoder) at(offset int) Position {
 	line := sort.SearchInts(d.lines, offset+1)
-	return position{line, offset - d.lines[line-1] + 1}
+	return Position{line, offset - d.lines[line-1] + 1}
 }
 
 func lineStarts(data []byte) []int {

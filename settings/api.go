@@ -1,0 +1,34 @@
+package settings
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+
+// The types of this package's parts that its callers meet in its results.
+type (
+	// Sandbox is the "terminal.sandbox" block of a settings file.
+	Sandbox = document.Sandbox
+	// Kind is a kind of session.
+	Kind = document.Kind
+	// Diagnostic is one remark about a settings file.
+	Diagnostic = document.Diagnostic
+	// FileDiagnostic is a diagnostic with its file.
+	FileDiagnostic = document.FileDiagnostic
+	// Severity ranks a diagnostic.
+	Severity = document.Severity
+)
+
+const (
+	// KindTerminal is a terminal the user types into.
+	KindTerminal = document.KindTerminal
+	// KindTool is a command the agent runs.
+	KindTool = document.KindTool
+
+	// SeverityError: the setting does not count.
+	SeverityError = document.SeverityError
+	// SeverityWarning: the setting counts, but probably not as meant.
+	SeverityWarning = document.SeverityWarning
+	// SeverityInfo is worth knowing.
+	SeverityInfo = document.SeverityInfo
+)
+
+// Defaults are the settings that hold if no file says otherwise.
+func Defaults() Sandbox { return document.Defaults() }
