@@ -101,7 +101,7 @@ func (b *asker) kinds() {
 }
 
 func (b *asker) grants() {
-	for _, u := range b.e.undone {
+	for _, u := range b.e.rejected {
 		if u.origin.File == b.e.projectFile {
 			b.add(u.origin.Key, u.text, u.at, "nothing, because it does not count in a trusted project either: %s", u.why)
 			b.asks[len(b.asks)-1].never = true

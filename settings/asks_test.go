@@ -131,9 +131,9 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 	var silent, wider atomic.Int64
 	forPairs(t, 500, func(user, project string) {
 		s := trusting(t, f, user, project)
-		g := s.glance()
-		alone := s.run(g, s.projectDir, leaveOut, nil)
-		believed := s.run(g, s.projectDir, believe, alone)
+		g := s.view()
+		alone := s.run(g, s.projectDir, ignore, nil)
+		believed := s.run(g, s.projectDir, trust, alone)
 		asks := believed.beyond(alone)
 		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			wide, narrow := alone.policyFor(kind), believed.policyFor(kind)

@@ -25,7 +25,7 @@ type evaluation struct {
 	// where there is none.
 	projectFile string
 	guarded     []string // what no session may write
-	sensitive   *treasures
+	sensitive   *sensitivePaths
 
 	policy     policy.Policy
 	git        gitRepository
@@ -45,7 +45,7 @@ type evaluation struct {
 	diagnostics []document.FileDiagnostic
 	refusals    []string // built-in grants that do not count
 	forbidden   []place
-	undone      []undone
+	rejected    []rejectedGrant
 	// unclear is an entry of which nobody knows what it would have protected;
 	// nil where there is none.
 	unclear *document.FileDiagnostic
@@ -67,23 +67,23 @@ type evaluation struct {
 type treatment int
 
 const (
-	leaveOut treatment = iota
+	ignore treatment = iota
 	tighten
-	believe
+	trust
 )
 
 // evaluate resolves, layers and restricts. Its invariants: with an untrusted
 // project's file the policy is contained in the one without, and whatever a
 // trusted one opens beyond that is in asks.
 func (s *Snapshot) evaluate() *evaluation {
-	g := s.glance()
-	everywhere := s.run(g, "", leaveOut, nil)
+	g := s.view()
+	everywhere := s.run(g, "", ignore, nil)
 	everywhere.remarkSecrets()
 	if s.projectDir == "" {
 		everywhere.diagnostics = document.Sort(everywhere.diagnostics)
 		return everywhere
 	}
-	e := s.run(g, s.projectDir, leaveOut, nil)
+	e := s.run(g, s.projectDir, ignore, nil)
 	if s.project != nil {
 		e = s.judge(g, e)
 	}
@@ -92,10 +92,10 @@ func (s *Snapshot) evaluate() *evaluation {
 }
 
 // judge evaluates with the project's file; alone is the evaluation without it.
-func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
-	believed := s.run(g, s.projectDir, believe, alone)
-	asks, exposure, listed := believed.beyond(alone), s.trustExposed(alone), s.trusts(alone.policy.Project)
-	e := believed
+func (s *Snapshot) judge(g *fsView, alone *evaluation) *evaluation {
+	trusting := s.run(g, s.projectDir, trust, alone)
+	asks, exposure, listed := trusting.beyond(alone), s.trustExposed(alone), s.trusts(alone.policy.Project)
+	e := trusting
 	if !listed || exposure != "" {
 		e = s.run(g, s.projectDir, tighten, nil)
 		e.reportAsks(asks)
@@ -107,18 +107,18 @@ func (s *Snapshot) judge(g *glance, alone *evaluation) *evaluation {
 	return e
 }
 
-// glance is what one evaluation sees of the file system, so that its parts see
+// fsView is what one evaluation sees of the file system, so that its parts see
 // the same.
-type glance struct {
+type fsView struct {
 	*resolver
 	guarded   []string
 	forbidden []place
-	sensitive *treasures
+	sensitive *sensitivePaths
 }
 
-func (s *Snapshot) glance() *glance {
+func (s *Snapshot) view() *fsView {
 	r := newResolver(s.files)
-	return &glance{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: treasuresOf(r, s.host.home)}
+	return &fsView{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitivePathsOf(r, s.host.home)}
 }
 
 // attribute marks the remarks that hold for this project alone, so that whoever
@@ -141,14 +141,14 @@ func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []docum
 }
 
 // run evaluates once. alone is the evaluation without the project's file, where
-// that is believed: what may be written without it counts for the judgement of
+// that is trusted: what may be written without it counts for the judgement of
 // symlinks all the same, because sessions of other projects can move them.
-func (s *Snapshot) run(g *glance, projectDir string, how treatment, alone *evaluation) *evaluation {
+func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
 	e := &evaluation{
 		host: s.host, resolver: g.resolver, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
 	states := s.user
-	if s.project != nil && how != leaveOut {
+	if s.project != nil && how != ignore {
 		e.projectFile = s.project.file
 		states = s.states()
 	}

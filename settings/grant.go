@@ -38,8 +38,8 @@ type grant struct {
 	private bool
 }
 
-// undone is a grant that does not count, because it would undo the sandbox.
-type undone struct {
+// rejectedGrant is a grant that does not count, because it would undo the sandbox.
+type rejectedGrant struct {
 	grant
 	why string
 }
@@ -66,7 +66,7 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 			if why := e.undoes(g.path); why != "" {
 				e.report(from.file, at, document.SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", display.Quote(text),
 					why)
-				e.undone = append(e.undone, undone{grant: g, why: why})
+				e.rejected = append(e.rejected, rejectedGrant{grant: g, why: why})
 				continue
 			}
 			e.judgeWritable(from.file, &g, target)

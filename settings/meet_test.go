@@ -208,8 +208,8 @@ func variableNames(policies ...*policy.Policy) []string {
 func checkMeet(t testing.TB, f files, user, project string) {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
-	g := s.glance()
-	alone, narrow := s.run(g, s.projectDir, leaveOut, nil), s.run(g, s.projectDir, tighten, nil)
+	g := s.view()
+	alone, narrow := s.run(g, s.projectDir, ignore, nil), s.run(g, s.projectDir, tighten, nil)
 	fail := func(how string) {
 		t.Errorf("with the project's file: %s\nuser    %s\nproject %s", how, user, project)
 	}

@@ -58,26 +58,26 @@ var sensitivePlaces = []sensitivePlace{
 var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
 	"trustdb.gpg"}
 
-// treasures are the sensitive places as they are now: real paths, with what
+// sensitivePaths are the sensitive places as they are now: real paths, with what
 // each holds, and whether it is there.
-type treasures struct {
+type sensitivePaths struct {
 	home string // real; "" where it is not known
-	all  []treasure
+	all  []sensitivePath
 }
 
-type treasure struct {
+type sensitivePath struct {
 	path, holds string
 	exists      bool
 }
 
-func treasuresOf(r *resolver, home string) *treasures {
+func sensitivePathsOf(r *resolver, home string) *sensitivePaths {
 	if home == "" {
-		return &treasures{}
+		return &sensitivePaths{}
 	}
-	found := &treasures{home: r.resolve(home).path}
+	found := &sensitivePaths{home: r.resolve(home).path}
 	for _, known := range sensitivePlaces {
 		target := r.resolve(filepath.Join(found.home, known.path))
-		found.all = append(found.all, treasure{path: target.path, holds: known.holds, exists: target.exists})
+		found.all = append(found.all, sensitivePath{path: target.path, holds: known.holds, exists: target.exists})
 	}
 	return found
 }
@@ -85,12 +85,12 @@ func treasuresOf(r *resolver, home string) *treasures {
 // Secrets returns a function that says what a grant of a real path would let
 // sessions get at that gives whoever reads it power elsewhere; "" where nothing
 // is known. It is the look of this moment.
-func (s *Snapshot) Secrets() func(path string) string { return s.glance().sensitive.hold }
+func (s *Snapshot) Secrets() func(path string) string { return s.view().sensitive.hold }
 
 // hold says what a grant of path lets sessions get at; "" where it is nothing
 // that is known to matter. Whether something exists counts only for what lies
 // below path: a grant of ~/.ssh is one of keys also before there are any.
-func (p *treasures) hold(path string) string {
+func (p *sensitivePaths) hold(path string) string {
 	switch {
 	case p.home == "":
 		return ""
@@ -109,7 +109,7 @@ func (p *treasures) hold(path string) string {
 
 // below lists what is there of the sensitive places below path, after a prefix;
 // "" where nothing is.
-func (p *treasures) below(path, prefix string) string {
+func (p *sensitivePaths) below(path, prefix string) string {
 	var holds []string
 	for _, known := range p.all {
 		if known.exists && policy.Contains(path, known.path) && !slices.Contains(holds, known.holds) {

@@ -26,7 +26,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	excepted := []string{"~/.nuget/NuGet"}
 	for _, platform := range []string{"linux", "darwin"} {
 		r := newResolver(inMemory(nil))
-		places := treasuresOf(r, "/home/u")
+		places := sensitivePathsOf(r, "/home/u")
 		for i := range places.all {
 			places.all[i].exists = true
 		}
