@@ -114,7 +114,7 @@ func strangeChildren() ([]processEntry, error) {
 // endOrphans kills what dead subreapers have left, as far as it has become this
 // process's child, and what descends from that.
 func endOrphans(ctx context.Context) (int, error) {
-	killed, err := hunt{
+	killed, err := killLoop{
 		look: func() iter.Seq2[processID, error] {
 			return func(yield func(processID, error) bool) {
 				strangers, err := strangeChildren()

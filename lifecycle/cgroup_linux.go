@@ -223,7 +223,7 @@ func (t *cgroupTree) close() error {
 // cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not
 // filled again (see selfTest).
 type cgroupGroup struct {
-	*belongings
+	*groupState
 	tree *cgroupTree
 	dir  string
 

@@ -19,9 +19,9 @@ type processID struct {
 	birth uint64
 }
 
-// hunt is how the processes of a group are found and ended. Its functions are
-// called one at a time.
-type hunt struct {
+// kill loop is how the processes of a group are found and ended. Its functions
+// are called one at a time.
+type killLoop struct {
 	// look finds the living ones. It may hand each over as soon as it has found
 	// it: against a process that forks and exits at full speed, the time
 	// between seeing and killing decides.
@@ -51,7 +51,7 @@ const (
 // converge looks and kills until nobody is left, and returns whom it has
 // killed. When ctx ends first, the error wraps Survivors. At least one look is
 // made.
-func (h hunt) converge(ctx context.Context) (map[processID]bool, error) {
+func (h killLoop) converge(ctx context.Context) (map[processID]bool, error) {
 	killed := map[processID]bool{}
 	pause, quiet := killPause, 0
 	for {
@@ -75,7 +75,7 @@ func (h hunt) converge(ctx context.Context) (map[processID]bool, error) {
 		}
 		if news {
 			// Whoever was just killed may have forked before: its child is
-			// hunted at once.
+			// killed at once.
 			pause = killPause
 			continue
 		}
@@ -95,7 +95,7 @@ func withoutSurvivors(killed map[processID]bool, err error) map[processID]bool {
 // round is one look. It returns who may still be there, and whether somebody
 // was seen for the first time. A look that fails, for want of descriptors say,
 // is no reason to give up what the next may find.
-func (h hunt) round(killed map[processID]bool) (left []int, news bool, failure error) {
+func (h killLoop) round(killed map[processID]bool) (left []int, news bool, failure error) {
 	for found, err := range h.look() {
 		if err != nil {
 			return left, news, fmt.Errorf("look for processes: %w", err)
@@ -112,7 +112,7 @@ func (h hunt) round(killed map[processID]bool) (left []int, news bool, failure e
 	return left, news, nil
 }
 
-// sleep is the pause of a hunt that learns nothing from waiting.
+// sleep is the pause of a kill loop that learns nothing from waiting.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -35,11 +35,11 @@ func (c *crowd) fork(pid int) {
 	c.alive[pid] = c.born
 }
 
-func (c *crowd) hunt() hunt { return hunt{look: c.look, kill: c.kill, pause: sleep} }
+func (c *crowd) killLoop() killLoop { return killLoop{look: c.look, kill: c.kill, pause: sleep} }
 
-// proved is a hunt that is told when nobody is left.
-func (c *crowd) proved() hunt {
-	h := c.hunt()
+// proved is a kill loop that is told when nobody is left.
+func (c *crowd) proved() killLoop {
+	h := c.killLoop()
 	h.empty = func() (bool, error) { return len(c.alive) == 0, nil }
 	return h
 }
@@ -83,19 +83,19 @@ func (c *crowd) kill(victim processID) error {
 	return nil
 }
 
-// bothHunts runs a test with and without proof of emptiness, in a time of its
-// own.
-func bothHunts(t *testing.T, run func(t *testing.T, hunting func(*crowd) hunt)) {
+// bothKillLoops runs a test with and without proof of emptiness, in a time of
+// its own.
+func bothKillLoops(t *testing.T, run func(t *testing.T, newLoop func(*crowd) killLoop)) {
 	t.Helper()
-	for name, hunting := range map[string]func(*crowd) hunt{"looks only": (*crowd).hunt, "with proof": (*crowd).proved} {
+	for name, newLoop := range map[string]func(*crowd) killLoop{"looks only": (*crowd).killLoop, "with proof": (*crowd).proved} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { run(t, hunting) })
+			synctest.Test(t, func(t *testing.T) { run(t, newLoop) })
 		})
 	}
 }
 
-// extinct checks that a hunt has killed so many, and left none.
+// extinct checks that a kill loop has killed so many, and left none.
 func extinct(t *testing.T, c *crowd, killed map[processID]bool, err error, want int) {
 	t.Helper()
 	if err != nil || len(c.alive) > 0 || len(killed) != want {
@@ -105,18 +105,18 @@ func extinct(t *testing.T, c *crowd, killed map[processID]bool, err error, want 
 
 func TestConverge_Nobody(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd()
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 0)
 	})
 }
 
 func TestConverge_Crowd(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(2, 3, 4, 5)
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 4)
 	})
 }
@@ -124,7 +124,7 @@ func TestConverge_Crowd(t *testing.T) {
 // Whoever is seen has forked by the time that it is killed.
 func TestConverge_Forkers(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(10)
 		next := 11
 		c.between = func(int) {
@@ -133,16 +133,16 @@ func TestConverge_Forkers(t *testing.T) {
 				next++
 			}
 		}
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 190)
 	})
 }
 
 // Whoever is seen has forked and is gone by the time that it is killed, until
-// the hunter is faster once.
+// the loop is faster once.
 func TestConverge_Hoppers(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(100)
 		hops := 0
 		c.between = func(victim int) {
@@ -151,7 +151,7 @@ func TestConverge_Hoppers(t *testing.T) {
 				c.fork(victim + 1)
 			}
 		}
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 1)
 		if hops != 500 {
 			t.Errorf("%d hops", hops)
@@ -169,14 +169,14 @@ func TestConverge_OneLookThatFindsNobodyProvesNothing(t *testing.T) {
 				c.fork(look)
 			}
 		}
-		killed, err := c.hunt().converge(t.Context())
+		killed, err := c.killLoop().converge(t.Context())
 		extinct(t, c, killed, err, 9)
 	})
 }
 
 func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(7)
 		spared := uint64(0)
 		c.between = func(int) {
@@ -190,7 +190,7 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 				c.fork(7) // and again
 			}
 		}
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 1)
 		for victim := range killed {
 			if victim.birth != c.born {
@@ -204,28 +204,28 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 // killed them.
 func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(2, 3)
 		c.between = func(victim int) {
 			if victim == 2 {
 				delete(c.alive, 2)
 			}
 		}
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 1)
 	})
 }
 
 func TestConverge_Immortals(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(2, 3, 4)
 		c.kept[3] = nil           // in an uninterruptible system call
 		c.kept[4] = syscall.EPERM // root's
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		begun := time.Now()
-		killed, err := hunting(c).converge(ctx)
+		killed, err := newLoop(c).converge(ctx)
 		survivors, ok := errors.AsType[*Survivors](err)
 		if !ok || !slices.Equal(survivors.PIDs, []int{3, 4}) || !errors.Is(err, ErrSurvivors) {
 			t.Errorf("error is %v", err)
@@ -241,21 +241,21 @@ func TestConverge_Immortals(t *testing.T) {
 		}
 		delete(c.kept, 3)
 		delete(c.kept, 4)
-		killed, err = hunting(c).converge(t.Context())
+		killed, err = newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 2)
 	})
 }
 
 func TestConverge_LooksOnceWhenTheTimeIsUpAlready(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		c := newCrowd(2, 3)
-		if _, err := hunting(c).converge(ctx); err == nil || len(c.alive) > 0 {
+		if _, err := newLoop(c).converge(ctx); err == nil || len(c.alive) > 0 {
 			t.Errorf("alive are %v, error %v", c.alive, err)
 		}
-		if killed, err := hunting(c).converge(ctx); err != nil || len(killed) > 0 {
+		if killed, err := newLoop(c).converge(ctx); err != nil || len(killed) > 0 {
 			t.Errorf("of nobody it killed %v: %v", killed, err)
 		}
 	})
@@ -263,7 +263,7 @@ func TestConverge_LooksOnceWhenTheTimeIsUpAlready(t *testing.T) {
 
 func TestConverge_LooksThatFail(t *testing.T) {
 	t.Parallel()
-	bothHunts(t, func(t *testing.T, hunting func(*crowd) hunt) {
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) killLoop) {
 		c := newCrowd(2)
 		c.failing = func(look int) error {
 			if look < 5 {
@@ -271,14 +271,14 @@ func TestConverge_LooksThatFail(t *testing.T) {
 			}
 			return nil
 		}
-		killed, err := hunting(c).converge(t.Context())
+		killed, err := newLoop(c).converge(t.Context())
 		extinct(t, c, killed, err, 1)
 
 		c = newCrowd(2)
 		c.failing = func(int) error { return syscall.EMFILE }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := hunting(c).converge(ctx); !errors.Is(err, syscall.EMFILE) || !errors.Is(err, ErrSurvivors) {
+		if _, err := newLoop(c).converge(ctx); !errors.Is(err, syscall.EMFILE) || !errors.Is(err, ErrSurvivors) {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -287,7 +287,7 @@ func TestConverge_LooksThatFail(t *testing.T) {
 func TestConverge_ProofThatFails(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(2)
-	h := c.hunt()
+	h := c.killLoop()
 	h.empty = func() (bool, error) { return false, syscall.EINVAL }
 	if _, err := h.converge(t.Context()); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("error is %v", err)

@@ -13,10 +13,10 @@
 // into a scope that the user's systemd delegates to it. Where that fails too, a
 // subreaper holds the group (Linux): our own binary as the leader's parent, see
 // [RunSubreaper], which adopts whatever loses its parent. Its work is certain
-// for sessions that the kernel can enclose and keep from signalling it, see
-// [Enclosed]. A process group is what remains elsewhere: it is found again by
-// its session id, and a process that calls setsid(2) is lost from it, which
-// Tracking.Guarantee says.
+// for sessions that the kernel can put into a signal domain and keep from
+// signalling it, see [SignalDomainGroup]. A process group is what remains
+// elsewhere: it is found again by its session id, and a process that calls
+// setsid(2) is lost from it, which Tracking.Guarantee says.
 //
 // On macOS nothing like a cgroup can be had. A session's processes are
 // recognised by a fingerprint in the sandbox that they inherit and cannot take

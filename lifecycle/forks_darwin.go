@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookInterval bounds how old what a family knows can be where the kernel tells
-// of no fork.
+// lookInterval bounds how old what a ancestry knows can be where the kernel
+// tells of no fork.
 const lookInterval = time.Second
 
 // watchForks looks for new members whenever the kernel tells that one has
-// forked, so that few are born and gone in between. It makes the family's close
-// end that. NOTE_TRACK, with which the kernel itself followed forks, is gone
-// since Mac OS X 10.5.
-func watchForks(f *family, log *slog.Logger) error {
+// forked, so that few are born and gone in between. It makes the ancestry's
+// close end that. NOTE_TRACK, with which the kernel itself followed forks, is
+// gone since Mac OS X 10.5.
+func watchForks(f *ancestry, log *slog.Logger) error {
 	queue, err := unix.Kqueue()
 	if err != nil {
 		return fmt.Errorf("watch forks: %w", err)
@@ -75,7 +75,7 @@ func watchForks(f *family, log *slog.Logger) error {
 
 // watchMembers takes one look, and has the kernel tell of every member's forks.
 // What it is told of a member's end is only that a look is due.
-func watchMembers(queue int, f *family, watched map[int]bool) error {
+func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 	for {
 		table, err := ownProcesses()
 		if err != nil {

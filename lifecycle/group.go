@@ -28,13 +28,14 @@ type Tracking struct {
 	// Warning says in words what the user must know of this session beside
 	// that; empty where there is nothing.
 	Warning string
-	// Enclosable is true where the guarantee can be had by Enclosed.Enclose.
-	Enclosable bool
+	// CanUseSignalDomain is true where the guarantee can be had by
+	// SignalDomainGroup.UseSignalDomain.
+	CanUseSignalDomain bool
 }
 
-// WithEnclosure is the tracking of a session that is enclosed, and that cannot
-// signal its subreaper. It must be enclosable.
-func (t Tracking) WithEnclosure() Tracking {
+// InSignalDomain is the tracking of a session that is in a signal domain, and
+// that cannot signal its subreaper. It must be able to use one.
+func (t Tracking) InSignalDomain() Tracking {
 	t.Guarantee, t.Fix = true, ""
 	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by " +
 		"one call, which none can outrun"
@@ -64,16 +65,16 @@ type Group interface {
 	Tracking() Tracking
 }
 
-// Enclosed is a group whose processes can be told from all others by the
-// kernel, and killed at one blow.
-type Enclosed interface {
+// SignalDomainGroup is a group whose processes can be told from all others by
+// the kernel, and killed at one blow.
+type SignalDomainGroup interface {
 	Group
-	// Enclose gives the leader that is to be started what it needs to enclose
-	// itself (EncloseSelf), and reports whether the leader has it. After Start
-	// it only reports. The enclosed gain no privileges, and cannot mount or
-	// signal anybody outside, so it is for sessions that may not do that
-	// anyway.
-	Enclose() bool
+	// UseSignalDomain gives the leader that is to be started what it needs to
+	// put itself (EnterSignalDomain), and reports whether the leader has it.
+	// After Start it only reports. Its processes gain no privileges, and cannot
+	// mount or signal anybody outside, so it is for sessions that may not do
+	// that anyway.
+	UseSignalDomain() bool
 }
 
 // Marked is a group whose processes can be recognised by the sandbox that they

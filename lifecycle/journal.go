@@ -49,12 +49,12 @@ type record struct {
 	Cgroup string `json:"cgroup,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
 	// Session is a leader's process id: processes of that session are to be
-	// killed. Start is the leader's start time, and Lineage what tells the
+	// killed. Start is the leader's start time, and Autogroup what tells the
 	// session's processes from those of a stranger who got the number; see
-	// lineageID.
-	Session int    `json:"session,omitempty"`
-	Start   string `json:"start,omitempty"`
-	Lineage string `json:"lineage,omitempty"`
+	// autogroupID.
+	Session   int    `json:"session,omitempty"`
+	Start     string `json:"start,omitempty"`
+	Autogroup string `json:"autogroup,omitempty"`
 	// Subreaper is the process id of a subreaper, with its Start. It ends its
 	// session by itself when we die; when both are killed, Session is what
 	// remains to look for.

@@ -21,9 +21,9 @@ func endMarked(ctx context.Context, m marked) error {
 	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: ownProcesses}
 	boot, err := bootID()
 	if err == nil && boot == m.boot { // or the numbers are those of other processes
-		group.kin = newFamily(identify, m.relatives...)
+		group.ancestry = newAncestry(identify, m.relatives...)
 	}
-	if _, err := group.hunt(0).converge(ctx); err != nil {
+	if _, err := group.killLoop(0).converge(ctx); err != nil {
 		return fmt.Errorf("end session %s: %w", m.fingerprint.ID, err)
 	}
 	return nil

@@ -41,7 +41,7 @@ func (t *Tracker) Linger(group Group) {
 		for {
 			// They were killed just now.
 			if sleep(ctx, lingerInterval); ctx.Err() != nil {
-				t.estate.options.logger().Warn("processes of a session are left")
+				t.recovery.options.logger().Warn("processes of a session are left")
 				return
 			}
 			attempt, cancel := context.WithTimeout(ctx, lingerInterval)
@@ -49,7 +49,7 @@ func (t *Tracker) Linger(group Group) {
 			cancel()
 			if err == nil {
 				err = group.Close()
-				t.estate.options.logger().Info("the survivors of a session are gone", "error", err)
+				t.recovery.options.logger().Info("the survivors of a session are gone", "error", err)
 				return
 			}
 		}

@@ -21,8 +21,8 @@ type markedGroup struct {
 	// carries tells whether a process carries the fingerprint.
 	carries func(f SessionFingerprint, pid int) (bool, error)
 	// table lists this user's processes.
-	table func() ([]processEntry, error)
-	kin   *family
+	table    func() ([]processEntry, error)
+	ancestry *ancestry
 
 	proofMu sync.Mutex // guards proved and doubt
 	proved  bool
@@ -58,10 +58,10 @@ func (g *markedGroup) Recognise() error {
 // Start starts the leader, and follows whom it forks from then on.
 func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 	process, err := g.sessionGroup.Start(path, argv, attr)
-	if err != nil || g.kin == nil {
+	if err != nil || g.ancestry == nil {
 		return process, err
 	}
-	if err := g.kin.follow(process.PID()); err != nil {
+	if err := g.ancestry.follow(process.PID()); err != nil {
 		giveUp(process)
 		return nil, err
 	}
@@ -77,17 +77,17 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 	if sid == 0 {
 		return 0, nil
 	}
-	killed, err := g.hunt(sid).converge(ctx)
+	killed, err := g.killLoop(sid).converge(ctx)
 	if err != nil {
 		err = fmt.Errorf("kill session %d: %w", sid, err)
 	}
 	return len(killed), err
 }
 
-// hunt looks for a session's processes by every means.
-func (g *markedGroup) hunt(sid int) hunt {
+// kill loop looks for a session's processes by every means.
+func (g *markedGroup) killLoop(sid int) killLoop {
 	search := &search{group: g, sid: sid, chases: mostChases}
-	return hunt{
+	return killLoop{
 		look:  func() iter.Seq2[processID, error] { return search.look },
 		kill:  killExactly,
 		pause: sleep,
@@ -106,7 +106,7 @@ const (
 	mostChases = 64
 )
 
-// search is one hunt's way of looking.
+// search is one kill loop's way of looking.
 type search struct {
 	group  *markedGroup
 	sid    int
@@ -179,13 +179,13 @@ func (s *search) byMark(table []processEntry, yield func(processID, error) bool)
 // byDescent finds relatives, and whoever is of the leader's session.
 func (s *search) byDescent(table []processEntry, yield func(processID, error) bool) bool {
 	var relatives map[int]bool
-	if s.group.kin != nil {
+	if s.group.ancestry != nil {
 		var err error
-		if relatives, err = s.group.kin.members(table); err != nil {
+		if relatives, err = s.group.ancestry.members(table); err != nil {
 			s.unknown = append(s.unknown, err)
 		}
 	}
-	for _, entry := range living(lineage(table, func(entry processEntry) bool {
+	for _, entry := range living(descendants(table, func(entry processEntry) bool {
 		return s.sid != 0 && entry.session == s.sid || relatives[entry.pid]
 	})) {
 		if !s.hand(entry, yield) {
@@ -214,8 +214,8 @@ func (g *markedGroup) Tracking() Tracking {
 
 // Close also ends the search for relatives.
 func (g *markedGroup) Close() error {
-	if g.kin != nil {
-		g.kin.close()
+	if g.ancestry != nil {
+		g.ancestry.close()
 	}
 	return errors.Join(g.note(record{Unmark: g.fingerprint.ID}), g.sessionGroup.Close())
 }

@@ -35,17 +35,17 @@ func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 						nil
 				},
 			}
-			killed, err := g.hunt(0).converge(soon(t))
+			killed, err := g.killLoop(0).converge(soon(t))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			// A chain that forks and exits at full speed may outrun the looks,
 			// which take far longer here than where this is for. Each further
-			// hunt must find what is left.
+			// kill loop must find what is left.
 			left, err := cgroupMembers(cgroup.dir)
-			for hunts := 1; name == "respawn" && len(left) > 0 && err == nil && hunts < 5; hunts++ {
-				t.Logf("hunt %d has left %v", hunts, left)
-				if _, err = g.hunt(0).converge(soon(t)); err == nil {
+			for rounds := 1; name == "respawn" && len(left) > 0 && err == nil && rounds < 5; rounds++ {
+				t.Logf("kill loop %d has left %v", rounds, left)
+				if _, err = g.killLoop(0).converge(soon(t)); err == nil {
 					left, err = cgroupMembers(cgroup.dir)
 				}
 			}

@@ -44,7 +44,7 @@ func entry(pid, parent, session int) processEntry {
 	return processEntry{processID: processID{pid: pid, birth: uint64(pid)}, parent: parent, session: session}
 }
 
-// seen is one look of a hunt that chases nobody.
+// seen is one look of a kill loop that chases nobody.
 func seen(g *markedGroup, sid int) (pids []int, err error) {
 	(&search{group: g, sid: sid}).look(func(p processID, failure error) bool {
 		if failure != nil {
@@ -92,7 +92,7 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 	}
 	v.forkAs(base+3, base+2)
 	g := w.group()
-	g.kin = newFamily(v.identify, v.alive[base+2].self)
+	g.ancestry = newAncestry(v.identify, v.alive[base+2].self)
 	if pids, err := seen(g, 0); err != nil || !slices.Equal(pids, []int{base + 2, base + 1, base + 3}) {
 		t.Errorf("seen %v; %v", pids, err)
 	}
@@ -107,14 +107,14 @@ func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 		w := &towns{table: []processEntry{entry(self, 1, 1)}, unknown: map[int]bool{self: true}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := w.group().hunt(0).converge(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrSurvivors) {
+		if _, err := w.group().killLoop(0).converge(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrSurvivors) {
 			t.Errorf("error is %v", err)
 		}
 		// Of a process that has ended there is no answer either, and that is an
 		// end; but not at once, because another may have taken its place.
 		gone := 1 << 28
 		w = &towns{table: []processEntry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
-		if killed, err := w.group().hunt(0).converge(t.Context()); err != nil || len(killed) > 0 {
+		if killed, err := w.group().killLoop(0).converge(t.Context()); err != nil || len(killed) > 0 {
 			t.Errorf("killed %v, %v", killed, err)
 		}
 		if looks := len(w.asked); looks != mostChases+2 {
@@ -167,7 +167,7 @@ func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	g := (&towns{}).group()
 	lost := errors.New("nobody knows")
-	g.kin = newFamily(func(int) (kinsman, error) { return kinsman{}, lost })
+	g.ancestry = newAncestry(func(int) (processIdentity, error) { return processIdentity{}, lost })
 	process, err := g.Start("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
 	if !errors.Is(err, lost) || process != nil {
 		t.Errorf("%v, %v", process, err)
@@ -176,7 +176,7 @@ func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 		t.Errorf("the leader %d runs although it cannot be followed", g.sid)
 	}
 	stopped := false
-	g.kin.stop = func() { stopped = true }
+	g.ancestry.stop = func() { stopped = true }
 	if err := g.Close(); err != nil || !stopped {
 		t.Errorf("closed with %v; the looks have ended: %t", err, stopped)
 	}

@@ -43,9 +43,9 @@ func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
 }
 
 // identify tells a process from every other.
-func identify(pid int) (kinsman, error) {
+func identify(pid int) (processIdentity, error) {
 	identity, err := libsystem.IdentityOf(pid)
-	return kinsman{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
+	return processIdentity{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
 }
 
 // ownProcesses lists the processes of this user. Others are not ours to kill,

@@ -12,6 +12,6 @@ var here = sync.OnceValue(func() origin {
 	return origin{Boot: boot}
 })
 
-// lineageID is empty: this system does not tell from which setsid(2) a process
-// descends.
-func lineageID(int) string { return "" }
+// autogroupID is empty: this system does not tell from which setsid(2) a
+// process descends.
+func autogroupID(int) string { return "" }

@@ -31,11 +31,12 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)), nil
 }
 
-// lineageID identifies the setsid(2) call whose session a process is in; empty
-// where the kernel does not tell. It is the number of the process's autogroup
-// (sched(7)): each such call makes one, fork(2) inherits it, nobody can enter
-// another's, and no number is given away twice while the machine runs.
-func lineageID(pid int) string {
+// autogroupID identifies the setsid(2) call whose session a process is in;
+// empty where the kernel does not tell. It is the number of the process's
+// autogroup (sched(7)): each such call makes one, fork(2) inherits it, nobody
+// can enter another's, and no number is given away twice while the machine
+// runs.
+func autogroupID(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
 	if err != nil {
 		return ""

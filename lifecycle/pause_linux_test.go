@@ -43,7 +43,7 @@ func goesOn(t *testing.T, dir string) {
 func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]func(t *testing.T) Pausable{
-		"subreaper": func(t *testing.T) Pausable { return newKeptGroup(t) },
+		"subreaper": func(t *testing.T) Pausable { return newSubreaperGroup(t) },
 		"cgroup": func(t *testing.T) Pausable {
 			group := newCgroup(t, newTree(t), "paused")
 			t.Cleanup(func() {

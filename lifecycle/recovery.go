@@ -4,188 +4,344 @@ package lifecycle
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"sync"
+	"time"
 )
 
-// mostJournals bounds how many journals one sweep looks at. The next sweep goes
-// on.
-const mostJournals = 1000
+// recovery is what a tracker leaves to others when it dies: its journal, and
+// the watchdog that reads it. Without a state directory the journal is in
+// memory, for the watchdog alone; without a watchdog there is none then, and
+// every method does nothing.
+type recovery struct {
+	options Options
 
-// Sweep ends and removes whatever dead sidecars of this user have left. It
-// touches nothing of a living one's, and nothing that a journal names by a
-// number which may be a stranger's by now. The error says what could not be
-// done, and what was found that is wrong.
-func Sweep(ctx context.Context, stateDir string) error {
-	dir, err := os.Open(stateDir)
-	if err != nil {
-		return fmt.Errorf("sweep leftovers: %w", err)
-	}
-	defer dir.Close()
-	var failures []error
-	for left := mostJournals; left > 0 && ctx.Err() == nil; {
-		names, err := dir.Readdirnames(256)
-		if len(names) == 0 {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("sweep leftovers: %w", err)
-		}
-		for _, name := range names {
-			// One without a name of its own goes like any other.
-			if left > 0 && (strings.HasSuffix(name, journalSuffix) || strings.HasPrefix(name, newJournalPrefix)) {
-				left--
-				failures = append(failures, clean(ctx, filepath.Join(stateDir, name)))
-			}
-		}
-	}
-	return errors.Join(failures...)
+	mu       sync.Mutex // guards the fields below
+	journal  *journal   // made with the first record or group
+	watchdog *watchdog  // made with the first group; nil without Options.Watchdog
+	warning  string     // what the state of the journal takes from every session; empty where nothing
+	tried    time.Time  // when the state directory was last tried in vain
+	closed   bool
+	removals int           // groups whose directories are being removed
+	removed  chan struct{} // closed when there is none; nil where there never was one
 }
 
-// clean carries out a journal if it is a dead sidecar's, and removes it. One
-// that is in use is left alone.
-func clean(ctx context.Context, path string) error {
-	file, err := openJournalFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another was faster
-	}
-	if err != nil {
+const (
+	// stateRetry is the pause between two attempts to use a state directory
+	// that could not be used.
+	stateRetry = 2 * time.Second
+	// unnamedJournal stands for the name of a journal in memory: no file has
+	// it.
+	unnamedJournal = "unnamed" + journalSuffix
+	// removeAtOnce is how long a group's end waits for its directories to be
+	// removed; most are empty.
+	removeAtOnce = 50 * time.Millisecond
+	// removeAtEnd is how long the tracker's end waits for the rest.
+	removeAtEnd = time.Second
+	// fileEnd bounds, at the tracker's end, what touches a file system that may
+	// hang.
+	fileEnd = 2 * time.Second
+)
+
+// open makes the watchdog on first use, and the journal that it is to carry
+// out.
+func (e *recovery) open() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.openJournal(); err != nil || e.journal == nil {
 		return err
 	}
-	defer file.Close()
-	if err := lock(file, unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	e.restore()
+	if e.watchdog == nil && e.options.Watchdog != nil {
+		w := &watchdog{command: e.options.Watchdog, log: e.options.logger()}
+		_ = e.journal.rewrite(func() error {
+			follow := func(path string, reader *os.File) { w.follow(e.pathFor(path), reader) }
+			follow(e.journal.path, e.journal.reader)
+			e.journal.moved = follow
+			return nil
+		})
+		e.watchdog = w
+	}
+	if e.watchdog != nil {
+		return e.watchdog.use()
+	}
+	return nil
+}
+
+// pathFor is what the watchdog takes for the journal's path: what it names lies
+// beside.
+func (e *recovery) pathFor(path string) string {
+	if path == "" {
+		return filepath.Join(e.options.StateDir, unnamedJournal)
+	}
+	return path
+}
+
+// openJournal makes the journal on first use. The lock is held.
+func (e *recovery) openJournal() (err error) {
+	switch {
+	case e.closed:
+		return fmt.Errorf("track processes: %w", os.ErrClosed)
+	case e.journal != nil || e.options.StateDir == "" && e.options.Watchdog == nil:
 		return nil
-	} else if err != nil {
+	case e.options.StateDir != "":
+		if e.journal, err = newJournal(e.options.StateDir); err == nil {
+			return nil
+		}
+		if err := makeStateDir(e.options.StateDir); err == nil {
+			if e.journal, err = newJournal(e.options.StateDir); err == nil {
+				return nil
+			}
+		}
+	default:
+		err = errors.New("there is no state directory")
+	}
+	e.lament(err)
+	e.journal, err = newMemoryJournal()
+	return err
+}
+
+// restore brings the journal back to the state directory, if somebody has
+// removed that or it could not be used. The lock is held.
+func (e *recovery) restore() {
+	dir := e.options.StateDir
+	if dir == "" || e.journal == nil || e.journal.inPlace() || time.Since(e.tried) < stateRetry {
+		return
+	}
+	err := makeStateDir(dir)
+	if err == nil {
+		err = e.journal.rewrite(func() error { return e.journal.begin(dir, "") })
+	}
+	if err != nil {
+		e.lament(err)
+		// What was written has no name any more; a file that nobody can find is
+		// as good as one in memory, and a full file system takes no more.
+		_ = e.journal.rewrite(func() error {
+			if e.journal.path == "" {
+				return nil
+			}
+			return e.journal.toMemory()
+		})
+		return
+	}
+	e.options.logger().Warn("the state directory was gone or could not be used, and is in use again", "dir", dir)
+	e.warning = ""
+}
+
+// lament notes that the journal cannot be where the next sidecar would find it.
+// The lock is held.
+func (e *recovery) lament(err error) {
+	e.tried = time.Now()
+	if e.warning == "" {
+		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, "+
+			"processes of sessions are left",
+			"dir", e.options.StateDir, "error", err)
+	}
+	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes " +
+		"on; free space or make it writable"
+}
+
+// warn says what the state of the journal takes from a session, and mends it if
+// it can: a group may be older than the state directory's end.
+func (e *recovery) warn() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.restore()
+	return e.warning
+}
+
+// release is called as often as open succeeded.
+func (e *recovery) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watchdog != nil {
+		e.watchdog.release()
+	}
+}
+
+// write notes something before it comes to be. Where the file system takes no
+// more, the journal goes on in memory.
+func (e *recovery) write(r record) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed { // afterwards nothing comes to be any more
+		if err := e.openJournal(); err != nil {
+			return err
+		}
+	}
+	if e.journal == nil {
+		return nil
+	}
+	err := e.journal.write(r)
+	if err == nil || errors.Is(err, os.ErrClosed) {
 		return err
 	}
-	if !names(path, file) {
-		return nil // its owner goes on in another file, or somebody has carried it out
+	e.lament(err)
+	if err := e.journal.rewrite(e.journal.toMemory); err != nil {
+		return err
 	}
-	return settle(ctx, file, path)
+	return e.journal.write(r)
 }
 
-// settle carries out a locked journal and removes it. Where another has done so
-// before, there is nothing left to find: everything that is listed has a name
-// that is used once. What cannot be ended now keeps the journal, for the next
-// sweep.
-func settle(ctx context.Context, file *os.File, path string) error {
-	read, err := readJournal(ctx, file)
-	if err != nil {
-		return fmt.Errorf("clean up after a dead sidecar: %w", err)
-	}
-	doubts := read.doubts(path)
-	alone, err := carryOut(ctx, &read.entries, filepath.Dir(path))
-	if err != nil {
-		return errors.Join(fmt.Errorf("clean up after a dead sidecar: %w", err), doubts)
-	}
-	if alone > 0 {
-		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: journal %q names %d processes by numbers that may be others' by now; they are "+
-				"left alone", path, alone))
-	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-		return errors.Join(err, doubts)
-	}
-	return doubts // it has no name, or the state directory is no more
-}
-
-// doubts says what is wrong with a journal that is carried out as far as it can
-// be read.
-func (r *reading) doubts(path string) error {
-	var found []error
-	if r.cut {
-		found = append(found, fmt.Errorf("read journal %q: it is too long, its middle was left out", path))
-	}
-	if r.senseless > 0 {
-		found = append(found, fmt.Errorf("read journal %q: %d lines make no sense", path, r.senseless))
-	}
-	return errors.Join(found...)
-}
-
-// carryOut ends what a journal lists, and returns how many of its process ids
-// it has left alone. What is named by a number counts only if the number means
-// the same as when it was written: the same start of the machine, the same
-// process id namespace, the same process.
-func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int, err error) {
-	now := here()
-	same := listed.origin != nil && !listed.disputed && listed.origin.is(now)
-	otherBoot := listed.origin != nil && !listed.disputed && listed.origin.Boot != "" && now.Boot != "" &&
-		listed.origin.Boot != now.Boot
-	var sessions, subreapers, dirs []record
-	marks := map[string]*marked{}
-	var failures []error
-	for _, r := range listed.list() {
-		if ctx.Err() != nil {
-			return alone, ctx.Err()
+// close ends the watchdog and removes the journal. Nothing may be left that
+// they are for, but directories, which a watchdog removes that is left alone,
+// or else the next sidecar.
+func (e *recovery) close() error {
+	e.mu.Lock()
+	ended := e.removed
+	e.mu.Unlock()
+	removed := finishes(removeAtEnd, func() error {
+		if ended != nil {
+			<-ended
 		}
-		switch {
-		case r.Cgroup != "":
-			if !otherBoot { // no cgroup outlives the machine: one of that name would be another's
-				failures = append(failures, endCgroup(ctx, r, same))
-			}
-		case r.Session > 0:
-			sessions = append(sessions, r)
-		case r.Subreaper > 0:
-			subreapers = append(subreapers, r)
-		case r.Remove != "":
-			dirs = append(dirs, r)
-		case r.Mark != "":
-			if marks[r.Mark] == nil {
-				marks[r.Mark] = &marked{}
-			}
-			marks[r.Mark].add(r)
-		}
+		return nil
+	}) == nil
+	e.mu.Lock()
+	e.closed = true
+	j, w := e.journal, e.watchdog
+	e.journal = nil
+	e.mu.Unlock()
+	if !removed {
+		e.options.logger().Info("private directories of sessions are still being removed; the watchdog goes on with " +
+			"that, or the next sidecar")
 	}
 	switch {
-	case same:
-		for _, r := range subreapers {
-			failures = append(failures, endSubreaper(ctx, r.Subreaper, r.Start))
-		}
-	case !otherBoot: // of another boot, everything is dead for certain
-		alone += len(sessions) + len(subreapers)
+	case removed && w != nil:
+		w.close()
+	case w != nil:
+		defer w.leave() // once the lock is free
 	}
-	for _, m := range marks {
-		failures = append(failures, endMarked(ctx, *m))
+	switch {
+	case j == nil:
+		return nil
+	case removed:
+		return finishes(fileEnd, j.close)
 	}
-	if same {
-		for _, r := range sessions {
-			proved, err := sessionOf(r).endProved(ctx)
-			if !proved {
-				alone++
+	return j.leave()
+}
+
+// remove removes directories, and tells when that has come to its end.
+func (e *recovery) remove(dirs []string) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.removals == 0 {
+		e.removed = make(chan struct{})
+	}
+	e.removals++
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, dir := range dirs {
+			err := removeTree(context.Background(), dir)
+			if err == nil {
+				err = e.write(record{Removed: dir})
 			}
-			failures = append(failures, err)
+			if err != nil {
+				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)
+			}
 		}
-	}
-	for _, r := range dirs {
-		if filepath.IsAbs(stateDir) && filepath.Dir(r.Remove) == stateDir && filepath.Clean(r.Remove) == r.Remove {
-			// nothing else is ever written here; better a directory too many
-			// than one of the user's too few
-			failures = append(failures, removeTree(ctx, r.Remove))
+		e.release() // a watchdog is there as long as something is
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.removals--; e.removals == 0 {
+			close(e.removed)
 		}
-	}
-	return alone, errors.Join(failures...)
+	}()
+	return done
 }
 
-// marked is what a journal says of one fingerprint.
-type marked struct {
-	fingerprint SessionFingerprint
-	relatives   []uint64
-	boot        string
+// errHangs means that a file system has not answered.
+var errHangs = errors.New("the file system does not answer")
+
+// finishes does something, and returns without it after some time.
+func finishes(within time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errHangs
+	}
 }
 
-// add takes in what one line says.
-func (m *marked) add(r record) {
-	m.fingerprint.ID = r.Mark
-	if r.MarkDir != "" {
-		m.fingerprint.Dir = r.MarkDir
+// groupState is one group's share of the recovery. A nil one is that of a group
+// outside any tracker, which has none.
+type groupState struct {
+	recovery *recovery
+
+	mu   sync.Mutex // guards the fields below
+	dirs []string
+	gone bool
+}
+
+// MakeDir makes a directory after it was written down.
+func (b *groupState) MakeDir() (string, error) {
+	if b == nil || b.recovery.options.StateDir == "" {
+		return "", errors.New("make private directory: there is no state directory")
 	}
-	if r.Relative != 0 {
-		m.relatives, m.boot = append(m.relatives, r.Relative), r.Boot
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	dir := filepath.Join(b.recovery.options.StateDir, "s"+hex.EncodeToString(random[:]))
+	if err := b.recovery.write(record{Remove: dir}); err != nil {
+		return "", err
 	}
+	err := os.Mkdir(dir, 0o700)
+	if err != nil { // somebody may have removed the state directory
+		b.recovery.warn()
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		_ = b.recovery.write(record{Removed: dir})
+		return "", fmt.Errorf("make private directory: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dirs = append(b.dirs, dir)
+	return dir, nil
+}
+
+// note writes something of the group's down.
+func (b *groupState) note(r record) error {
+	if b == nil {
+		return nil
+	}
+	return b.recovery.write(r)
+}
+
+// warned adds to a tracking what the state of the journal takes from it.
+func (b *groupState) warned(t Tracking) Tracking {
+	if b != nil {
+		t.Warning = b.recovery.warn()
+	}
+	return t
+}
+
+// giveBack removes the directories, once. What takes long goes on in the
+// background.
+func (b *groupState) giveBack() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return nil
+	}
+	b.gone = true
+	done := b.recovery.remove(b.dirs)
+	timer := time.NewTimer(removeAtOnce)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	return nil
 }

@@ -79,13 +79,13 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 		{"leader gone, another boot", &otherBoot, same, false, false},
 		{"leader gone, another process id namespace", &otherNamespace, same, false, false},
 		{"leader gone, a journal of an older version", nil, same, false, false},
-		{"leader gone, lineage unknown", &right, func(led session) session { led.lineage = ""; return led }, false, false},
+		{"leader gone, ancestry unknown", &right, func(led session) session { led.autogroup = ""; return led }, false, false},
 	}
-	if lineageID(os.Getpid()) != "" {
+	if autogroupID(os.Getpid()) != "" {
 		scenes = append(scenes,
 			scene{"leader gone, all right", &right, same, false, true},
-			scene{"leader gone, another lineage", &right, func(led session) session {
-				led.lineage = "/autogroup-1000000000"
+			scene{"leader gone, another ancestry", &right, func(led session) session {
+				led.autogroup = "/autogroup-1000000000"
 				return led
 			}, false, false},
 		)
@@ -131,7 +131,7 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 				}
 			}
 			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
-				s.name == "leader gone, lineage unknown"
+				s.name == "leader gone, ancestry unknown"
 			if told := err != nil && strings.Contains(err.Error(), "left alone"); told != mayBeOurs {
 				t.Errorf("the sweep says %v", err)
 			}
@@ -307,7 +307,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 				private := fmt.Sprintf("/state/s%012x", i)
 				write(record{Remove: private})
 				write(record{Subreaper: 2*i + 10, Start: "123456"})
-				write(record{Session: 2*i + 11, Start: "123456", Lineage: "/autogroup-123456"})
+				write(record{Session: 2*i + 11, Start: "123456", Autogroup: "/autogroup-123456"})
 				write(record{Mark: fmt.Sprint(i), MarkDir: private})
 				write(record{Mark: fmt.Sprint(i), Relative: uint64(i), Boot: "b"})
 				write(record{Mark: fmt.Sprint(i), Relative: uint64(i) + 1, Boot: "b"})
@@ -335,7 +335,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 			}
 			want := []string{
 				`{"remove":"/lives"}`, `{"remove":"/state/s000000001388"}`, `{"start":"123456","subreaper":10010}`,
-				`{"session":10011,"start":"123456","lineage":"/autogroup-123456"}`, `{"mark":"5000","markDir":"/state/s000000001388"}`,
+				`{"session":10011,"start":"123456","autogroup":"/autogroup-123456"}`, `{"mark":"5000","markDir":"/state/s000000001388"}`,
 				`{"mark":"5000","relative":5001,"boot":"b"}`,
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") || read.origin == nil || *read.origin != here() {
@@ -365,11 +365,11 @@ func rewrite(args []string) {
 			return command.Path, command.Args
 		}
 	}
-	e := &estate{options: options}
+	e := &recovery{options: options}
 	if err := e.open(); err != nil {
 		panic(err)
 	}
-	share := &belongings{estate: e}
+	share := &groupState{recovery: e}
 	var living []string
 	for i := 0; ; i++ {
 		if i == 5 {

@@ -7,4 +7,4 @@ func running(pid int) bool {
 }
 
 // roles are what the program is started as to hold a session.
-var roles = map[string]func() int{"subreaper": RunSubreaper, "killer": RunKiller}
+var roles = map[string]func() int{"subreaper": RunSubreaper, "domain-killer": RunDomainKiller}

@@ -15,7 +15,7 @@ import (
 // the leader's process group alone would miss them; the session id holds them
 // all until one calls setsid(2).
 type sessionGroup struct {
-	*belongings
+	*groupState
 	tracking Tracking
 
 	mu      sync.Mutex // guards the fields below
@@ -72,9 +72,9 @@ func (g *sessionGroup) Kill(ctx context.Context) (int, error) {
 // session is what tells the processes of one session from those of a stranger
 // who got its number later.
 type session struct {
-	id      int
-	start   string // the leader's start time
-	lineage string // see lineageID; empty where the system does not tell
+	id        int
+	start     string // the leader's start time
+	autogroup string // see autogroupID; empty where the system does not tell
 }
 
 // sessionLedBy describes the session of a leader that lives.
@@ -86,22 +86,26 @@ func sessionLedBy(pid int) (session, error) {
 	led := session{id: pid, start: start}
 	// Only what the leader has from its own setsid(2) tells its processes from
 	// those of its parent.
-	if lineage := lineageID(pid); lineage != lineageID(os.Getpid()) {
-		led.lineage = lineage
+	if autogroup := autogroupID(pid); autogroup != autogroupID(os.Getpid()) {
+		led.autogroup = autogroup
 	}
 	return led, nil
 }
 
-func sessionOf(r record) session { return session{id: r.Session, start: r.Start, lineage: r.Lineage} }
+func sessionOf(r record) session {
+	return session{id: r.Session, start: r.Start, autogroup: r.Autogroup}
+}
 
-func (s session) record() record { return record{Session: s.id, Start: s.start, Lineage: s.lineage} }
+func (s session) record() record {
+	return record{Session: s.id, Start: s.start, Autogroup: s.autogroup}
+}
 
 // end kills every process of the session, and what descends from those.
 func (s session) end(ctx context.Context) (int, error) {
-	killed, err := hunt{
+	killed, err := killLoop{
 		look: func() iter.Seq2[processID, error] {
 			return lookIn(func(entry processEntry) bool {
-				return entry.session == s.id && (s.lineage == "" || lineageID(entry.pid) == s.lineage)
+				return entry.session == s.id && (s.autogroup == "" || autogroupID(entry.pid) == s.autogroup)
 			})
 		},
 		kill:  killExactly,
@@ -119,7 +123,7 @@ func (s session) endProved(ctx context.Context) (proved bool, err error) {
 	}
 	if now, err := startTime(s.id); err == nil && now != s.start {
 		return true, nil // a session id is not given away while a process of the session lives: all of them were gone
-	} else if err != nil && s.lineage == "" {
+	} else if err != nil && s.autogroup == "" {
 		// The leader is gone, and nothing tells its processes from those of a
 		// stranger whose leader is gone too.
 		inhabited, err := s.inhabited()
@@ -151,7 +155,7 @@ func lookIn(root func(processEntry) bool) iter.Seq2[processID, error] {
 			yield(processID{}, err)
 			return
 		}
-		for _, found := range living(lineage(table, root)) {
+		for _, found := range living(descendants(table, root)) {
 			if !yield(found, nil) {
 				return
 			}

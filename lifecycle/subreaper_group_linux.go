@@ -18,14 +18,14 @@ import (
 
 // subreaperGroup is a session below a subreaper.
 type subreaperGroup struct {
-	*belongings
+	*groupState
 	command  func() (path string, argv []string)
 	tracking Tracking
 	log      *slog.Logger
 	adopts   bool                  // what the subreaper leaves becomes this process's child
 	forget   func(*subreaperGroup) // called when the group was given back
 
-	triesEnclosure bool // the subreaper is to find out whether leaders can enclose themselves
+	triesDomain bool // the subreaper is to find out whether leaders can enter one
 
 	killing sync.Mutex // held while the subreaper is asked to kill
 	asked   int        // how often it was; guarded by killing
@@ -36,12 +36,12 @@ type subreaperGroup struct {
 	heldAnswers chan subreaperHeld
 
 	mu        sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
-	encloses  bool       // the leader is to enclose itself
+	inDomain  bool       // the leader is to enter a signal domain
 	conn      *subreaperConn
 	subreaper processID
 	leader    processID // no pid where there is none
 	session   session
-	kept      *kept
+	process   *subreapedLeader
 	gone      chan struct{} // closed when the subreaper has ended
 	closed    bool
 	closing   atomic.Bool // the subreaper is to go
@@ -67,7 +67,7 @@ func (g *subreaperGroup) Start(path string, argv []string, attr *os.ProcAttr) (P
 	if err != nil {
 		return nil, err
 	}
-	order.Enclosed, order.TryEnclosure = g.encloses, g.triesEnclosure
+	order.InDomain, order.TryDomain = g.inDomain, g.triesDomain
 	if err := g.startSubreaper(order.Sys.Setsid, files); err != nil {
 		return nil, fmt.Errorf("start subreaper: %w", err)
 	}
@@ -76,27 +76,27 @@ func (g *subreaperGroup) Start(path string, argv []string, attr *os.ProcAttr) (P
 		return nil, err
 	}
 	g.leader = processID{pid: started.PID, birth: started.Birth}
-	g.kept = newKept(started.PID, g.conn.send)
+	g.process = newSubreapedLeader(started.PID, g.conn.send)
 	go g.listen()
 	g.session = session{id: g.leader.pid, start: strconv.FormatUint(g.leader.birth, 10)}
 	if led, err := sessionLedBy(g.leader.pid); err == nil && led.start == g.session.start {
 		g.session = led
 	}
 	if err := g.note(g.session.record()); err != nil {
-		giveUp(g.kept)
+		giveUp(g.process)
 		return nil, err
 	}
-	return g.kept, nil
+	return g.process, nil
 }
 
-// Enclose implements Enclosed.
-func (g *subreaperGroup) Enclose() bool {
+// UseSignalDomain implements SignalDomainGroup.
+func (g *subreaperGroup) UseSignalDomain() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn == nil {
-		g.encloses = g.tracking.Enclosable
+		g.inDomain = g.tracking.CanUseSignalDomain
 	}
-	return g.encloses
+	return g.inDomain
 }
 
 // startSubreaper starts the subreaper, which waits for its order. The lock is
@@ -174,9 +174,9 @@ func (g *subreaperGroup) listen() {
 		}
 		switch {
 		case report.Stopped != nil:
-			g.kept.stop(*report.Stopped)
+			g.process.stop(*report.Stopped)
 		case report.Ended != nil:
-			g.kept.end(*report.Ended)
+			g.process.end(*report.Ended)
 		case report.Killed != nil:
 			select {
 			case g.answers <- *report.Killed:
@@ -191,7 +191,7 @@ func (g *subreaperGroup) listen() {
 	}
 	if g.closing.Load() {
 		<-g.gone
-		g.kept.end(killedStatus) // nobody is left to tell more
+		g.process.end(killedStatus) // nobody is left to tell more
 		return
 	}
 	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.pid, "orphans_adopted",
@@ -200,11 +200,11 @@ func (g *subreaperGroup) listen() {
 	// has made it somebody else's.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _ = hunt{look: g.lookForLeader, kill: killExactly, pause: sleep}.converge(ctx)
+	_, _ = killLoop{look: g.lookForLeader, kill: killExactly, pause: sleep}.converge(ctx)
 	if _, err := g.killAdopted(ctx); err != nil {
 		g.log.Warn("processes of a session whose subreaper has died may be left", "error", err)
 	}
-	g.kept.end(killedStatus)
+	g.process.end(killedStatus)
 }
 
 func (g *subreaperGroup) lookForLeader() iter.Seq2[processID, error] {

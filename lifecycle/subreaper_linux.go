@@ -26,10 +26,10 @@ type subreaper struct {
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
 
-	killer killer
-	bereft bool              // the killer has ended unasked
-	leader int               // 0 once it was waited for
-	marked map[int]processID // the children that are about to be killed, until they were waited for
+	domainKiller domainKiller
+	bereft       bool              // the domain killer has ended unasked
+	leader       int               // 0 once it was waited for
+	marked       map[int]processID // the children that are about to be killed, until they were waited for
 
 	holding bool        // the session stands still, or is about to
 	held    []processID // who was stopped for that
@@ -166,20 +166,20 @@ func (k *subreaper) start(s *subreaperStart) bool {
 	for _, fd := range s.Files {
 		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too
 	}
-	if s.Enclosed {
-		end, err := k.killer.open()
+	if s.InDomain {
+		end, err := k.domainKiller.open()
 		if err == nil {
 			defer end.Close()
-			err = giveEnclosure(attr, end)
+			err = passDomainSocket(attr, end)
 		}
 		if err != nil {
-			k.refuse("make socket of killer", err)
+			k.refuse("make socket of domain killer", err)
 			return false
 		}
 	}
-	if s.TryEnclosure {
-		if err := tryEnclosure(); err != nil {
-			k.refuse("enclose session", err)
+	if s.TryDomain {
+		if err := tryDomain(); err != nil {
+			k.refuse("enter signal domain", err)
 			return false
 		}
 	}
@@ -207,8 +207,8 @@ func (k *subreaper) start(s *subreaperStart) bool {
 	return true
 }
 
-// serve carries orders out until the sidecar is gone, or the session's killer,
-// without whom the session may not live.
+// serve carries orders out until the sidecar is gone, or the session's domain
+// killer, without whom the session may not live.
 func (k *subreaper) serve(decoder *json.Decoder) {
 	orders := make(chan subreaperOrder)
 	go func() {
@@ -286,7 +286,7 @@ func (k *subreaper) changed(pid int, status syscall.WaitStatus) {
 		return
 	}
 	delete(k.marked, pid)
-	k.bereft = k.bereft || k.killer.is(pid) && k.killer.conn != nil
+	k.bereft = k.bereft || k.domainKiller.is(pid) && k.domainKiller.conn != nil
 	if pid == k.leader {
 		k.leader = 0
 		_ = k.reports.Encode(subreaperReport{Ended: &status})

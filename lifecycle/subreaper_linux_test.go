@@ -20,7 +20,7 @@ import (
 )
 
 // newKept makes a group below a subreaper, which must leave nothing behind.
-func newKeptGroup(t *testing.T) *subreaperGroup {
+func newSubreaperGroup(t *testing.T) *subreaperGroup {
 	t.Helper()
 	group := testSubreapers(t).newGroup(nil)
 	t.Cleanup(func() {
@@ -92,7 +92,7 @@ func TestSubreaper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 				a.Files = []*os.File{file}
 				return a
 			}
-			with, without := output(t, newKeptGroup(t).Start, null()), output(t, Start, null())
+			with, without := output(t, newSubreaperGroup(t).Start, null()), output(t, Start, null())
 			if with != without || !strings.Contains(with, "descriptor 3 pipe") || !strings.Contains(with, `\xff`) {
 				t.Errorf("with a subreaper:\n%s\nwithout:\n%s", with, without)
 			}
@@ -128,7 +128,7 @@ func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]error{"/no/such/program": unix.ENOENT, "/": unix.EACCES} {
-		group := newKeptGroup(t)
+		group := newSubreaperGroup(t)
 		_, err := group.Start(path, []string{path}, &os.ProcAttr{})
 		var failed *os.PathError
 		if !errors.Is(err, want) || !errors.As(err, &failed) || failed.Path != path {
@@ -150,7 +150,7 @@ func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 
 func TestSubreaper_TellsOfStopsAndEnds(t *testing.T) {
 	t.Parallel()
-	process, gate, output, err := start(newKeptGroup(t), helper("tree", "1"))
+	process, gate, output, err := start(newSubreaperGroup(t), helper("tree", "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			group := newKeptGroup(t)
+			group := newSubreaperGroup(t)
 			pids := startIn(t, group, helper(test.command[0], test.command[1:]...))
 			if test.stop {
 				for _, pid := range pids {
@@ -234,14 +234,14 @@ func below(t *testing.T, pid int) []processID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return living(lineage(table, func(entry processEntry) bool { return entry.parent == pid }))
+	return living(descendants(table, func(entry processEntry) bool { return entry.parent == pid }))
 }
 
 // The end of the socket is all that a subreaper needs to know of its sidecar's
 // death.
 func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	t.Parallel()
-	group := newKeptGroup(t)
+	group := newSubreaperGroup(t)
 	pids := startIn(t, group, helper("daemon"))
 	pids = append(pids, group.subreaper.pid)
 	group.closing.Store(true) // a dead sidecar does not complain of it
@@ -258,7 +258,7 @@ func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 
 func TestSubreaper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
 	t.Parallel()
-	group := newKeptGroup(t)
+	group := newSubreaperGroup(t)
 	pids := startIn(t, group, helper("tree", "3"))
 	if err := unix.Kill(group.subreaper.pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestSubreaper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
 
 func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	t.Parallel()
-	group := newKeptGroup(t)
+	group := newSubreaperGroup(t)
 	pids := startIn(t, group, helper("tree", "3"))
 	// Stopped again whenever it is continued.
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -350,7 +350,7 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := stateDir(t)
-			tracker := &Tracker{reason: errors.New("none for this test"), estate: estate{options: Options{StateDir: dir}},
+			tracker := &Tracker{reason: errors.New("none for this test"), recovery: recovery{options: Options{StateDir: dir}},
 				subreapers: testSubreapers(t)}
 			made, err := tracker.NewGroup("g")
 			if err != nil {
@@ -364,7 +364,7 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 			// The sidecar dies.
 			group.closing.Store(true)
 			group.conn.file.Close()
-			tracker.estate.journal.file.Close()
+			tracker.recovery.journal.file.Close()
 			// A child that another test forks just now shares the journal's
 			// lock until it execs.
 			harness.Eventually(t, "the journal is carried out", func() bool {
@@ -412,7 +412,7 @@ func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
 func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
-	tracker := &Tracker{reason: errors.New("read-only file system"), estate: estate{options: Options{StateDir: dir}}}
+	tracker := &Tracker{reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}}}
 	tracker.subreapers = testSubreapers(t)
 	tracker.subreapers.tracking = tracker.Tracking()
 	group, err := tracker.NewGroup("g")
@@ -424,9 +424,9 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 		!strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
-	if enclosed := got.WithEnclosure(); !enclosed.Guarantee || enclosed.Fix != "" ||
-		enclosed.Mechanism != MechanismSubreaper {
-		t.Errorf("in an enclosure: %+v", enclosed)
+	if inDomain := got.InSignalDomain(); !inDomain.Guarantee || inDomain.Fix != "" ||
+		inDomain.Mechanism != MechanismSubreaper {
+		t.Errorf("in a signal domain: %+v", inDomain)
 	}
 	pids := startIn(t, group, helper("daemon"))
 	if err := tracker.Close(); err != nil {
@@ -441,7 +441,7 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 // A subreaper stands beside every session, so it must be small.
 func TestSubreaper_IsSmall(t *testing.T) {
 	t.Parallel()
-	group := newKeptGroup(t)
+	group := newSubreaperGroup(t)
 	startIn(t, group, helper("wait"))
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(group.subreaper.pid) + "/status")
 	if err != nil {

@@ -45,10 +45,11 @@ type subreaperStart struct {
 	// Files are descriptors of the subreaper's; -1 is one that is to be closed.
 	Files []int                `json:"files"`
 	Sys   *syscall.SysProcAttr `json:"sys"`
-	// Enclosed gives the leader what it needs to enclose itself.
-	Enclosed bool `json:"enclosed,omitempty"`
-	// TryEnclosure has the subreaper find out whether it could.
-	TryEnclosure bool `json:"tryEnclosure,omitempty"`
+	// SignalDomainGroup gives the leader what it needs to enter a signal
+	// domain.
+	InDomain bool `json:"inDomain,omitempty"`
+	// TryDomain has the subreaper find out whether it could.
+	TryDomain bool `json:"tryDomain,omitempty"`
 }
 
 // subreaperKill asks for the end of everything.

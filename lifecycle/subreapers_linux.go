@@ -21,10 +21,11 @@ import (
 type subreapers struct {
 	command  func() (path string, argv []string)
 	tracking Tracking
-	// encloses says why sessions cannot be enclosed here; nil where they can.
-	encloses error
-	adopts   bool // what a dead subreaper leaves becomes this process's child
-	log      *slog.Logger
+	// domainProblem says why sessions cannot use signal domains here; nil where
+	// they can.
+	domainProblem error
+	adopts        bool // what a dead subreaper leaves becomes this process's child
+	log           *slog.Logger
 
 	mu     sync.Mutex // guards groups
 	groups map[*subreaperGroup]bool
@@ -37,15 +38,15 @@ func openSubreapers(command func() (path string, argv []string), log *slog.Logge
 		return nil, errors.New("no subreaper is known")
 	}
 	k := &subreapers{command: command, log: log, groups: map[*subreaperGroup]bool{}}
-	if k.encloses = k.try(true); k.encloses == nil {
+	if k.domainProblem = k.try(true); k.domainProblem == nil {
 		return k, nil
 	}
 	return k, k.try(false)
 }
 
-func (k *subreapers) try(enclosed bool) error {
+func (k *subreapers) try(inDomain bool) error {
 	group := k.newGroup(nil)
-	group.triesEnclosure = enclosed
+	group.triesDomain = inDomain
 	_, err := group.Start("/proc/self/no-such-program", []string{"none"},
 		&os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
@@ -54,10 +55,10 @@ func (k *subreapers) try(enclosed bool) error {
 	return group.Close()
 }
 
-// newGroup makes an empty group with a share of the estate, which may be nil.
-func (k *subreapers) newGroup(share *belongings) *subreaperGroup {
+// newGroup makes an empty group with a share of the recovery, which may be nil.
+func (k *subreapers) newGroup(share *groupState) *subreaperGroup {
 	group := &subreaperGroup{
-		belongings: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(
+		groupState: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(
 			chan subreaperKilled, 4),
 		heldAnswers: make(chan subreaperHeld, 4), adopts: k.adopts,
 	}
@@ -142,7 +143,7 @@ func membersBelow(subreaper processID) (map[processID]bool, error) {
 		return nil, err
 	}
 	members := map[processID]bool{}
-	for _, entry := range lineage(table, func(entry processEntry) bool { return entry.parent == subreaper.pid }) {
+	for _, entry := range descendants(table, func(entry processEntry) bool { return entry.parent == subreaper.pid }) {
 		members[entry.processID] = true
 	}
 	return members, nil
@@ -150,7 +151,7 @@ func membersBelow(subreaper processID) (map[processID]bool, error) {
 
 // endMembers kills processes that are known, and what descends from them.
 func endMembers(ctx context.Context, members map[processID]bool) error {
-	_, err := hunt{
+	_, err := killLoop{
 		look: func() iter.Seq2[processID, error] {
 			return lookIn(func(entry processEntry) bool { return members[entry.processID] })
 		},
@@ -162,7 +163,7 @@ func endMembers(ctx context.Context, members map[processID]bool) error {
 
 // endBelow kills what descends from a subreaper, from outside.
 func endBelow(ctx context.Context, subreaper processID) (int, error) {
-	killed, err := hunt{
+	killed, err := killLoop{
 		look: func() iter.Seq2[processID, error] {
 			return lookIn(func(entry processEntry) bool { return entry.parent == subreaper.pid })
 		},

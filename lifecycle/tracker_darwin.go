@@ -10,7 +10,7 @@ import (
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
-	estate estate
+	recovery recovery
 	lingerers
 }
 
@@ -22,7 +22,7 @@ func Open(options Options) *Tracker {
 			options.logger().Warn("sweep of what dead sidecars left", "error", err)
 		}
 	}
-	return &Tracker{estate: estate{options: options}}
+	return &Tracker{recovery: recovery{options: options}}
 }
 
 // Tracking describes the mechanism that groups get before anything is known of
@@ -40,10 +40,10 @@ func (t *Tracker) Tracking() Tracking {
 // NewGroup makes an empty group. The name must be unique among the tracker's
 // groups and fit for a file name.
 func (t *Tracker) NewGroup(string) (Group, error) {
-	if err := t.estate.open(); err != nil {
+	if err := t.recovery.open(); err != nil {
 		return nil, err
 	}
-	share := &belongings{estate: &t.estate}
+	share := &groupState{recovery: &t.recovery}
 	group, err := t.marked(share)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make group of processes: %w", err), share.giveBack())
@@ -51,10 +51,10 @@ func (t *Tracker) NewGroup(string) (Group, error) {
 	return group, nil
 }
 
-func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
+func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	id := uuid.NewString()
 	dir := ""
-	if t.estate.options.StateDir != "" {
+	if t.recovery.options.StateDir != "" {
 		var err error
 		if dir, err = share.MakeDir(); err != nil {
 			dir = "" // it is marked by names alone
@@ -74,8 +74,8 @@ func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	kin := newFamily(identify)
-	kin.note = func(ids []uint64) error {
+	ancestry := newAncestry(identify)
+	ancestry.note = func(ids []uint64) error {
 		for _, member := range ids {
 			if err := share.note(record{Mark: id, Relative: member, Boot: boot}); err != nil {
 				return err
@@ -83,7 +83,7 @@ func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
 		}
 		return nil
 	}
-	kin.lost = func(ids []uint64) error {
+	ancestry.lost = func(ids []uint64) error {
 		for _, member := range ids {
 			if err := share.note(record{Mark: id, Lost: member}); err != nil {
 				return err
@@ -91,17 +91,17 @@ func (t *Tracker) marked(share *belongings) (*markedGroup, error) {
 		}
 		return nil
 	}
-	if err := watchForks(kin, t.estate.options.logger()); err != nil {
+	if err := watchForks(ancestry, t.recovery.options.logger()); err != nil {
 		return nil, err
 	}
 	return &markedGroup{
-		sessionGroup: sessionGroup{belongings: share, tracking: t.Tracking()},
-		fingerprint:  fingerprint, carries: carriesFingerprint, table: ownProcesses, kin: kin,
+		sessionGroup: sessionGroup{groupState: share, tracking: t.Tracking()},
+		fingerprint:  fingerprint, carries: carriesFingerprint, table: ownProcesses, ancestry: ancestry,
 	}, nil
 }
 
 // Close gives back what the tracker holds in the file system.
 func (t *Tracker) Close() error {
 	t.lingerers.stop()
-	return t.estate.close()
+	return t.recovery.close()
 }

@@ -13,11 +13,11 @@ import (
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
-	tree       *cgroupTree // nil where no cgroup can be made
-	reason     error       // why tree is nil
-	subreapers *subreapers // nil where there is a tree, and where no subreaper can run
-	unkept     error       // why subreapers is nil
-	estate     estate
+	tree             *cgroupTree // nil where no cgroup can be made
+	reason           error       // why tree is nil
+	subreapers       *subreapers // nil where there is a tree, and where no subreaper can run
+	subreaperProblem error       // why subreapers is nil
+	recovery         recovery
 	lingerers
 
 	background sync.WaitGroup // the sweep
@@ -30,10 +30,10 @@ type Tracker struct {
 // user's systemd, for good; it waits at most two seconds for that.
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &Tracker{estate: estate{options: options}, stop: cancel}
+	t := &Tracker{recovery: recovery{options: options}, stop: cancel}
 	alone := options.Alone && isAlone()
-	if t.tree, t.reason = newScoper(options.Env, t.estate.write).open(); t.tree == nil {
-		if t.subreapers, t.unkept = openSubreapers(options.Subreaper, options.logger()); t.subreapers != nil {
+	if t.tree, t.reason = newScoper(options.Env, t.recovery.write).open(); t.tree == nil {
+		if t.subreapers, t.subreaperProblem = openSubreapers(options.Subreaper, options.logger()); t.subreapers != nil {
 			t.subreapers.tracking = t.Tracking()
 		}
 	}
@@ -108,16 +108,16 @@ func (t *Tracker) Tracking() Tracking {
 			Mechanism: MechanismSubreaper,
 			Detail: fmt.Sprintf("no cgroup can be made (%v): a subreaper adopts every process of a session that loses its "+
 				"parent, and kills them all; "+
-				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not enclosed (Linux "+
+				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not in a signal domain (Linux "+
 				"6.12) may escape it, and so may what sudo starts", t.reason),
-			Fix:        fix,
-			Enclosable: t.subreapers.encloses == nil,
+			Fix:                fix,
+			CanUseSignalDomain: t.subreapers.domainProblem == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
 		Detail: fmt.Sprintf("no cgroup can be made (%v), and no subreaper runs (%v): a process that starts a session "+
-			"of its own (setsid, daemons) is not found again", t.reason, t.unkept),
+			"of its own (setsid, daemons) is not found again", t.reason, t.subreaperProblem),
 		Fix: fix,
 	}
 }
@@ -125,22 +125,22 @@ func (t *Tracker) Tracking() Tracking {
 // NewGroup makes an empty group. The name must be unique among the tracker's
 // groups and fit for a file name.
 func (t *Tracker) NewGroup(name string) (Group, error) {
-	if err := t.estate.open(); err != nil {
+	if err := t.recovery.open(); err != nil {
 		return nil, err
 	}
-	share := &belongings{estate: &t.estate}
+	share := &groupState{recovery: &t.recovery}
 	if t.subreapers != nil {
 		return t.subreapers.newGroup(share), nil
 	}
 	if t.tree == nil {
-		return &sessionGroup{belongings: share, tracking: t.Tracking()}, nil
+		return &sessionGroup{groupState: share, tracking: t.Tracking()}, nil
 	}
 	group, err := t.tree.newGroup(name)
 	if err != nil {
-		t.estate.release()
+		t.recovery.release()
 		return nil, err
 	}
-	group.belongings = share
+	group.groupState = share
 	return group, nil
 }
 
@@ -166,5 +166,5 @@ func (t *Tracker) Close() error {
 	if err != nil {
 		return err // the journal stays, for the next sweep
 	}
-	return errors.Join(hangs, t.estate.close())
+	return errors.Join(hangs, t.recovery.close())
 }

@@ -39,9 +39,10 @@ type Order struct {
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
-	// Enclosed has the stage enclose the session; see lifecycle.Enclosed. It
-	// needs Orders, and a leader that was started for it.
-	Enclosed bool
+	// InSignalDomain has the stage enter a signal domain; see
+	// lifecycle.SignalDomainGroup. It needs Orders, and a leader that was
+	// started for it.
+	InSignalDomain bool
 	// Terminal is the terminal that the stage is to open; nil where the sidecar
 	// has done so, or there is none.
 	Terminal *Terminal

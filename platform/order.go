@@ -6,20 +6,20 @@ import "encoding/json"
 // kernel, and need not be the UTF-8 that a JSON string would turn them into: a
 // working directory with a Latin-1 name must arrive as it is.
 type wireOrder struct {
-	Program  []byte    `json:"program"`
-	Argv     [][]byte  `json:"argv"`
-	Env      [][]byte  `json:"env"`
-	Dir      []byte    `json:"dir"`
-	Enclosed bool      `json:"enclosed,omitempty"`
-	Terminal *Terminal `json:"terminal,omitempty"`
-	Orders   Orders    `json:"orders"`
+	Program        []byte    `json:"program"`
+	Argv           [][]byte  `json:"argv"`
+	Env            [][]byte  `json:"env"`
+	Dir            []byte    `json:"dir"`
+	InSignalDomain bool      `json:"inSignalDomain,omitempty"`
+	Terminal       *Terminal `json:"terminal,omitempty"`
+	Orders         Orders    `json:"orders"`
 }
 
 // MarshalJSON keeps every byte; see UnmarshalJSON.
 func (o Order) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireOrder{
 		Program: []byte(o.Program), Argv: toBytes(
-			o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), Enclosed: o.Enclosed, Terminal: o.Terminal, Orders: o.Orders,
+			o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: o.Orders,
 	})
 }
 
@@ -31,7 +31,7 @@ func (o *Order) UnmarshalJSON(data []byte) error {
 	}
 	*o = Order{
 		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(
-			wire.Env), Dir: string(wire.Dir), Enclosed: wire.Enclosed, Terminal: wire.Terminal, Orders: wire.Orders,
+			wire.Env), Dir: string(wire.Dir), InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal, Orders: wire.Orders,
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ type running struct {
 	supervisionEnd sync.Once            // for endSupervision
 	protection     *protectionWatch     // nil where nothing is restricted
 	denials        *denialQueue         // nil where nobody wants to hear of any
-	enclosed       bool                 // the stage was ordered to enclose itself
+	inSignalDomain bool                 // the stage was ordered to enter a signal domain
 	dirless        bool                 // it was to have a private runtime directory, and none can be made
 	outcome        Outcome
 	startedAt      time.Time
@@ -312,13 +312,13 @@ func (s *Spawner) startIn(
 const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; " +
 	"XDG_RUNTIME_DIR is not set"
 
-// held is the group's tracking by what the sandbox adds to it: an enclosure
+// held is the group's tracking by what the sandbox adds to it: a signal domain
 // holds a session that can never signal its subreaper, as was reported from
 // inside.
 func (r *running) held() lifecycle.Tracking {
 	tracking := r.outcome.Tracking
-	if r.enclosed && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
-		return tracking.WithEnclosure()
+	if r.inSignalDomain && r.outcome.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
+		return tracking.InSignalDomain()
 	}
 	return tracking
 }
@@ -392,18 +392,18 @@ func (s *Spawner) confine(run *running, target *platform.Target, request Request
 		return runtimeDir, nil
 	}
 	if p.Restricted {
-		run.enclosed = enclose(run.group)
-		target.Order.Enclosed = run.enclosed
+		run.inSignalDomain = useSignalDomain(run.group)
+		target.Order.InSignalDomain = run.inSignalDomain
 	}
 	return runtimeDir, nil
 }
 
-// enclose has the kernel hold a group's processes together, where it can and
-// nothing else does, and reports whether it will, once the stage was ordered
-// to.
-func enclose(group lifecycle.Group) bool {
-	enclosed, ok := group.(lifecycle.Enclosed)
-	return ok && enclosed.Enclose()
+// useSignalDomain has the kernel hold a group's processes together, where it
+// can and nothing else does, and reports whether it will, once the stage was
+// ordered to.
+func useSignalDomain(group lifecycle.Group) bool {
+	capable, ok := group.(lifecycle.SignalDomainGroup)
+	return ok && capable.UseSignalDomain()
 }
 
 func withRuntimeDir(p *policy.Policy, dir string) *policy.Policy {

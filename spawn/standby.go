@@ -133,7 +133,7 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*stand
 	if err != nil {
 		return nil, err
 	}
-	enclose(group) // every session that gets a stage which was started ahead is confined
+	useSignalDomain(group) // every session that gets a stage which was started ahead is confined
 	stage, err := platform.Prepare(s.Backend, confinement, group.Start)
 	if err != nil {
 		s.abandon(group)

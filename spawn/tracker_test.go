@@ -80,37 +80,37 @@ func (g *notedGroup) Kill(context.Context) (int, error) {
 func (g *notedGroup) MakeDir() (string, error) { return "", errors.New("no directory") }
 func (g *notedGroup) Close() error             { g.note("close group"); return nil }
 
-func (g *notedGroup) Enclose() bool {
-	if g.tracking.Enclosable {
-		g.note("enclose")
+func (g *notedGroup) UseSignalDomain() bool {
+	if g.tracking.CanUseSignalDomain {
+		g.note("signal domain")
 	}
-	return g.tracking.Enclosable
+	return g.tracking.CanUseSignalDomain
 }
 
 var (
-	subreaper  = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
-	enclosable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", Enclosable: true}
+	subreaper     = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
+	domainCapable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", CanUseSignalDomain: true}
 )
 
-// A group that can be enclosed is, before its leader starts, and has a
-// guarantee where the session cannot signal.
-func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
+// A group that can use a signal domain does so, before its leader starts, and
+// has a guarantee where the session cannot signal.
+func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 	t.Parallel()
 	signals := func(status platform.Status) platform.Enforcement {
 		return platform.Enforcement{Protections: map[string]platform.Protection{platform.Signals: {Status: status}}}
 	}
 	for name, test := range map[string]struct {
-		tracking    lifecycle.Tracking
-		enforcement platform.Enforcement
-		unconfined  bool
-		enclosed    bool
-		guarantee   bool
+		tracking       lifecycle.Tracking
+		enforcement    platform.Enforcement
+		unconfined     bool
+		inSignalDomain bool
+		guarantee      bool
 	}{
-		"enclosable":       {enclosable, signals(platform.Enforced), false, true, true},
-		"not enclosable":   {subreaper, signals(platform.Enforced), false, false, false},
-		"signals degraded": {enclosable, signals(platform.Degraded), false, true, false},
-		"signals absent":   {enclosable, signals(platform.Absent), false, true, false},
-		"not confined":     {enclosable, signals(platform.Enforced), true, false, false},
+		"can use a signal domain":    {domainCapable, signals(platform.Enforced), false, true, true},
+		"cannot use a signal domain": {subreaper, signals(platform.Enforced), false, false, false},
+		"signals degraded":           {domainCapable, signals(platform.Degraded), false, true, false},
+		"signals absent":             {domainCapable, signals(platform.Absent), false, true, false},
+		"not confined":               {domainCapable, signals(platform.Enforced), true, false, false},
 		"cgroup": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
 			platform.Enforcement{}, false, false, true},
 		"process group": {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced),
@@ -143,8 +143,8 @@ func TestTracking_HasAGuaranteeWhereTheSessionIsEnclosed(t *testing.T) {
 			if test.unconfined {
 				want = []string{"kill", "kill", "close group"}
 			}
-			if test.enclosed {
-				want = slices.Insert(want, 0, "enclose")
+			if test.inSignalDomain {
+				want = slices.Insert(want, 0, "signal domain")
 			}
 			if got := d.read(); !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)

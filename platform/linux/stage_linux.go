@@ -23,12 +23,12 @@ func rehearse() {
 
 // confineSelf confines the calling thread in an order that matters: mounts come
 // first, because Landlock refuses them, the canary is tried while everything is
-// still allowed, then the enclosure, whose killer keeps the capabilities that
-// it may need to signal everybody in it. They go, with no_new_privs (both are
-// this thread's and are kept by execve), before Landlock, which needs
-// no_new_privs and after which even opening the granted paths could fail, and
-// last comes the filter of system calls, so that it need not allow what comes
-// before it.
+// still allowed, then the signal domain, whose domain killer keeps the
+// capabilities that it may need to signal everybody in it. They go, with
+// no_new_privs (both are this thread's and are kept by execve), before
+// Landlock, which needs no_new_privs and after which even opening the granted
+// paths could fail, and last comes the filter of system calls, so that it need
+// not allow what comes before it.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var ruleset Ruleset
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
@@ -49,10 +49,10 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	var enclosing *lifecycle.Enclosing
-	if order.Enclosed {
+	var domain *lifecycle.SignalDomain
+	if order.InSignalDomain {
 		var err error
-		if enclosing, err = lifecycle.EncloseSelf(); err != nil {
+		if domain, err = lifecycle.EnterSignalDomain(); err != nil {
 			return platform.Confined{}, err
 		}
 	}
@@ -71,8 +71,8 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	if enclosing != nil { // before the filter, with which the sidecar would have to look at a signal first
-		if err := enclosing.Confirm(); err != nil {
+	if domain != nil { // before the filter, with which the sidecar would have to look at a signal first
+		if err := domain.Confirm(); err != nil {
 			return platform.Confined{}, err
 		}
 	}

@@ -143,13 +143,13 @@ func TestThePriorityOfTheDomainKillerCannotBeChanged(t *testing.T) {
 		e := harness.Start(t, newScene(t).World, harness.Options{Wrap: machine.Wrap})
 		shell := e.Shell()
 		shell.Await(`[#$] `)
-		killer := siblingNamed(t, shell.PID, "killer")
-		before := standing(t, killer)
-		shell.Type(fmt.Sprintf("renice -n 7 -p %d; echo sta''tus $?\n", killer))
-		if status := shell.Await(`status (\d+)`)[1]; status == "0" || standing(t, killer) != before {
+		domainKiller := siblingNamed(t, shell.PID, "domain-killer")
+		before := standing(t, domainKiller)
+		shell.Type(fmt.Sprintf("renice -n 7 -p %d; echo sta''tus $?\n", domainKiller))
+		if status := shell.Await(`status (\d+)`)[1]; status == "0" || standing(t, domainKiller) != before {
 			t.Errorf("THE ATTACK WORKS %s: status %s\n%s", machine.Name, status, shell.Output())
 		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, killer, before[0]+1); err != nil {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, domainKiller, before[0]+1); err != nil {
 			t.Errorf("control: %s: from outside it must work: %v", machine.Name, err)
 		}
 	}

@@ -61,8 +61,8 @@ func Watchdogs(w *World) []int { return Find(w.State()) }
 // can be made.
 func Subreapers(sidecar int) []int { return inRole("subreaper", sidecar) }
 
-// Killers finds the killers beside the session of a subreaper.
-func Killers(subreaper int) []int { return inRole("killer", subreaper) }
+// DomainKillers finds the domain killers beside the session of a subreaper.
+func DomainKillers(subreaper int) []int { return inRole("domain-killer", subreaper) }
 
 // inRole finds the children of a process that are the sidecar's binary in a
 // role.

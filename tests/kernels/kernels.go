@@ -49,7 +49,7 @@ var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
 		suites: []suite{groups(asRoot, asDelegated),
-			escaping}, without: []string{"enclosures"}, why: "no Landlock, no cgroup.kill",
+			escaping}, without: []string{"signal domains"}, why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
@@ -57,16 +57,16 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, enclosing, sessions}, why: "signals are Landlock's",
+		suites: []suite{attacks, signalDomains, sessions}, why: "signals are Landlock's",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: []suite{attacks, confining, filtering, enclosing, reading, logging}, cmdline: "audit=1",
+		suites: []suite{attacks, confining, filtering, signalDomains, reading, logging}, cmdline: "audit=1",
 		why: "Unix sockets are Landlock's, and its log is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"enclosures"},
+		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"signal domains"},
 		why: "Landlock built in and switched off",
 	},
 	{

@@ -31,9 +31,9 @@ const (
 	asPlain     = "user-plain"
 )
 
-// enclosed says of sandboxed sessions that have no cgroup that nothing of them
+// domainTests says of sandboxed sessions that have no cgroup that nothing of them
 // outlives who is to end them.
-var enclosed = []string{
+var domainTests = []string{
 	"TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes",
 	"TestASandboxedSessionCannotReachTheProcessesThatEndIt",
 	"TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession",
@@ -54,11 +54,11 @@ var (
 	// escaping proves what doctor cannot: that the tracking of processes is
 	// degraded.
 	escaping = lifetime("TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes")
-	// enclosing proves, beside that, that a sandboxed session has its guarantee
+	// signalDomains proves, beside that, that a sandboxed session has its guarantee
 	// without a cgroup, as from Linux 6.12 on. Processes that try to outrun who
 	// ends them would be slower here than anywhere; they are in the whole
 	// suite.
-	enclosing = lifetime(enclosed...)
+	signalDomains = lifetime(domainTests...)
 	// logging is that what Landlock refuses is told from the kernel's log,
 	// where that is on and can be read.
 	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"}}

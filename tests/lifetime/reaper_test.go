@@ -74,13 +74,13 @@ func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec
 		}
 		inRole(t, command, "reaper")
 	}})
-	endFamily(t, e.Client)
+	endDescendants(t, e.Client)
 	return e, announcedSidecar(t, e.Log)
 }
 
-// endFamily ends, where a test has failed, a reaper that still waits, and what
-// it waits for.
-func endFamily(t testing.TB, c *client.Client) {
+// endDescendants ends, where a test has failed, a reaper that still waits, and
+// what it waits for.
+func endDescendants(t testing.TB, c *client.Client) {
 	t.Cleanup(func() {
 		if _, waits := children(os.Getpid())[c.Process()]; !waits {
 			return

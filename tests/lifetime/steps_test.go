@@ -79,7 +79,7 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
 		underTracer(t, command, wrap, target, step)
 	}})
-	endFamily(t, e.Client)
+	endDescendants(t, e.Client)
 	sidecar := announcedSidecar(t, e.Log)
 	kill(t, e.Process(), unix.SIGUSR1)
 	e.Log.Await(t, "armed")
@@ -158,7 +158,7 @@ func dieStarting(t *testing.T, settings string, wrap func(*exec.Cmd), step int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	endFamily(t, c)
+	endDescendants(t, c)
 	sidecar := announcedSidecar(t, log)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()

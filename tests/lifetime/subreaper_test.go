@@ -92,9 +92,9 @@ func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// Where subreaper and sidecar are killed at once, the killer is left, and it
+// Where subreaper and sidecar are killed at once, the domain killer is left, and it
 // ends the whole of a sandboxed session, what has a session id of its own
-// included. What becomes of that without a killer,
+// included. What becomes of that without a domain killer,
 // TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes shows.
 func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// A sandboxed session cannot do to its subreaper and its killer what anybody
+// A sandboxed session cannot do to its subreaper and its domain killer what anybody
 // outside can.
 func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	t.Parallel()
@@ -157,18 +157,18 @@ func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 		harness.Skip(t, "process_tracking", s.Tracking.Mechanism+" gives no guarantee")
 	}
 	subreaper := subreaperOf(t, e, s)
-	killers := harness.Killers(subreaper)
-	if len(killers) != 1 {
-		t.Fatalf("killers %v, expected one", killers)
+	domainKillers := harness.DomainKillers(subreaper)
+	if len(domainKillers) != 1 {
+		t.Fatalf("domain killers %v, expected one", domainKillers)
 	}
 	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; "+
-		"done; echo tri''ed\n", subreaper, killers[0]))
+		"done; echo tri''ed\n", subreaper, domainKillers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
 	// The control: it is somebody outside that can, and the session ends with
-	// its killer.
-	kill(t, killers[0], unix.SIGKILL)
+	// its domain killer.
+	kill(t, domainKillers[0], unix.SIGKILL)
 	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
 		t.Errorf("terminal/exited says %+v", exit)
 	}

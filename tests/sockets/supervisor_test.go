@@ -66,7 +66,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Where it has no cgroup, its killer has it end before it can be told.
+	// Where it has no cgroup, its domain killer has it end before it can be told.
 	refused := says("refused: ENOSYS")
 	harness.Eventually(t, "the session gets ENOSYS, or has ended with its subreaper", func() bool {
 		return refused() || len(subreapers) > 0 && len(harness.Find(name)) == 0

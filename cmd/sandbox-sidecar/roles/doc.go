@@ -1,5 +1,5 @@
 // Package roles starts the other processes that this binary is: the stage, the
-// subreaper, the killer, the watchdog. Nobody is to call them by hand.
+// subreaper, the domain killer, the watchdog. Nobody is to call them by hand.
 //
 // It does so while the program is being initialised, before main, because a
 // session waits for its stage: Go initialises packages as soon as what they

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enclose is enter for a container, of which the caller is the root.
-func enclose(args []string) error {
+// enterContainer is enter for a container, of which the caller is the root.
+func enterContainer(args []string) error {
 	if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (c context) home() string {
 func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	enter := []string{"enter", filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid), program}
 	if c.container {
-		enter[0] = "enclose"
+		enter[0] = "container"
 		enter = slices.Insert(enter, 3, "/programs/tests/victim", "without-namespaces")
 	}
 	command := exec.Command("/init", append(enter, args...)...)

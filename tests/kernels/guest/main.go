@@ -30,8 +30,8 @@ func main() {
 		work()
 	case len(os.Args) > 2 && os.Args[1] == "enter":
 		fail("enter", enter(os.Args[2:]))
-	case len(os.Args) > 2 && os.Args[1] == "enclose":
-		fail("enclose", enclose(os.Args[2:]))
+	case len(os.Args) > 2 && os.Args[1] == "container":
+		fail("container", enterContainer(os.Args[2:]))
 	default:
 		fmt.Fprintln(os.Stderr, "guest: this is the first process of a test machine, and would power this one off")
 		os.Exit(2)

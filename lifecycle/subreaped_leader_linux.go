@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is a leader whose parent is a subreaper.
-type kept struct {
+// subreapedLeader is a leader whose parent is a subreaper.
+type subreapedLeader struct {
 	pid     int
 	send    func(subreaperOrder) error
 	changed chan struct{} // holds a token after every change
@@ -20,13 +20,13 @@ type kept struct {
 	ended   *syscall.WaitStatus
 }
 
-func newKept(pid int, send func(subreaperOrder) error) *kept {
-	return &kept{pid: pid, send: send, changed: make(chan struct{}, 1)}
+func newSubreapedLeader(pid int, send func(subreaperOrder) error) *subreapedLeader {
+	return &subreapedLeader{pid: pid, send: send, changed: make(chan struct{}, 1)}
 }
 
-func (p *kept) PID() int { return p.pid }
+func (p *subreapedLeader) PID() int { return p.pid }
 
-func (p *kept) Wait(stops bool) (syscall.WaitStatus, error) {
+func (p *subreapedLeader) Wait(stops bool) (syscall.WaitStatus, error) {
 	for {
 		p.mu.Lock()
 		stopped, ended := p.stopped, p.ended
@@ -46,7 +46,7 @@ func (p *kept) Wait(stops bool) (syscall.WaitStatus, error) {
 
 // Signal lets the subreaper send it: it alone knows whether the number is still
 // the leader's.
-func (p *kept) Signal(signal syscall.Signal) error {
+func (p *subreapedLeader) Signal(signal syscall.Signal) error {
 	p.mu.Lock()
 	ended := p.ended != nil
 	p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *kept) Signal(signal syscall.Signal) error {
 	return p.send(subreaperOrder{Signal: signal})
 }
 
-func (p *kept) stop(status syscall.WaitStatus) {
+func (p *subreapedLeader) stop(status syscall.WaitStatus) {
 	p.mu.Lock()
 	p.stopped = &status
 	p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *kept) stop(status syscall.WaitStatus) {
 }
 
 // end tells of the end, the first time that it is called.
-func (p *kept) end(status syscall.WaitStatus) {
+func (p *subreapedLeader) end(status syscall.WaitStatus) {
 	p.mu.Lock()
 	if p.ended == nil {
 		p.ended = &status
@@ -73,7 +73,7 @@ func (p *kept) end(status syscall.WaitStatus) {
 	p.wake()
 }
 
-func (p *kept) wake() {
+func (p *subreapedLeader) wake() {
 	select {
 	case p.changed <- struct{}{}:
 	default:

@@ -11,10 +11,10 @@ type processEntry struct {
 	stopped bool
 }
 
-// lineage picks the roots out of a table, and everything that descends from
+// ancestry picks the roots out of a table, and everything that descends from
 // them. The table was not read at one moment, so it may hold a child whose
 // parent it has missed, and that child is missed too.
-func lineage(table []processEntry, root func(processEntry) bool) []processEntry {
+func descendants(table []processEntry, root func(processEntry) bool) []processEntry {
 	children := map[int][]processEntry{}
 	var found []processEntry
 	for _, entry := range table {

@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// kinsman is a process as the kernel tells it from every other since the
-// machine was started, and whose child it is.
-type kinsman struct{ self, parent uint64 }
+// process identity is a process as the kernel tells it from every other since
+// the machine was started, and whose child it is.
+type processIdentity struct{ self, parent uint64 }
 
-// family is whoever descends from a process, as far as it was looked in time.
+// ancestry is whoever descends from a process, as far as it was looked in time.
 // The kernel remembers of each process who forked it, also after that one has
 // ended and the process was given to another; a line is lost only where a
 // process was born and had gone between two looks.
-type family struct {
+type ancestry struct {
 	// identify tells who a process is; the error wraps ESRCH where it has
 	// ended.
-	identify func(pid int) (kinsman, error)
+	identify func(pid int) (processIdentity, error)
 	// note is called with members who were not known before, before anybody
 	// relies on their being remembered. May be nil.
 	note func([]uint64) error
@@ -38,16 +38,16 @@ type family struct {
 const forgetAfter = 20
 
 // newFamily makes one of known members.
-func newFamily(identify func(pid int) (kinsman, error), known ...uint64) *family {
-	f := &family{identify: identify, known: map[uint64]int{}}
+func newAncestry(identify func(pid int) (processIdentity, error), known ...uint64) *ancestry {
+	f := &ancestry{identify: identify, known: map[uint64]int{}}
 	for _, id := range known {
 		f.known[id] = 0
 	}
 	return f
 }
 
-// follow takes in a process that has no parent in the family.
-func (f *family) follow(pid int) error {
+// follow takes in a process that has no parent in the ancestry.
+func (f *ancestry) follow(pid int) error {
 	who, err := f.identify(pid)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (f *family) follow(pid int) error {
 }
 
 // members picks the members out of a table, and remembers them.
-func (f *family) members(table []processEntry) (map[int]bool, error) {
+func (f *ancestry) members(table []processEntry) (map[int]bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	pids := map[uint64]int{}
@@ -120,7 +120,7 @@ func (f *family) members(table []processEntry) (map[int]bool, error) {
 }
 
 // close ends the looks that happen by themselves.
-func (f *family) close() {
+func (f *ancestry) close() {
 	if f.stop != nil {
 		f.stop()
 	}

@@ -12,11 +12,11 @@ import (
 // village is a made-up machine on which processes descend from each other.
 type village struct {
 	born  uint64
-	alive map[int]kinsman // by process id
-	tally int             // of the last process id given away
+	alive map[int]processIdentity // by process id
+	tally int                     // of the last process id given away
 }
 
-func newVillage() *village { return &village{alive: map[int]kinsman{}} }
+func newVillage() *village { return &village{alive: map[int]processIdentity{}} }
 
 // fork makes a child of a process; of 0, one from elsewhere.
 func (v *village) fork(parent int) int {
@@ -26,7 +26,7 @@ func (v *village) fork(parent int) int {
 
 func (v *village) forkAs(pid, parent int) int {
 	v.born++
-	v.alive[pid] = kinsman{self: v.born, parent: v.alive[parent].self}
+	v.alive[pid] = processIdentity{self: v.born, parent: v.alive[parent].self}
 	return pid
 }
 
@@ -36,10 +36,10 @@ func (v *village) end(pids ...int) {
 	}
 }
 
-func (v *village) identify(pid int) (kinsman, error) {
+func (v *village) identify(pid int) (processIdentity, error) {
 	who, ok := v.alive[pid]
 	if !ok {
-		return kinsman{}, fmt.Errorf("identify %d: %w", pid, syscall.ESRCH)
+		return processIdentity{}, fmt.Errorf("identify %d: %w", pid, syscall.ESRCH)
 	}
 	return who, nil
 }
@@ -53,7 +53,7 @@ func (v *village) table() []processEntry {
 }
 
 // mustBe looks once.
-func (v *village) mustBe(t *testing.T, f *family, want ...int) {
+func (v *village) mustBe(t *testing.T, f *ancestry, want ...int) {
 	t.Helper()
 	members, err := f.members(v.table())
 	if got := slices.Sorted(maps.Keys(members)); err != nil || !slices.Equal(got, want) {
@@ -61,11 +61,11 @@ func (v *village) mustBe(t *testing.T, f *family, want ...int) {
 	}
 }
 
-func TestFamily_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
+func TestAncestry_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
 	stranger, leader := v.fork(0), v.fork(0)
-	f := newFamily(v.identify)
+	f := newAncestry(v.identify)
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func TestFamily_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
 }
 
 // A number that is used again names another process.
-func TestFamily_IsNotFooledByNumbers(t *testing.T) {
+func TestAncestry_IsNotFooledByNumbers(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
 	stranger, leader := v.fork(0), v.fork(0)
-	f := newFamily(v.identify)
+	f := newAncestry(v.identify)
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func TestFamily_IsNotFooledByNumbers(t *testing.T) {
 
 // Known is never more than the last looks have seen: a session may start
 // millions of processes.
-func TestFamily_ForgetsTheDead(t *testing.T) {
+func TestAncestry_ForgetsTheDead(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
 	leader := v.fork(0)
-	f := newFamily(v.identify)
+	f := newAncestry(v.identify)
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)
 	}
@@ -128,12 +128,12 @@ func TestFamily_ForgetsTheDead(t *testing.T) {
 	v.mustBe(t, f, leader, late)
 }
 
-func TestFamily_TellsOfEachMemberOnceBeforeItCounts(t *testing.T) {
+func TestAncestry_TellsOfEachMemberOnceBeforeItCounts(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
 	leader := v.fork(0)
 	var noted []uint64
-	f := newFamily(v.identify)
+	f := newAncestry(v.identify)
 	f.note = func(ids []uint64) error { noted = append(noted, ids...); return nil }
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)

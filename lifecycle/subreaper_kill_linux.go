@@ -22,7 +22,7 @@ func (k *subreaper) kill(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	begun, _ := k.below() // where it cannot be read, those that are killed are counted
-	killed, err := hunt{
+	killed, err := killLoop{
 		look: k.look, kill: k.killOne, pause: k.pause,
 		empty: func() (bool, error) { return k.reap(), nil },
 	}.converge(ctx)
@@ -56,7 +56,7 @@ func (k *subreaper) below() ([]processEntry, error) {
 			continue // ended since, or its number was given away meanwhile
 		}
 		seen[pid] = true
-		if k.killer.is(pid) {
+		if k.domainKiller.is(pid) {
 			continue
 		}
 		found = append(found, entry)
@@ -72,7 +72,7 @@ func (k *subreaper) belowByTable() ([]processEntry, error) {
 		return nil, err
 	}
 	self := os.Getpid()
-	return lineage(table, func(entry processEntry) bool { return entry.parent == self && !k.killer.is(entry.pid) }), nil
+	return descendants(table, func(entry processEntry) bool { return entry.parent == self && !k.domainKiller.is(entry.pid) }), nil
 }
 
 // look finds the children, and where all of them have been killed already and
@@ -82,7 +82,7 @@ func (k *subreaper) belowByTable() ([]processEntry, error) {
 // too late.
 func (k *subreaper) look() iter.Seq2[processID, error] {
 	return func(yield func(processID, error) bool) {
-		k.killer.strike()
+		k.domainKiller.strike()
 		children, err := childrenOf("self")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(processID{}, err)
@@ -90,7 +90,7 @@ func (k *subreaper) look() iter.Seq2[processID, error] {
 		}
 		news := false
 		for _, pid := range children {
-			if k.killer.is(pid) {
+			if k.domainKiller.is(pid) {
 				continue // it ends when it is done
 			}
 			victim, known := k.marked[pid]

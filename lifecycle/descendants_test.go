@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLineage(t *testing.T) {
+func TestDescendants(t *testing.T) {
 	t.Parallel()
 	entry := func(pid, parent, session int) processEntry {
 		return processEntry{processID: processID{pid: pid}, parent: parent, session: session}
@@ -25,7 +25,7 @@ func TestLineage(t *testing.T) {
 			entry(6, 7, 6)}, []int{5, 6, 7, 6}},
 	} {
 		var got []int
-		for _, found := range living(lineage(test.table, inSession5)) {
+		for _, found := range living(descendants(test.table, inSession5)) {
 			got = append(got, found.pid)
 		}
 		if !slices.Equal(got, test.want) {

@@ -18,21 +18,21 @@ import (
 )
 
 func init() {
-	helpers["enclose"] = func(args []string) { panic(encloseAndExecute(enterEnclosure, args)) }
-	// A leader that nothing else confines can signal its killer, which must not
-	// go unnoticed.
-	helpers["enclose only"] = func(args []string) { panic(encloseAndExecute(func() error { return nil }, args)) }
+	helpers["domain"] = func(args []string) { panic(enterDomainAndExecute(enterDomain, args)) }
+	// A leader that nothing else confines can signal its domain killer, which
+	// must not go unnoticed.
+	helpers["domain only"] = func(args []string) { panic(enterDomainAndExecute(func() error { return nil }, args)) }
 }
 
-// encloseAndExecute is what a stage does.
-func encloseAndExecute(confine func() error, argv []string) error {
+// enterDomainAndExecute is what a stage does.
+func enterDomainAndExecute(confine func() error, argv []string) error {
 	runtime.LockOSThread()
-	enclosing, err := EncloseSelf()
+	domain, err := EnterSignalDomain()
 	if err == nil {
 		err = confine()
 	}
 	if err == nil {
-		err = enclosing.Confirm()
+		err = domain.Confirm()
 	}
 	if err != nil {
 		return err
@@ -40,19 +40,20 @@ func encloseAndExecute(confine func() error, argv []string) error {
 	return syscall.Exec(argv[0], argv, os.Environ())
 }
 
-// inEnclosure makes a helper the leader of a session that encloses itself.
-func inEnclosure(command *exec.Cmd) *exec.Cmd { return helper("enclose", command.Args...) }
+// inSignalDomain makes a helper the leader of a session that enters a signal
+// domain.
+func inSignalDomain(command *exec.Cmd) *exec.Cmd { return helper("domain", command.Args...) }
 
-// newEnclosedGroup is a group whose leader is to enclose itself.
-func newEnclosedGroup(t *testing.T, k *subreapers) *subreaperGroup {
+// newDomainGroup is a group whose leader is to enter a signal domain.
+func newDomainGroup(t *testing.T, k *subreapers) *subreaperGroup {
 	t.Helper()
-	if k.encloses != nil {
-		harness.Skip(t, "enclosures", k.encloses.Error())
+	if k.domainProblem != nil {
+		harness.Skip(t, "signal domains", k.domainProblem.Error())
 	}
-	k.tracking.Enclosable = true
+	k.tracking.CanUseSignalDomain = true
 	group := k.newGroup(nil)
-	if !group.Enclose() {
-		t.Fatal("the group says that it is not enclosed")
+	if !group.UseSignalDomain() {
+		t.Fatal("the group says that it is not in a signal domain")
 	}
 	t.Cleanup(func() {
 		if _, err := group.Kill(soon(t)); err != nil {
@@ -65,9 +66,9 @@ func newEnclosedGroup(t *testing.T, k *subreapers) *subreaperGroup {
 	return group
 }
 
-// One call kills the enclosed, however fast they fork, and nobody else of the
-// same user.
-func TestSubreaper_KillsTheEnclosedAtOneBlow(t *testing.T) {
+// One call kills the processes in a signal domain, however fast they fork, and
+// nobody else of the same user.
+func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
 	bystander := helper("wait")
@@ -80,21 +81,21 @@ func TestSubreaper_KillsTheEnclosedAtOneBlow(t *testing.T) {
 		_ = bystander.Wait()
 	}()
 	for range 5 {
-		group := newEnclosedGroup(t, k)
-		pids := startIn(t, group, inEnclosure(helper("respawn", "100000", "100000", "setsid")))
-		killer := killerOf(t, group)
+		group := newDomainGroup(t, k)
+		pids := startIn(t, group, inSignalDomain(helper("respawn", "100000", "100000", "setsid")))
+		domainKiller := domainKillerOf(t, group)
 		if killed, err := group.Kill(soon(t)); err != nil || killed == 0 {
 			t.Errorf("%d killed: %v", killed, err)
 		}
-		mustBeGone(t, append(pids, killer))
+		mustBeGone(t, append(pids, domainKiller))
 	}
 	if !running(bystander.Process.Pid) {
 		t.Error("a process outside was killed")
 	}
 }
 
-// killerOf finds the killer beside a session.
-func killerOf(t *testing.T, group *subreaperGroup) int {
+// killerOf finds the domain killer beside a session.
+func domainKillerOf(t *testing.T, group *subreaperGroup) int {
 	t.Helper()
 	table, err := processTable()
 	if err != nil {
@@ -103,28 +104,28 @@ func killerOf(t *testing.T, group *subreaperGroup) int {
 	for _, entry := range table {
 		if entry.parent == group.subreaper.pid && entry.session == entry.pid && entry.pid != group.leader.pid {
 			command, _ := os.ReadFile("/proc/" + strconv.Itoa(entry.pid) + "/cmdline")
-			if strings.HasSuffix(string(command), "\x00killer\x00") {
+			if strings.HasSuffix(string(command), "\x00domain-killer\x00") {
 				return entry.pid
 			}
 		}
 	}
-	t.Fatal("the session has no killer")
+	t.Fatal("the session has no domain killer")
 	return 0
 }
 
 // The blow alone is enough: when the subreaper is killed, nobody looks for what
 // is left. Without it, a chain goes on.
-func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
+func TestDomainKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, enclosed := range []bool{true, false} {
+	for _, inDomain := range []bool{true, false} {
 		k := testSubreapers(t)
 		until := filepath.Join(t.TempDir(), "until")
 		if err := os.WriteFile(until, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		group, command := newKeptGroup(t), helper("respawn", "100000", "100000", "setsid", until)
-		if enclosed {
-			group, command = newEnclosedGroup(t, k), inEnclosure(helper("respawn", "100000", "100000", "setsid"))
+		group, command := newSubreaperGroup(t), helper("respawn", "100000", "100000", "setsid", until)
+		if inDomain {
+			group, command = newDomainGroup(t, k), inSignalDomain(helper("respawn", "100000", "100000", "setsid"))
 		}
 		alive, err := startChain(group, command)
 		if err != nil {
@@ -136,7 +137,7 @@ func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-group.gone
-		if !enclosed {
+		if !inDomain {
 			if err := awaitEnd(alive, 200*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the chain is dead without a blow, so this shows nothing: %v", err)
 			}
@@ -145,7 +146,7 @@ func TestKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 			}
 		}
 		if err := awaitEnd(alive, timeout); err != nil {
-			t.Errorf("enclosed %t: somebody is left: %v", enclosed, err)
+			t.Errorf("inDomain %t: somebody is left: %v", inDomain, err)
 		}
 	}
 }
@@ -195,20 +196,20 @@ func awaitEnd(alive *os.File, within time.Duration) error {
 	}
 }
 
-// A session whose killer is killed, which only somebody outside can do, does
-// not go on without.
-func TestSubreaper_EndsASessionWithoutItsKiller(t *testing.T) {
+// A session whose domain killer is killed, which only somebody outside can do,
+// does not go on without.
+func TestSubreaper_EndsASessionWithoutItsDomainKiller(t *testing.T) {
 	t.Parallel()
-	group := newEnclosedGroup(t, testSubreapers(t))
-	pids := startIn(t, group, inEnclosure(helper("daemon")))
-	if err := unix.Kill(killerOf(t, group), unix.SIGKILL); err != nil {
+	group := newDomainGroup(t, testSubreapers(t))
+	pids := startIn(t, group, inSignalDomain(helper("daemon")))
+	if err := unix.Kill(domainKillerOf(t, group), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	mustBeGone(t, pids)
 }
 
-// Outside of an enclosure a blow would strike everybody.
-func TestKiller_StrikesFromInsideOnly(t *testing.T) {
+// Outside of a signal domain a blow would strike everybody.
+func TestDomainKiller_KillsFromInsideOnly(t *testing.T) {
 	t.Parallel()
 	ready, theirs, err := os.Pipe()
 	if err != nil {
@@ -216,8 +217,8 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	}
 	defer ready.Close()
 	command := helper("wait")
-	command.Args = []string{command.Path, "killer"}
-	var subreaper killer
+	command.Args = []string{command.Path, "domain-killer"}
+	var subreaper domainKiller
 	socket, err := subreaper.open()
 	if err != nil {
 		t.Fatal(err)
@@ -235,11 +236,11 @@ func TestKiller_StrikesFromInsideOnly(t *testing.T) {
 	}
 }
 
-// What could signal its killer is not executed.
-func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
+// What could signal its domain killer is not executed.
+func TestSignalDomain_ProvesThatItsKillerCannotBeSignalled(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"enclose": 0, "enclose only": 2} {
-		group := newEnclosedGroup(t, testSubreapers(t))
+	for name, want := range map[string]int{"domain": 0, "domain only": 2} {
+		group := newDomainGroup(t, testSubreapers(t))
 		command := helper(name, "/bin/true")
 		process, err := group.Start(command.Path, command.Args,
 			&os.ProcAttr{Files: []*os.File{nil, nil, nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
@@ -254,10 +255,10 @@ func TestEnclosing_ProvesThatTheKillerIsOutOfReach(t *testing.T) {
 
 // Every Landlock domain denies links and renames between directories that does
 // not say otherwise.
-func TestSubreaper_TheEnclosedRenameAndLinkAsOthersDo(t *testing.T) {
+func TestSignalDomain_DoesNotRestrictRenamesAndLinks(t *testing.T) {
 	t.Parallel()
-	group := newEnclosedGroup(t, testSubreapers(t))
-	command := helper("enclose", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
+	group := newDomainGroup(t, testSubreapers(t))
+	command := helper("domain", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
 	process, err := group.Start(command.Path, command.Args,
 		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
