@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -33,13 +34,13 @@ func (s *Server) settingsChanged(change settings.Change) {
 		snapshot := store.Snapshot(dir)
 		diagnostics := snapshot.Diagnostics()
 		s.publish(snapshot, diagnostics)
-		for _, d := range wireFileDiagnostics(diagnostics) {
+		for _, d := range presentation.FileDiagnostics(diagnostics) {
 			if slices.Contains(change.Files, d.File) && !slices.Contains(params.Diagnostics, d) {
 				params.Diagnostics = append(params.Diagnostics, d)
 			}
 		}
 		if project := snapshot.Project(); project.Exists {
-			params.Projects = append(params.Projects, wireProject(project))
+			params.Projects = append(params.Projects, presentation.Project(project))
 		}
 	}
 	notify(s, protocol.SettingsChanged, params)

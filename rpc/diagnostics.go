@@ -6,30 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
-
-func wireDiagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
-	out := []protocol.Diagnostic{}
-	for _, d := range list {
-		out = append(out, protocol.Diagnostic{
-			Line: d.Line, Column: d.Column, Severity: protocol.Severity(
-				d.Severity), Key: display.Line(d.Key), Message: display.Line(d.Message), ProjectDir: d.Project,
-		})
-	}
-	return out
-}
-
-func wireFileDiagnostics(list []settings.FileDiagnostic) []protocol.FileDiagnostic {
-	out := []protocol.FileDiagnostic{}
-	for _, d := range list {
-		out = append(out, protocol.FileDiagnostic{File: d.File,
-			Diagnostic: wireDiagnostics([]settings.Diagnostic{d.Diagnostic})[0]})
-	}
-	return out
-}
 
 // published remembers what there is to say and what the editor was last told
 // about each file, so that it is told changes only, and told when a list has
@@ -51,7 +31,7 @@ func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.Fil
 	s.published.mu.Lock()
 	defer s.published.mu.Unlock()
 	for file, list := range s.published.update(snapshot.ProjectDir(), diagnostics, open) {
-		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{File: file, Diagnostics: wireDiagnostics(list)})
+		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{File: file, Diagnostics: presentation.Diagnostics(list)})
 	}
 }
 

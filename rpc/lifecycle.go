@@ -10,10 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
-	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 func (s *Server) registerLifecycle() {
@@ -77,7 +76,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 			Version: s.options.Version}, ProtocolVersion: protocol.Version,
 		Capabilities: protocol.ServerCapabilities{
 			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
-			Enforcement: wireProtections(s.options.Spawner.Probe(ctx)),
+			Enforcement: presentation.Protections(s.options.Spawner.Probe(ctx)),
 		},
 	}
 	return result, func() { s.publishFolders(params.WorkspaceFolders) }, nil
@@ -140,15 +139,4 @@ func (s *Server) folderOf(dir string) (string, bool) {
 		}
 	}
 	return best, found
-}
-
-func wireProtections(protections spawn.Protections) protocol.Protections {
-	out := protocol.Protections{}
-	for name, p := range protections {
-		out[name] = protocol.Protection{
-			Status: protocol.ProtectionStatus(
-				p.Status), Mechanism: display.Line(p.Mechanism), Detail: display.Line(p.Detail), Fix: display.Line(p.Fix),
-		}
-	}
-	return out
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -13,7 +13,7 @@ func (s *Server) projectStatus(_ context.Context, params protocol.ProjectParams)
 	if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return protocol.Project{}, err
 	}
-	return wireProject(s.store.Snapshot(params.ProjectDir).Project()), nil
+	return presentation.Project(s.store.Snapshot(params.ProjectDir).Project()), nil
 }
 
 func (s *Server) projectTrust(_ context.Context, params protocol.ProjectTrustParams) (protocol.Project, error) {
@@ -38,17 +38,5 @@ func projectAnswer(project settings.Project, err error) (protocol.Project, error
 			data: &protocol.ErrorData{Reason: refusal.Reason, Path: refusal.File, Hint: refusal.Hint},
 		}
 	}
-	return wireProject(project), err
-}
-
-func wireProject(p settings.Project) protocol.Project {
-	out := protocol.Project{
-		ProjectDir: p.Dir, File: p.File, Exists: p.Exists, Trusted: p.Trusted, Digest: p.Digest, Asks: []protocol.Ask{}, Problem: display.Line(p.Problem),
-		Message: projectMessage(p),
-	}
-	for _, a := range p.Asks {
-		out.Asks = append(out.Asks, protocol.Ask{Key: a.Key, Value: a.Value, Opens: a.Opens, Line: a.Line, Column: a.Column,
-			Message: a.Message()})
-	}
-	return out
+	return presentation.Project(project), err
 }

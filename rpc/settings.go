@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -45,7 +46,7 @@ func (s *Server) settingsGet(_ context.Context, params protocol.SettingsGetParam
 		return protocol.SettingsGetResult{}, fmt.Errorf("write settings: %w", err)
 	}
 	return protocol.SettingsGetResult{
-		Settings: merged, Origins: snapshot.Origins(), Diagnostics: wireFileDiagnostics(snapshot.Diagnostics()),
+		Settings: merged, Origins: snapshot.Origins(), Diagnostics: presentation.FileDiagnostics(snapshot.Diagnostics()),
 	}, nil
 }
 
@@ -60,7 +61,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	snapshot := s.store.Snapshot(params.ProjectDir)
 	compiled := snapshot.Compile(kind)
 	s.publish(snapshot, compiled.Diagnostics)
-	return PolicyResult(compiled), nil
+	return presentation.Policy(compiled), nil
 }
 
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,
@@ -80,5 +81,5 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
-	return ExplainResult(x), nil
+	return presentation.Explanation(x), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -48,16 +49,16 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.policyID = compiled.Policy.ID()
 	outcome := session.Outcome()
-	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(ProtectsExistingPaths(outcome)),
-		s.sandboxWarnings(compiled, outcome))
+	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(presentation.ProtectsExistingPaths(outcome)),
+		presentation.SandboxWarnings(compiled, outcome, s.options.Guarded))
 	result := protocol.SpawnResult{
 		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
-		Sandbox:     sandboxReport(compiled.Policy.Restricted, outcome, warnings),
-		Tracking:    wireTracking(outcome),
-		Environment: protocol.EnvironmentLog{Dropped: orEmpty(outcome.Dropped)},
+		Sandbox:     presentation.Sandbox(compiled.Policy.Restricted, outcome, warnings),
+		Tracking:    presentation.Tracking(outcome),
+		Environment: protocol.EnvironmentLog{Dropped: append([]string{}, outcome.Dropped...)},
 	}
 	e.begin(session)
-	first := append(unsandboxedLine(outcome), doubtLine(outcome.Confined, compiled.Doubt)...)
+	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
 	return result, func() {
 		close(e.answered)
 		session.Begin(&sink{server: s, entry: e}, first)
@@ -201,27 +202,4 @@ func absolute(field, path string) error {
 		return invalidParams(field, "expected an absolute path, found %s", display.Quote(path))
 	}
 	return nil
-}
-
-// sink sends a session's output to the editor.
-type sink struct {
-	server *Server
-	entry  *entry
-}
-
-func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.entry.id, data) }
-
-func (k *sink) Alarm(alarm spawn.Alarm) {
-	k.server.log.Warn("protected path", "session", k.entry.id, "what", alarm.Kind, "path", alarm.Path)
-	notify(k.server, protocol.Denied, protocol.DeniedParams{
-		SessionID: k.entry.id, Access: string(alarm.Kind), Target: alarm.Path, Count: 1,
-		Message: AlarmMessage(alarm),
-	})
-}
-
-func (k *sink) Exited(exit spawn.Exit) {
-	k.server.sessions.markEnded(k.entry.id)
-	status := exitStatus(exit)
-	notify(k.server, protocol.Exited, protocol.ExitedParams{SessionID: k.entry.id, ExitCode: status.ExitCode,
-		Signal: status.Signal})
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -133,7 +134,7 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
 			Stale: current[keyOf(e)] != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(
 				time.RFC3339Nano),
-			Tracking: wireTracking(session.Outcome()),
+			Tracking: presentation.Tracking(session.Outcome()),
 		})
 	}
 	slices.SortFunc(result.Sessions, func(a, b protocol.SessionInfo) int {
@@ -180,7 +181,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 		s.log.Error("processes have survived the end of their session", "session", params.SessionID, "error", err)
 	}
 	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining,
-		ElapsedMs: int(end.elapsed.Milliseconds()), Review: wireFindings(end.findings)}
+		ElapsedMs: int(end.elapsed.Milliseconds()), Review: presentation.Findings(end.findings)}
 	if end.exit != nil {
 		status := exitStatus(*end.exit)
 		result.ExitCode, result.Signal = status.ExitCode, status.Signal

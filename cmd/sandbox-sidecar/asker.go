@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -45,7 +45,7 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	if ctx.Err() != nil {
 		return spawn.AnswerDeny
 	}
-	question, suggestion, may := rpc.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
+	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
 	if !may {
 		return spawn.AnswerDeny
 	}
@@ -82,7 +82,7 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	var answer spawn.Answer
 	talk.hold(func() {
 		decision = talk.ask(lines, question.Choices)
-		answer, err = rpc.CarryOut(a.store, a.projectDir, suggestion, decision)
+		answer, err = presentation.CarryOut(a.store, a.projectDir, suggestion, decision)
 		if err != nil {
 			talk.say("allowed for this session alone: %v", err)
 		} else if file := a.writtenTo(decision, suggestion); file != "" {

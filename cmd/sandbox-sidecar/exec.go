@@ -9,7 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -68,7 +68,7 @@ func execute(args []string) error {
 		return err
 	}
 	asker.started(running)
-	for _, warning := range compiled.Exposures(rpc.ProtectsExistingPaths(running.Outcome())) {
+	for _, warning := range compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())) {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -58,7 +58,7 @@ func explain(args []string) error {
 	if err != nil {
 		return err
 	}
-	result := rpc.ExplainResult(x)
+	result := presentation.Explanation(x)
 	if *asJSON {
 		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -34,7 +34,7 @@ func printPolicy(args []string) error {
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}
-	result := rpc.PolicyResult(compiled)
+	result := presentation.Policy(compiled)
 	if *asJSON {
 		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -25,7 +25,7 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 			missed += len(denials) - i
 			break
 		}
-		display.Fprintf(w, "sandbox-sidecar:   %s\n", rpc.DenialText(denial))
+		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
 		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 		switch {
 		case err != nil:

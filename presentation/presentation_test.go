@@ -1,4 +1,4 @@
-package rpc
+package presentation
 
 import (
 	"strings"
@@ -21,25 +21,25 @@ func TestMessages(t *testing.T) {
 	add := settings.Suggestion{Key: "additional_read_only_paths", Value: "~/data"}
 	for _, test := range []struct{ got, want string }{
 		{
-			DenialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
+			denialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
 			`The sandbox refused to let "cat" read "/home/u/data/x" (3 times). To allow it: add "~/data" to "additional_read_only_paths".`,
 		},
-		{DenialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
+		{denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
 			`The sandbox refused to let a program connect to "192.0.2.1:443".`},
 		{
-			DenialMessage(denial("execute", "/"+strings.Repeat("x", 90), "sh", 1), add),
+			denialMessage(denial("execute", "/"+strings.Repeat("x", 90), "sh", 1), add),
 			`The sandbox refused to let "sh" run "/` + strings.Repeat("x", 90) + `".`,
 		},
 		{
-			DenialMessage(denial("read", "/a\n\x1b[2J\u202e](command:x)", "c\"\nat", 1), settings.Suggestion{}),
+			denialMessage(denial("read", "/a\n\x1b[2J\u202e](command:x)", "c\"\nat", 1), settings.Suggestion{}),
 			`The sandbox refused to let "c\"\nat" read "/a\n\x1b[2J\u202e]\x28command:x)".`,
 		},
-		{DenialText(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
-		{QuestionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
-		{QuestionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
-		{AlarmMessage(spawn.Alarm{Kind: "protected_write", Path: "/p\n"}),
+		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
+		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
+		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
+		{alarmMessage(spawn.Alarm{Kind: "protected_write", Path: "/p\n"}),
 			`The sandbox refused to change the protected path "/p\n".`},
-		{FindingMessage(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
+		{findingMessage(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
 			`"/p\n/x" was created: git runs it`},
 		{projectMessage(settings.Project{File: "/p\n", Exists: true, Problem: "bad\n"}), `"/p\n" cannot be trusted: bad\n.`},
 		{settings.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},

@@ -1,0 +1,148 @@
+package presentation
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// maxWithSetting is the length in characters up to which a message also names
+// the setting that would allow the access.
+const maxWithSetting = 160
+
+// Denial is what the editor is told about a denial. The suggestion is the
+// setting that would allow the access; its zero value means that none would.
+func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {
+	params := protocol.DeniedParams{
+		SessionID: sessionID, Access: string(denial.Access), Target: denial.Target, Process: process(denial),
+		Count: denial.Count, Missed: denial.Missed, Hint: display.Line(suggestion.Hint),
+		Message: denialMessage(denial, suggestion),
+	}
+	if suggestion.Key != "" {
+		params.Suggestion = suggested(suggestion)
+	}
+	return params
+}
+
+// Alarm is what the editor is told when something happened to a protected path.
+func Alarm(sessionID string, alarm spawn.Alarm) protocol.DeniedParams {
+	return protocol.DeniedParams{
+		SessionID: sessionID, Access: string(alarm.Kind), Target: alarm.Path, Count: 1, Message: alarmMessage(alarm),
+	}
+}
+
+// DenialLine is a denial for a list in a terminal, without a verb and a full
+// stop.
+func DenialLine(denial spawn.Denial) string {
+	text := fmt.Sprintf("%s %s", denial.Access, display.Quote(denial.Target))
+	if denial.Process != "" {
+		text += " by " + display.Quote(denial.Process)
+	}
+	if denial.Count > 1 {
+		text += fmt.Sprintf(", %d times", denial.Count)
+	}
+	return text
+}
+
+// Findings are files that changed while a session ran, as terminal/close lists
+// them.
+func Findings(list []spawn.Finding) []protocol.Finding {
+	out := []protocol.Finding{}
+	for _, f := range list {
+		out = append(out, protocol.Finding{Path: f.Path, Change: string(f.How), Why: f.Why, Message: findingMessage(f)})
+	}
+	return out
+}
+
+// suggested is a setting that would allow an access.
+func suggested(s settings.Suggestion) *protocol.Suggestion {
+	return &protocol.Suggestion{Setting: s.Key, Value: s.JSON(), Message: s.Instruction()}
+}
+
+// process names the process of a denial; nil if the kernel did not say which it
+// was.
+func process(denial spawn.Denial) *protocol.Process {
+	if denial.PID == 0 {
+		return nil
+	}
+	return &protocol.Process{PID: denial.PID, Name: denial.Process}
+}
+
+// denialMessage says what was refused and, if that stays short, which setting
+// would allow it.
+func denialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
+	message := denialSentence(string(denial.Access), denial.Target, denial.Process, denial.Count)
+	if suggestion.Key == "" {
+		return message
+	}
+	long := message + " To allow it: " + suggestion.Instruction() + "."
+	if utf8.RuneCountInString(long) <= maxWithSetting {
+		return long
+	}
+	return message
+}
+
+// alarmMessage says what happened to a protected path.
+func alarmMessage(alarm spawn.Alarm) string {
+	return denialSentence(string(alarm.Kind), alarm.Path, "", 1)
+}
+
+// findingMessage says what changed while a session ran, and why it matters.
+func findingMessage(f spawn.Finding) string {
+	return fmt.Sprintf("%s was %s: %s", display.Quote(f.Path), f.How, display.Line(f.Why))
+}
+
+func denialSentence(access, target, process string, count int) string {
+	path := display.Quote(target)
+	switch access {
+	case "protected_write":
+		return fmt.Sprintf("The sandbox refused to change the protected path %s%s.", path, times(count))
+	case "protected_created":
+		return fmt.Sprintf("The protected path %s was created while a sandboxed session ran. Check it before you use it.",
+			path)
+	case "protected_replaced":
+		return fmt.Sprintf("The protected path %s was replaced while a sandboxed session ran. Sessions may write to it now.",
+			path)
+	case "protected_written":
+		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.", path)
+	}
+	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), phrase(access, target),
+		times(count))
+}
+
+// program names a program; unknown stands for one without a name.
+func program(name, unknown string) string {
+	if name == "" {
+		return unknown
+	}
+	return display.Quote(name)
+}
+
+// phrase is an access as a verb with its object: `read "/a"`.
+func phrase(access, target string) string {
+	target = display.Quote(target)
+	switch access {
+	case "read", "write", "create", "remove":
+		return access + " " + target
+	case "execute":
+		return "run " + target
+	case "connect_unix", "connect":
+		return "connect to " + target
+	case "bind":
+		return "listen on " + target
+	case "signal":
+		return "signal process " + target
+	}
+	return fmt.Sprintf("use %s (%s)", target, display.Text(access))
+}
+
+func times(count int) string {
+	if count < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", count)
+}

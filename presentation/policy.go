@@ -1,0 +1,90 @@
+package presentation
+
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// Policy is a compiled policy as policy/get answers it.
+func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
+	p := &compiled.Policy
+	out := protocol.Policy{
+		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
+		PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
+		AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
+		AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
+		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied),
+		Diagnostics: FileDiagnostics(compiled.Diagnostics),
+	}
+	for _, rule := range p.Rules {
+		out.Rules = append(out.Rules, protocol.PolicyRule{
+			Path: rule.Path, Access: rule.Access.Names(), Guarded: rule.Guarded.Names(),
+			Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
+			Entry: rule.Origin.Entry, Reason: rule.Origin.Reason,
+		})
+	}
+	for _, s := range compiled.Switches {
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: s.Key, Value: s.Value, File: s.Origin.File, Line: s.Origin.Line,
+		})
+	}
+	for _, v := range compiled.Variables {
+		from := v.Origin
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: "allowed_env_vars", Value: v.Pattern, File: from.File, Line: from.Line,
+			Entry: from.Entry, Reason: from.Reason,
+		})
+	}
+	for _, socket := range p.UnixSockets {
+		name := socket.Path
+		if name == "" {
+			name = "abstract:" + socket.Abstract
+		}
+		out.UnixSockets = append(out.UnixSockets, name)
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: socket.Origin.Key, Value: name, File: socket.Origin.File, Line: socket.Origin.Line,
+		})
+	}
+	for _, protected := range p.Protected {
+		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: protected.Origin.Key, Value: protected.Path, File: protected.Origin.File, Line: protected.Origin.Line,
+		})
+	}
+	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out}
+}
+
+// Explanation is an explanation as policy/explain answers it.
+func Explanation(x settings.Explanation) protocol.PolicyExplainResult {
+	result := protocol.PolicyExplainResult{
+		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(x.Reason),
+		Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
+		Message: explanationMessage(x),
+	}
+	if x.Rule != nil {
+		from := x.Rule.Origin
+		result.Rule = &protocol.PolicyRule{
+			Path: x.Rule.Path, Access: x.Rule.Access.Names(), Setting: from.Key, File: from.File, Line: from.Line,
+			Entry: from.Entry, Reason: from.Reason,
+		}
+	}
+	return result
+}
+
+// explanationMessage says whether an access is allowed, and why.
+func explanationMessage(x settings.Explanation) string {
+	verdict := "Refused"
+	if x.Allowed {
+		verdict = "Allowed"
+	}
+	return verdict + ": " + display.Line(x.Reason) + "."
+}
+
+// orEmpty makes a nil slice [] in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,63 @@
+package presentation
+
+import (
+	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// Question is what the user is asked about a denial, without the session's id,
+// and the setting that "project" and "user" would write. It is false if the
+// user must not be asked: credentials, protected paths, and accesses that no
+// setting allows are not to be opened by one click.
+func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (
+	question protocol.RequestAccessParams, suggestion settings.Suggestion, may bool,
+) {
+	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+	if err != nil || !grantsPath(suggestion) {
+		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
+	}
+	question = protocol.RequestAccessParams{
+		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
+		Hint: display.Line(suggestion.Hint), Message: questionMessage(denial),
+		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+		Suggestion: suggested(suggestion),
+	}
+	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
+		if snapshot.Allowable(scope, suggestion) == nil {
+			question.Choices = append(question.Choices, protocol.Decision(scope))
+		}
+	}
+	return question, suggestion, true
+}
+
+// CarryOut writes the suggestion into the settings if the user decided so, and
+// returns the answer for the session. An error means that the settings could not
+// be written; the session gets its access all the same.
+func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (
+	spawn.Answer, error,
+) {
+	switch decision {
+	case protocol.DecisionOnce:
+		return spawn.AnswerOnce, nil
+	case protocol.DecisionSession:
+		return spawn.AnswerSession, nil
+	case protocol.DecisionProject, protocol.DecisionUser:
+		return spawn.AnswerSession, store.Allow(settings.Scope(decision), projectDir, suggestion)
+	}
+	return spawn.AnswerDeny, nil
+}
+
+// questionMessage says what a program waits for.
+func questionMessage(denial spawn.Denial) string {
+	return fmt.Sprintf("%s wants to %s, and waits for your answer.", program(denial.Process, "A program"),
+		phrase(string(denial.Access), denial.Target))
+}
+
+// grantsPath reports whether a suggestion grants paths.
+func grantsPath(s settings.Suggestion) bool {
+	return s.Key == "toolchains" || s.Key == "additional_read_only_paths" || s.Key == "additional_read_write_paths"
+}

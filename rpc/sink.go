@@ -1,0 +1,46 @@
+package rpc
+
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// sink sends what one session produces to the editor. Each call waits until the
+// writer has taken the frame; see docs/design/flow-control.md.
+type sink struct {
+	server *Server
+	entry  *entry
+}
+
+// Output sends terminal/output.
+func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.entry.id, data) }
+
+// Alarm sends sandbox/denied about a protected path.
+func (k *sink) Alarm(alarm spawn.Alarm) {
+	k.server.log.Warn("protected path", "session", k.entry.id, "what", alarm.Kind, "path", alarm.Path)
+	notify(k.server, protocol.Denied, presentation.Alarm(k.entry.id, alarm))
+}
+
+// Denied sends sandbox/denied with the setting that would allow the access. The
+// session's denial queue bounds how often it is called.
+func (k *sink) Denied(denial spawn.Denial) {
+	snapshot := k.server.store.Snapshot(k.entry.projectDir)
+	suggestion, err := snapshot.Suggest(settings.Kind(k.entry.kind), string(denial.Access), denial.Target, denial.Process)
+	if err != nil {
+		k.server.log.Debug("no setting found for a denial", "session", k.entry.id, "error", err)
+	}
+	k.server.log.Info("refused", "session", k.entry.id, "access", denial.Access, "target", denial.Target, "process",
+		denial.Process, "count", denial.Count)
+	notify(k.server, protocol.Denied, presentation.Denial(k.entry.id, denial, suggestion))
+}
+
+// Exited sends terminal/exited, the session's last notification.
+func (k *sink) Exited(exit spawn.Exit) {
+	k.server.sessions.markEnded(k.entry.id)
+	status := exitStatus(exit)
+	notify(k.server, protocol.Exited, protocol.ExitedParams{
+		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal,
+	})
+}
