@@ -24,8 +24,8 @@ const (
 	AlarmRefused AlarmKind = "protected_write"
 )
 
-// Watching is a look-out for alarms.
-type Watching interface {
+// Watcher is a look-out for alarms.
+type Watcher interface {
 	// Close looks a last time, which may raise alarms, and ends it. No alarm is
 	// raised after it has returned. Closing twice is harmless.
 	Close()

@@ -33,7 +33,7 @@ type Confinement struct {
 	// Watch, where it is not nil, watches the protected paths from before
 	// anything of the session runs. It is told of alarms from another
 	// goroutine, one at a time.
-	Watch func(func(Alarm)) (Watching, error)
+	Watch func(func(Alarm)) (Watcher, error)
 	// Supervise, where it is not nil, takes over what the stage hands over for
 	// that, before anything of the session runs.
 	Supervise func(Handover) (Supervision, error)

@@ -16,11 +16,11 @@ import (
 // come with what is read; see unix(7), SCM_RIGHTS.
 type conn struct {
 	*os.File
-	handed []*os.File
+	passed []*os.File
 }
 
-// mostHanded bounds the descriptors of one message.
-const mostHanded = 4
+// maxPassed bounds the descriptors of one message.
+const maxPassed = 4
 
 // Read reads bytes, and takes the descriptors that come with them.
 func (c *conn) Read(p []byte) (int, error) {
@@ -28,7 +28,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	control := make([]byte, unix.CmsgSpace(mostHanded*4))
+	control := make([]byte, unix.CmsgSpace(maxPassed*4))
 	var n, controlled int
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
@@ -43,7 +43,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		err = failed
 	}
 	if err == nil && controlled > 0 {
-		err = c.take(control[:controlled])
+		err = c.receiveFiles(control[:controlled])
 	}
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *conn) take(control []byte) error {
+func (c *conn) receiveFiles(control []byte) error {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return fmt.Errorf("read what the stage hands over: %w", err)
@@ -66,7 +66,7 @@ func (c *conn) take(control []byte) error {
 		}
 		for _, fd := range fds {
 			unix.CloseOnExec(fd) // where receiving could not do it at once
-			c.handed = append(c.handed, os.NewFile(uintptr(fd), "handed over"))
+			c.passed = append(c.passed, os.NewFile(uintptr(fd), "handed over"))
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (c *conn) refuse() bool {
 
 // drop closes what was handed over and nobody has taken.
 func (c *conn) drop() {
-	for _, file := range c.handed {
+	for _, file := range c.passed {
 		if file != nil {
 			file.Close()
 		}

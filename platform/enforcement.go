@@ -37,9 +37,9 @@ type Protection struct {
 	Mechanism string `json:"mechanism"`
 	Detail    string `json:"detail"`
 	Fix       string `json:"fix,omitempty"`
-	// NotAsked is true where the policy does not want the protection; it then
+	// NotRequested is true where the policy does not want the protection; it then
 	// does not count against the whole.
-	NotAsked bool `json:"notAsked,omitempty"`
+	NotRequested bool `json:"notAsked,omitempty"`
 }
 
 // Enforcement is what confines one process, as the stage reported it.
@@ -64,7 +64,7 @@ type Missing struct {
 // or not.
 func (e Enforcement) Full() bool {
 	for name, p := range e.Protections {
-		if name != Denials && !p.NotAsked && p.Status != Enforced {
+		if name != Denials && !p.NotRequested && p.Status != Enforced {
 			return false
 		}
 	}

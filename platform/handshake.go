@@ -10,7 +10,7 @@ import (
 //	sidecar                          stage
 //	start, in its group ───────────► mark every descriptor above 2 close-on-exec
 //	Order ─────────────────────────► change directory, confine, prove it by the canary
-//	      ◄───────────────────────── Report{Enforcement, Handed}, with the descriptors of what is handed over
+//	      ◄───────────────────────── Report{Enforcement, Passed}, with the descriptors of what is handed over
 //	(supervise)
 //	one byte ──────────────────────► (only where something was handed over) prove that it is supervised, by calls that must be noticed
 //	(notice them)
@@ -63,25 +63,25 @@ type Terminal struct {
 // Report is one message of the stage: either field is set.
 type Report struct {
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
-	// Handed names the descriptors that come with an enforcement, in their
+	// Passed names the descriptors that come with an enforcement, in their
 	// order.
-	Handed  []Handed `json:"handed,omitempty"`
+	Passed  []Passed `json:"passed,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Handed is what a descriptor is that the stage hands over.
-type Handed string
+// Passed is what a descriptor is that the stage hands over.
+type Passed string
 
 const (
-	// HandedTerminal is the master of the terminal that the stage has opened.
-	HandedTerminal Handed = "terminal"
-	// HandedKept is what the sidecar only holds open as long as the session
+	// PassedTerminal is the master of the terminal that the stage has opened.
+	PassedTerminal Passed = "terminal"
+	// PassedHeld is what the sidecar only holds open as long as the session
 	// lives.
-	HandedKept Handed = "kept"
-	// HandedListener is Handover.Listener.
-	HandedListener Handed = "listener"
-	// HandedDiag is Handover.Diag. It comes only with a listener.
-	HandedDiag Handed = "diag"
+	PassedHeld Passed = "held"
+	// PassedListener is Handover.Listener.
+	PassedListener Passed = "listener"
+	// PassedDiag is Handover.Diag. It comes only with a listener.
+	PassedDiag Passed = "diag"
 )
 
 // Step names the part of the stage's work that failed.

@@ -56,8 +56,8 @@ type Launched struct {
 	// Terminal is the master of the terminal that the stage has opened; nil
 	// where it was not to.
 	Terminal *os.File
-	// Kept is to be closed once the session's processes are gone.
-	Kept []*os.File
+	// HeldFiles is to be closed once the session's processes are gone.
+	HeldFiles []*os.File
 	// Supervision is to be closed once the session's processes are gone; nil
 	// where there is none.
 	Supervision Supervision
@@ -84,7 +84,7 @@ func (l *Launched) drop() {
 	if l.Terminal != nil {
 		l.Terminal.Close()
 	}
-	for _, file := range l.Kept {
+	for _, file := range l.HeldFiles {
 		file.Close()
 	}
 }
@@ -99,10 +99,10 @@ func describe(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// shakeHands is the sidecar's side of the protocol in handshake.go. It fills in
+// handshake is the sidecar's side of the protocol in handshake.go. It fills in
 // what it learns, also where it fails later. For the first answer it waits no
 // longer than it is told.
-func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target, first time.Duration) error {
+func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, first time.Duration) error {
 	deadline := time.Now().Add(stageTimeout)
 	if given, ok := ctx.Deadline(); ok && given.Before(deadline) {
 		deadline = given
@@ -159,37 +159,37 @@ func (l *Launched) shakeHands(ctx context.Context, conn *conn, target Target, fi
 		case report.Enforcement != nil && !confirmed:
 			confirmed = true
 			l.Enforcement = *report.Enforcement
-			if err := l.takeOver(conn, report.Handed, target); err != nil {
+			if err := l.receive(conn, report.Passed, target); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// takeOver takes what the stage hands over, and lets it go on.
-func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
-	if len(handed) != len(conn.handed) {
-		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.handed), len(handed))
+// receive takes what the stage hands over, and lets it go on.
+func (l *Launched) receive(conn *conn, passed []Passed, target Target) error {
+	if len(passed) != len(conn.passed) {
+		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.passed), len(passed))
 	}
 	handover := Handover{PID: l.Process.PID()}
-	for i, kind := range handed {
+	for i, kind := range passed {
 		var to **os.File
 		switch {
-		case kind == HandedTerminal && target.Order.Terminal != nil:
+		case kind == PassedTerminal && target.Order.Terminal != nil:
 			to = &l.Terminal
-		case kind == HandedKept:
-			l.Kept = append(l.Kept, nil)
-			to = &l.Kept[len(l.Kept)-1]
-		case kind == HandedListener && target.Confinement.Supervise != nil:
+		case kind == PassedHeld:
+			l.HeldFiles = append(l.HeldFiles, nil)
+			to = &l.HeldFiles[len(l.HeldFiles)-1]
+		case kind == PassedListener && target.Confinement.Supervise != nil:
 			to = &handover.Listener
-		case kind == HandedDiag && target.Confinement.Supervise != nil:
+		case kind == PassedDiag && target.Confinement.Supervise != nil:
 			to = &handover.Diag
 		}
 		if to == nil || *to != nil {
 			handover.Close()
 			return fmt.Errorf("talk to stage: it hands over a %s that was not asked for", kind)
 		}
-		*to, conn.handed[i] = conn.handed[i], nil
+		*to, conn.passed[i] = conn.passed[i], nil
 	}
 	switch {
 	case target.Order.Terminal != nil && l.Terminal == nil:
@@ -198,7 +198,7 @@ func (l *Launched) takeOver(conn *conn, handed []Handed, target Target) error {
 	case target.Confinement.Supervise != nil && handover.Listener == nil:
 		handover.Close()
 		return errors.New("talk to stage: it hands over nothing to supervise")
-	case len(handed) == 0:
+	case len(passed) == 0:
 		return nil
 	}
 	if handover.Listener != nil {

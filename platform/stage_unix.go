@@ -23,18 +23,18 @@ type ConfineSelf func(*Order) (Confined, error)
 // Confined is what came of confining the stage.
 type Confined struct {
 	Enforcement Enforcement
-	// Handed are the descriptors to be handed over. They are closed once they
+	// Passed are the descriptors to be handed over. They are closed once they
 	// are on their way.
-	Handed []HandedFile
+	Passed []PassedFile
 	// Confirm, where it is not nil, proves what only holds once the sidecar has
 	// taken what was handed over. Where it fails nothing is executed, whatever
 	// was reported before.
 	Confirm func() error
 }
 
-// HandedFile is a descriptor of the stage's that the sidecar is to get.
-type HandedFile struct {
-	Kind Handed
+// PassedFile is a descriptor of the stage's that the sidecar is to get.
+type PassedFile struct {
+	Kind Passed
 	FD   int
 }
 
@@ -43,7 +43,7 @@ type HandedFile struct {
 // status. It must be called on the main goroutine before anything else was
 // started. Where rehearsal is not nil, it is called while there is no order
 // yet, to prepare what confine needs time for; it must change nothing.
-func RunStage(confine ConfineSelf, rehearsal func()) int {
+func RunStage(confine ConfineSelf, warmUp func()) int {
 	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2)
 	// carries over those of the thread that calls it.
 	runtime.LockOSThread()
@@ -54,44 +54,44 @@ func RunStage(confine ConfineSelf, rehearsal func()) int {
 	// A file that is garbage is closed, and the end of the stream would tell
 	// the sidecar that the target was executed.
 	defer runtime.KeepAlive(handshake)
-	if nothingYet(StageFD) {
-		rehearse()
-		if rehearsal != nil {
-			rehearsal()
+	if noOrderYet(StageFD) {
+		warmUpJSON()
+		if warmUp != nil {
+			warmUp()
 		}
 	}
 	var order Order
 	if err := json.NewDecoder(handshake).Decode(&order); err != nil {
 		return 1 // the sidecar is gone
 	}
-	if failure := carryOut(&order, confine); failure != nil {
+	if failure := runOrder(&order, confine); failure != nil {
 		_ = send(Report{Failure: failure}, nil)
 		return 1
 	}
 	return 0
 }
 
-// nothingYet reports whether nobody has written anything, so that there is
+// noOrderYet reports whether nobody has written anything, so that there is
 // time.
-func nothingYet(fd int) bool {
+func noOrderYet(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n == 0 && err == nil
 }
 
-// rehearse reads and writes messages like those to come, which makes
+// warmUpJSON reads and writes messages like those to come, which makes
 // encoding/json's tables of their types, and brings the code into memory,
 // before there is an order that somebody waits for.
-func rehearse() {
+func warmUpJSON() {
 	var order Order
 	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
 	_, _ = json.Marshal(Report{
 		Enforcement: &Enforcement{Protections: map[string]Protection{"": {}},
-			Missing: []Missing{{}}}, Handed: []Handed{HandedTerminal}, Failure: &Failure{},
+			Missing: []Missing{{}}}, Passed: []Passed{PassedTerminal}, Failure: &Failure{},
 	})
 }
 
-// carryOut returns nil only for a probe; an executed order does not return.
-func carryOut(order *Order, confine ConfineSelf) *Failure {
+// runOrder returns nil only for a probe; an executed order does not return.
+func runOrder(order *Order, confine ConfineSelf) *Failure {
 	if order.Dir != "" {
 		if err := os.Chdir(order.Dir); err != nil {
 			return failure(StepDirectory, order.Dir, err)
@@ -105,7 +105,7 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 		}
 	}
 	if order.Program == "" {
-		if err := reportTo(confined); err != nil {
+		if err := sendReport(confined); err != nil {
 			return failure(StepConfine, "", err)
 		}
 		return confirm(confined)
@@ -113,7 +113,7 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 	if err := resetSignals(); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
-	if err := reportTo(confined); err != nil {
+	if err := sendReport(confined); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
 	if failed := confirm(confined); failed != nil {
@@ -121,7 +121,7 @@ func carryOut(order *Order, confine ConfineSelf) *Failure {
 	}
 	// After the hand-over: where openings of files are supervised, nobody would
 	// have answered before.
-	program, err := lookUp(order.Program, order.Env)
+	program, err := findProgram(order.Program, order.Env)
 	if err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
@@ -140,13 +140,13 @@ func confirm(confined Confined) *Failure {
 	return nil
 }
 
-// reportTo tells the sidecar what is enforced, hands over what it is to have,
+// sendReport tells the sidecar what is enforced, hands over what it is to have,
 // and waits until it has taken that.
-func reportTo(confined Confined) error {
+func sendReport(confined Confined) error {
 	report := Report{Enforcement: &confined.Enforcement}
 	var fds []int
-	for _, file := range confined.Handed {
-		report.Handed = append(report.Handed, file.Kind)
+	for _, file := range confined.Passed {
+		report.Passed = append(report.Passed, file.Kind)
 		fds = append(fds, file.FD)
 	}
 	if err := send(report, fds); err != nil || fds == nil {
@@ -208,11 +208,11 @@ func failure(step Step, path string, err error) *Failure {
 	return f
 }
 
-// lookUp finds a program as execvp(3) does, in the PATH that the program itself
+// findProgram finds a program as execvp(3) does, in the PATH that the program itself
 // will see. Candidates are tried with real access checks only where that costs
 // nothing: whether a directory of PATH may be executed from is found out by
 // execve(2).
-func lookUp(program string, env []string) (string, error) {
+func findProgram(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}

@@ -22,7 +22,7 @@ type Standby struct {
 	process lifecycle.Process
 	conn    *conn
 	ended   sync.Once
-	waited  bool // it was started before there was an order
+	early   bool // it was started before there was an order
 }
 
 // standbyTimeout bounds the wait for the first answer of a stage that was
@@ -34,10 +34,10 @@ const standbyTimeout = time.Second
 // not answered in time, and will not execute anything.
 var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
 
-// Prepare starts a stage before anybody knows for what: for a target whose
+// StartStandby starts a stage before anybody knows for what: for a target whose
 // confinement has the same StandbyKey, which is not empty. The stage ends by
 // itself when this process does.
-func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, error) {
+func StartStandby(backend Backend, confinement Confinement, start Start) (*Standby, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func Prepare(backend Backend, confinement Confinement, start Start) (*Standby, e
 	if err != nil {
 		return nil, err
 	}
-	standby.waited = true
+	standby.early = true
 	return standby, nil
 }
 
@@ -83,10 +83,10 @@ func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	defer s.conn.drop()
 	launched := Launched{Process: s.process}
 	first := stageTimeout
-	if s.waited {
+	if s.early {
 		first = standbyTimeout
 	}
-	err := launched.shakeHands(ctx, s.conn, target, first)
+	err := launched.handshake(ctx, s.conn, target, first)
 	if err == nil {
 		s.ended.Do(func() {})
 		return launched, nil

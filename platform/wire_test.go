@@ -68,8 +68,8 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 		"enforced":            {enforced, true},
 		"degraded":            {platform.Protection{Status: platform.Degraded}, false},
 		"absent":              {platform.Protection{Status: platform.Absent}, false},
-		"absent, not asked":   {platform.Protection{Status: platform.Absent, NotAsked: true}, true},
-		"degraded, not asked": {platform.Protection{Status: platform.Degraded, NotAsked: true}, true},
+		"absent, not asked":   {platform.Protection{Status: platform.Absent, NotRequested: true}, true},
+		"degraded, not asked": {platform.Protection{Status: platform.Degraded, NotRequested: true}, true},
 		"without a status":    {platform.Protection{}, false},
 	} {
 		e := platform.Enforcement{Protections: map[string]platform.Protection{platform.Execute: enforced,

@@ -163,7 +163,7 @@ func TestDenialQueue_CountsWhatIsMissed(t *testing.T) {
 // are told before the end is.
 func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 	t.Parallel()
-	fake := &platformtest.Fake{Handed: []platform.Handed{platform.HandedListener}}
+	fake := &platformtest.Fake{Passed: []platform.Passed{platform.PassedListener}}
 	leader := make(chan int, 1)
 	fake.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 		handover.Close()

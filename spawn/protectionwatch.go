@@ -18,7 +18,7 @@ type Finding = review.Finding
 // protectionWatch notices, for one session, what happens to protected paths and to
 // whatever else programs outside act upon. A nil one notices nothing.
 type protectionWatch struct {
-	watching platform.Watching // nil where nothing can be watched, or need be
+	watching platform.Watcher // nil where nothing can be watched, or need be
 	before   *review.State
 
 	mu       sync.Mutex // guards the fields below
@@ -30,7 +30,7 @@ type protectionWatch struct {
 
 // newProtectionWatch looks at the project as it is, and starts to watch. What cannot be
 // watched is in the error; the rest is noticed all the same.
-func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watching, error)) (*protectionWatch, error) {
+func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error)) (*protectionWatch, error) {
 	w := &protectionWatch{before: review.Take(p)}
 	w.changed.L = &w.mu
 	if watch == nil {

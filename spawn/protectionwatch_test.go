@@ -26,7 +26,7 @@ func TestProtectionWatch_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var out fakeWatching
-	w, err := newProtectionWatch(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watching, error) {
+	w, err := newProtectionWatch(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watcher, error) {
 		out.raise = raise
 		return &out, nil
 	})
@@ -64,7 +64,7 @@ func TestProtectionWatch_ReviewsWithoutALookOut(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
 	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
-		func(func(platform.Alarm)) (platform.Watching, error) {
+		func(func(platform.Alarm)) (platform.Watcher, error) {
 			return nil, failed
 		})
 	if !errors.Is(err, failed) || w == nil {

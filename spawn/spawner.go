@@ -295,7 +295,7 @@ func (s *Spawner) startIn(
 	}
 	s.pool.want(s, target.Confinement)
 	run.process, run.startedAt = launched.Process, time.Now()
-	run.terminal, run.kept, run.supervision = launched.Terminal, launched.Kept, launched.Supervision
+	run.terminal, run.kept, run.supervision = launched.Terminal, launched.HeldFiles, launched.Supervision
 	run.outcome.Confined = request.Policy.Restricted && target.Confinement.Orders != nil
 	run.outcome.Tracking = group.Tracking() // the sandbox may have changed it
 	run.outcome.Enforcement = launched.Enforcement

@@ -134,7 +134,7 @@ func (s *Spawner) prepare(name string, confinement platform.Confinement) (*stand
 		return nil, err
 	}
 	useSignalDomain(group) // every session that gets a stage which was started ahead is confined
-	stage, err := platform.Prepare(s.Backend, confinement, group.Start)
+	stage, err := platform.StartStandby(s.Backend, confinement, group.Start)
 	if err != nil {
 		s.abandon(group)
 		return nil, err

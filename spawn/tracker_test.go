@@ -121,7 +121,7 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &eventLog{tracking: test.tracking}
-			fake := &platformtest.Fake{Enforcement: test.enforcement, Handed: []platform.Handed{platform.HandedListener},
+			fake := &platformtest.Fake{Enforcement: test.enforcement, Passed: []platform.Passed{platform.PassedListener},
 				Supervise: d.supervise}
 			s := newStand(t, fake)
 			s.Tracker = d

@@ -39,16 +39,16 @@ func report(p Scene) map[string]platform.Protection {
 		},
 	}
 	if !p.Asked.Denials {
-		protections[platform.Denials] = platform.Protection{Status: platform.Absent, NotAsked: true,
+		protections[platform.Denials] = platform.Protection{Status: platform.Absent, NotRequested: true,
 			Detail: "on_denied is \"ignore\": what is refused only fails"}
 	}
 	if !p.Asked.Network {
-		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotAsked: true,
+		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotRequested: true,
 			Detail: "the network is not restricted"}
 	}
 	if !p.Asked.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanism, NotAsked: true, Detail: "there are none in this session",
+			Status: platform.Enforced, Mechanism: mechanism, NotRequested: true, Detail: "there are none in this session",
 		}
 	}
 	if len(p.Unkept) > 0 {

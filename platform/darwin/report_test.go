@@ -38,8 +38,8 @@ func TestReport(t *testing.T) {
 			}
 		}
 		for _, protection := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
-			if got[protection].NotAsked != test.notAsked {
-				t.Errorf("%s: %s: not asked is %t", name, protection, got[protection].NotAsked)
+			if got[protection].NotRequested != test.notAsked {
+				t.Errorf("%s: %s: not asked is %t", name, protection, got[protection].NotRequested)
 			}
 		}
 		mustBeWhole(t, name, got)

@@ -48,7 +48,7 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 		if err != nil {
 			return platform.Confined{}, fmt.Errorf("prepare handshake: %w", err)
 		}
-		confined.Handed = []platform.HandedFile{{Kind: platform.HandedListener, FD: fd}}
+		confined.Passed = []platform.PassedFile{{Kind: platform.PassedListener, FD: fd}}
 	}
 	profile := scene.Profile()
 	if err := libsystem.Confine(profile.Text, profile.Parameters); err != nil {

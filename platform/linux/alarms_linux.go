@@ -15,12 +15,12 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 // session, where it has any, do not keep: names that do not exist, and whatever
 // a program outside replaces, because the kernel takes a mount off what is
 // renamed over or removed.
-func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watching, error) {
+func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watcher, error) {
 	var paths []string
 	for _, protected := range p.Protected {
 		paths = append(paths, protected.Path)
 	}
-	return func(raise func(platform.Alarm)) (platform.Watching, error) {
+	return func(raise func(platform.Alarm)) (platform.Watcher, error) {
 		return tripwire.New(tripwire.Options{Paths: paths, Mounted: mounted, Report: func(kind tripwire.Kind, path string) {
 			raise(platform.Alarm{Kind: alarmKinds[kind], Path: path})
 		}})

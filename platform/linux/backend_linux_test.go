@@ -37,7 +37,7 @@ func TestConfine_CanSwitchTheNetworkOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := enforcement.Protections[platform.Network]; got.Status != platform.Enforced || got.NotAsked {
+	if got := enforcement.Protections[platform.Network]; got.Status != platform.Enforced || got.NotRequested {
 		t.Errorf("%+v", got)
 	}
 }
@@ -46,7 +46,7 @@ func TestProbe_DoesNotTakeAnAbsentProtectionForUnasked(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	for name, protection := range (Backend{}).Probe(context.Background()) {
-		if protection.NotAsked {
+		if protection.NotRequested {
 			t.Errorf("%s is not asked for by the probe", name)
 		}
 	}

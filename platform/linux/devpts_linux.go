@@ -41,12 +41,12 @@ func (m *made) setTerminals(terminal *platform.Terminal) error {
 		if err != nil {
 			return err
 		}
-		m.handed = append(m.handed, platform.HandedFile{Kind: platform.HandedTerminal, FD: master})
+		m.handed = append(m.handed, platform.PassedFile{Kind: platform.PassedTerminal, FD: master})
 	case borrowed != nil:
 		if err := borrowed.show(devpts); err != nil {
 			return err
 		}
-		m.handed = append(m.handed, platform.HandedFile{Kind: platform.HandedKept, FD: borrowed.master})
+		m.handed = append(m.handed, platform.PassedFile{Kind: platform.PassedHeld, FD: borrowed.master})
 	}
 	m.terminals = true
 	return leadToOwn(devpts)

@@ -151,7 +151,7 @@ func ipcNamespace() (string, error) {
 // is to hold.
 type made struct {
 	outcome
-	handed []platform.HandedFile
+	handed []platform.PassedFile
 }
 
 // set makes everything. Nothing of it reaches the namespaces of others.

@@ -62,7 +62,7 @@ func denied(r Ruleset) platform.Protection {
 		Mechanism: "seccomp (the sidecar looks at calls before the kernel does)"}
 	switch {
 	case !r.Asked.Denials:
-		return platform.Protection{Status: platform.Absent, NotAsked: true,
+		return platform.Protection{Status: platform.Absent, NotRequested: true,
 			Detail: "on_denied is \"ignore\": what is refused only fails"}
 	case r.Unobserved != "":
 		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved,
@@ -206,7 +206,7 @@ func because(reason string) string {
 func protectedPaths(r Ruleset, kept kept) platform.Protection {
 	switch {
 	case !r.Asked.ProtectedPaths:
-		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "no path inside the project is protected"}
+		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "no path inside the project is protected"}
 	case r.Own == nil:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: "tripwire",
@@ -250,7 +250,7 @@ func listed(paths []string) string {
 func network(r Ruleset) platform.Protection {
 	switch {
 	case !r.Asked.Network:
-		return platform.Protection{Status: platform.Absent, NotAsked: true, Detail: "the network is not restricted"}
+		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the network is not restricted"}
 	case r.Own != nil && r.Own.Network:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "network namespace, seccomp",

@@ -91,14 +91,14 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 	silent.OnDenied = policy.Ignore
 	asked, not := report(Translate(strict, 9), outcome{}), report(Translate(&silent, 9), outcome{})
 	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
-		if asked[name].NotAsked || !not[name].NotAsked {
-			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotAsked,
-				not[name].NotAsked)
+		if asked[name].NotRequested || !not[name].NotRequested {
+			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotRequested,
+				not[name].NotRequested)
 		}
 	}
 	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals,
 		platform.Syscalls} {
-		if asked[name].NotAsked || not[name].NotAsked {
+		if asked[name].NotRequested || not[name].NotRequested {
 			t.Errorf("%s is not a policy's to leave out", name)
 		}
 	}
@@ -182,7 +182,7 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 		if allowed {
 			want = platform.Absent
 		}
-		if got[platform.Network].Status != want || got[platform.Network].NotAsked != allowed {
+		if got[platform.Network].Status != want || got[platform.Network].NotRequested != allowed {
 			t.Errorf("allowed %t: %+v", allowed, got[platform.Network])
 		}
 		if got[platform.Syscalls].Status != platform.Enforced {

@@ -97,28 +97,28 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 		Enforcement: platform.Enforcement{
 			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
 		},
-		Handed: append(own.handed, handed...), Confirm: ruleset.confirm,
+		Passed: append(own.handed, handed...), Confirm: ruleset.confirm,
 	}, nil
 }
 
 // installSupervised installs the filter and returns what the sidecar needs to
 // supervise it.
-func installSupervised(ruleset Ruleset) ([]platform.HandedFile, error) {
-	var handed []platform.HandedFile
+func installSupervised(ruleset Ruleset) ([]platform.PassedFile, error) {
+	var handed []platform.PassedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
 		// Made before the filter, which would refuse it.
 		list, err := sockets.OpenDiag()
 		if err != nil {
 			return nil, err
 		}
-		handed = append(handed, platform.HandedFile{Kind: platform.HandedDiag, FD: list})
+		handed = append(handed, platform.PassedFile{Kind: platform.PassedDiag, FD: list})
 	}
 	listener, err := seccomp.Install(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}
 	if listener >= 0 {
-		handed = append(handed, platform.HandedFile{Kind: platform.HandedListener, FD: listener})
+		handed = append(handed, platform.PassedFile{Kind: platform.PassedListener, FD: listener})
 	}
 	return handed, nil
 }

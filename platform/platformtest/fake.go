@@ -35,11 +35,11 @@ type Fake struct {
 	// Hold, where it is set, lets the stage wait in the middle of confining
 	// itself. Unconfined orders do not wait.
 	Hold *Hold
-	// Handed is what the stage hands over: for each kind the reading end of a
+	// Passed is what the stage hands over: for each kind the reading end of a
 	// pipe that says the kind and ends.
-	Handed []platform.Handed
-	// Supervise becomes that of every confinement; Handed must then hold a
-	// platform.HandedListener.
+	Passed []platform.Passed
+	// Supervise becomes that of every confinement; Passed must then hold a
+	// platform.PassedListener.
 	Supervise func(platform.Handover) (platform.Supervision, error)
 	// Unconfirmed, where it is not empty, is why the stage finds itself
 	// unsupervised.
@@ -58,7 +58,7 @@ type fakeOrders struct {
 	Enforcement platform.Enforcement `json:"enforcement"`
 	Failure     string               `json:"failure"`
 	Hold        *Hold                `json:"hold"`
-	Handed      []platform.Handed    `json:"handed"`
+	Passed      []platform.Passed    `json:"passed"`
 	Unconfirmed string               `json:"unconfirmed"`
 	Collect     bool                 `json:"collect"`
 }
@@ -93,7 +93,7 @@ func (f *Fake) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 		return platform.Confinement{}, f.Unavailable
 	}
 	orders, err := json.Marshal(fakeOrders{
-		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Handed: f.Handed, Unconfirmed: f.Unconfirmed, Collect: f.Collect,
+		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Passed: f.Passed, Unconfirmed: f.Unconfirmed, Collect: f.Collect,
 	})
 	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
 }
@@ -153,12 +153,12 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 	if orders.Unconfirmed != "" {
 		confined.Confirm = func() error { return errors.New(orders.Unconfirmed) }
 	}
-	for _, kind := range orders.Handed {
+	for _, kind := range orders.Passed {
 		fd, err := telling(string(kind))
 		if err != nil {
 			return platform.Confined{}, err
 		}
-		confined.Handed = append(confined.Handed, platform.HandedFile{Kind: kind, FD: fd})
+		confined.Passed = append(confined.Passed, platform.PassedFile{Kind: kind, FD: fd})
 	}
 	return confined, nil
 }

@@ -61,7 +61,7 @@ func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no supervisor today")
 	fake := &platformtest.Fake{
-		Handed: []platform.Handed{platform.HandedListener},
+		Passed: []platform.Passed{platform.PassedListener},
 		Supervise: func(handover platform.Handover) (platform.Supervision, error) {
 			return nil, errors.Join(refused, handover.Listener.Close())
 		},

@@ -16,11 +16,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// handing is a backend whose stage hands over the descriptors of Handed, each a
+// handing is a backend whose stage hands over the descriptors of Passed, each a
 // file that says what it is.
-func handing(t *testing.T, kinds ...platform.Handed) (*platformtest.Fake, platformtest.Job) {
+func handing(t *testing.T, kinds ...platform.Passed) (*platformtest.Fake, platformtest.Job) {
 	t.Helper()
-	fake := &platformtest.Fake{Handed: kinds}
+	fake := &platformtest.Fake{Passed: kinds}
 	return fake, platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Files})
 }
 
@@ -56,7 +56,7 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 
 func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
 	t.Parallel()
-	fake, job := handing(t, platform.HandedListener, platform.HandedTerminal, platform.HandedDiag)
+	fake, job := handing(t, platform.PassedListener, platform.PassedTerminal, platform.PassedDiag)
 	watching := &supervision{}
 	said := ""
 	job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
@@ -83,29 +83,29 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no room")
 	for name, test := range map[string]struct {
-		handed    []platform.Handed
+		passed    []platform.Passed
 		terminal  bool
 		supervise error // what Supervise answers; errUnasked: there is none
 		says      string
 	}{
-		"a terminal that was not asked for": {[]platform.Handed{platform.HandedTerminal}, false, errUnasked, "not asked for"},
-		"a listener that was not asked for": {[]platform.Handed{platform.HandedListener}, true, errUnasked, "not asked for"},
-		"two terminals": {[]platform.Handed{platform.HandedTerminal, platform.HandedTerminal}, true,
+		"a terminal that was not asked for": {[]platform.Passed{platform.PassedTerminal}, false, errUnasked, "not asked for"},
+		"a listener that was not asked for": {[]platform.Passed{platform.PassedListener}, true, errUnasked, "not asked for"},
+		"two terminals": {[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal}, true,
 			errUnasked, "not asked for"},
-		"something unknown": {[]platform.Handed{"what"}, true, nil, "not asked for"},
-		"two listeners": {[]platform.Handed{platform.HandedListener, platform.HandedListener}, false,
+		"something unknown": {[]platform.Passed{"what"}, true, nil, "not asked for"},
+		"two listeners": {[]platform.Passed{platform.PassedListener, platform.PassedListener}, false,
 			nil, "not asked for"},
-		"a list that was not asked for": {[]platform.Handed{platform.HandedDiag}, false, errUnasked, "not asked for"},
-		"a list and no listener": {[]platform.Handed{platform.HandedDiag}, false, nil,
+		"a list that was not asked for": {[]platform.Passed{platform.PassedDiag}, false, errUnasked, "not asked for"},
+		"a list and no listener": {[]platform.Passed{platform.PassedDiag}, false, nil,
 			"hands over nothing to supervise"},
 		"nothing for a terminal": {nil, true, errUnasked, "hands over no terminal"},
 		"nothing to supervise":   {nil, false, nil, "hands over nothing to supervise"},
-		"no supervisor": {[]platform.Handed{platform.HandedTerminal, platform.HandedListener}, true,
+		"no supervisor": {[]platform.Passed{platform.PassedTerminal, platform.PassedListener}, true,
 			refused, "no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake, job := handing(t, test.handed...)
+			fake, job := handing(t, test.passed...)
 			marker := t.TempDir() + "/marker"
 			job.Order = platformtest.Order(t, platformtest.Act{Verb: platformtest.Create, Path: marker}).Order
 			watching := &supervision{}
@@ -124,7 +124,7 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 			if _, err := start(t, fake, job); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error is %v, want one that says %q", err, test.says)
 			}
-			if _, err := os.Stat(marker); len(test.handed) > 0 && err == nil {
+			if _, err := os.Stat(marker); len(test.passed) > 0 && err == nil {
 				t.Error("the program ran without its supervisor")
 			}
 		})

@@ -52,7 +52,7 @@ func TestLookUp(t *testing.T) {
 		"other variables are not PATH": {"tool",
 			[]string{"XPATH=" + root + "/first", "PATHS=" + root + "/first"}, ""},
 	} {
-		got, err := lookUp(test.program, test.env)
+		got, err := findProgram(test.program, test.env)
 		switch {
 		case test.want == "" && !errors.Is(err, exec.ErrNotFound):
 			t.Errorf("%s: found %q, %v", name, got, err)
@@ -60,10 +60,10 @@ func TestLookUp(t *testing.T) {
 			t.Errorf("%s: found %q, %v; want %q", name, got, err, test.want)
 		}
 	}
-	if got, err := lookUp("./a/../b", nil); got != "./a/../b" || err != nil {
+	if got, err := findProgram("./a/../b", nil); got != "./a/../b" || err != nil {
 		t.Errorf("a path is not looked up: %q, %v", got, err)
 	}
-	if got, err := lookUp("sh", nil); err != nil || !filepath.IsAbs(got) {
+	if got, err := findProgram("sh", nil); err != nil || !filepath.IsAbs(got) {
 		t.Errorf("without PATH the system's directories count: %q, %v", got, err)
 	}
 }
