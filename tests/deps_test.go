@@ -55,6 +55,7 @@ var mayImport = map[string][]string{
 	"cmd/sbom":                  {},
 	"clients/tty":               {"rpc/client", "rpc/protocol"},
 	"tests/bench":               {"rpc/protocol"},
+	"tests/messages":            {},
 	"tests":                     {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":             {"rpc/client", "rpc/protocol"},
 	"tests/attack":              {"rpc/client", "rpc/protocol", "tests/harness"},
