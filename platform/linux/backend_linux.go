@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -18,7 +19,7 @@ type Backend struct {
 	// Confinement.InvalidateGuess finds out, and Confine is to be called again.
 	Guess bool
 	// namespaces are those to be used; nil: those of this machine.
-	namespaces *namespaces
+	namespaces *namespace.Available
 }
 
 // Name is "linux".
@@ -43,19 +44,20 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	}
 	ruleset := Translate(p, abi)
 	ruleset.Errata = unmended(abi, mendedErrata())
-	var reconsider func()
-	if ruleset.Asked.needNamespaces() {
+	var invalidateGuess func()
+	if ruleset.Requested.needsNamespaces() {
 		available, guessed := b.available()
 		if guessed {
-			reconsider = func() { availableNamespaces() }
+			invalidateGuess = func() { availableNamespaces() }
 		}
-		if p.RequireProtected && !available.mounts {
+		if p.RequireProtected && !available.Mounts {
 			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected,
-				available.why)
+				available.Gap)
 		}
-		ruleset.Own, ruleset.Lacks = available.plan(ruleset.Asked, keepOf(p)), available.why
+		ruleset.Namespaces, ruleset.NamespaceGap = available.Plan(
+			ruleset.Requested.Terminals, ruleset.Requested.Network, namespace.PlanMounts(p)), available.Gap
 	}
-	if ruleset.Own == nil {
+	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)
 	}
 	for _, dir := range hooks.Learn {
@@ -64,14 +66,14 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		ruleset.Rules = append(ruleset.Rules, Rule{Path: dir, Access: (fsRead | fsExecute) & ruleset.FS})
 	}
 	confinement, err := confine(ruleset, p, hooks)
-	if err == nil && ruleset.Asked.ProtectedPaths {
-		confinement.Watch = watchProtected(p, ruleset.Own != nil)
+	if err == nil && ruleset.Requested.ProtectedPaths {
+		confinement.Watch = watchProtected(p, ruleset.Namespaces != nil)
 	}
-	confinement.InvalidateGuess = reconsider
+	confinement.InvalidateGuess = invalidateGuess
 	return confinement, err
 }
 
-func (b Backend) available() (n namespaces, guessed bool) {
+func (b Backend) available() (n namespace.Available, guessed bool) {
 	switch {
 	case b.namespaces != nil:
 		return *b.namespaces, false

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
 // keptCapabilities are those of root that cannot undo a sandbox: they bend the
@@ -24,14 +26,14 @@ var keptCapabilities = []int{
 // process of the user has it. With a smaller one, programs that have file
 // capabilities would not start at all, where no_new_privs lets them start
 // without.
-func dropCapabilities(own *Own) error {
+func dropCapabilities(setup *namespace.Setup) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
 	var kept [2]uint32
-	lent := own != nil && own.User && os.Geteuid() != 0
+	lent := setup != nil && setup.User && os.Geteuid() != 0
 	if !lent {
 		for _, capability := range keptCapabilities {
 			kept[capability/32] |= 1 << (capability % 32)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -41,7 +42,7 @@ func TestBackend_Conforms(t *testing.T) {
 func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)
-	platformtest.Run(t, Backend{namespaces: &namespaces{why: "switched off"}}, features(abi))
+	platformtest.Run(t, Backend{namespaces: &namespace.Available{Gap: "switched off"}}, features(abi))
 }
 
 // The same table is put to the evaluator of Seatbelt profiles, in package

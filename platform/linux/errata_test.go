@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
 func TestUnmended_ByTheKernelsWord(t *testing.T) {
@@ -33,7 +34,7 @@ func TestReport_TellsOfErrata(t *testing.T) {
 	for _, mended := range []int{0, 1 << 2} {
 		r := Translate(strict, 7)
 		r.Errata = unmended(7, mended)
-		files := report(r, outcome{})[platform.Filesystem]
+		files := report(r, namespace.Result{})[platform.Filesystem]
 		if told := strings.Contains(files.Detail, errata[0].open); told != (mended == 0) ||
 			files.Status != platform.Enforced {
 			t.Errorf("errata %b: %+v", mended, files)

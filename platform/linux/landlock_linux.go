@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
 // abiVersionOf asks the kernel. The error says why there is no Landlock in
@@ -55,7 +56,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 		}
 		missing = append(missing, platform.Missing{Path: rule.Path, Reason: err.Error()})
 	}
-	if r.Asked.Terminals {
+	if r.Requested.Terminals {
 		if err := addTerminals(fd, r.FS, ownTerminals); err != nil {
 			return nil, err
 		}
@@ -73,12 +74,12 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 func addTerminals(ruleset int, handled FSAccess, all bool) error {
 	access := (fsRead | fsWrite | fsDevice) & handled
 	if all {
-		if err := addRule(ruleset, Rule{Path: ptsDir, Access: access}); err != nil {
-			return fmt.Errorf("grant %s: %w", ptsDir, err)
+		if err := addRule(ruleset, Rule{Path: namespace.TerminalDir, Access: access}); err != nil {
+			return fmt.Errorf("grant %s: %w", namespace.TerminalDir, err)
 		}
 	}
-	for fd, name := range streamNames {
-		if !isTerminal(fd) {
+	for fd, name := range namespace.StreamNames {
+		if !namespace.IsTerminal(fd) {
 			continue
 		}
 		err := landlock.LandlockAddPathBeneathRule(ruleset,

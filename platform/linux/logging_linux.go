@@ -43,7 +43,7 @@ func (r *Ruleset) readLog() {
 		err = log.Err()
 	}
 	if err != nil {
-		r.Unlogged = err.Error()
+		r.LogGap = err.Error()
 		return
 	}
 	r.Logged = true

@@ -45,13 +45,13 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 		if _, err := fsguard.Lstat(rule.Path); err != nil {
 			continue
 		}
-		if r.Own == nil {
+		if r.Namespaces == nil {
 			rule.Access &^= rule.Guarded
 		}
 		effective.Rules = append(effective.Rules, rule)
 	}
 	for _, protected := range p.Protected {
-		if r.Own == nil {
+		if r.Namespaces == nil {
 			break
 		}
 		if fsguard.Plain(protected.Path) == nil {

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // report says what a ruleset protects once it and the filter of system calls
 // are in force and their canaries were refused.
-func report(r Ruleset, own outcome) map[string]platform.Protection {
+func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
 		platform.Filesystem: layered(platform.Filesystem, r.ABI, platform.Protection{
@@ -29,17 +30,17 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		platform.Signals: layered(platform.Signals, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
 		}),
-		platform.ProtectedPaths: protectedPaths(r, own.kept),
+		platform.ProtectedPaths: protectedPaths(r, result.Mounts),
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused (io_uring, namespaces, " +
 				"mounting, typing into " +
 				"terminals, reading other processes …); setuid programs gain nothing; dangerous capabilities are gone; " +
-				systemV(r.Own) + "; " + priorities(r) + "; " + notices(r, own),
+				systemV(r.Namespaces) + "; " + priorities(r) + "; " + inotify(r, result),
 		},
 		platform.Denials: denied(r),
 	}
-	if r.Asked.WholeFilesystem {
+	if r.Requested.WholeFilesystem {
 		protections[platform.Filesystem] = platform.Protection{
 			Status: platform.Degraded, Mechanism: mechanism,
 			Detail: "the settings grant reading everywhere, so no canary can prove that anything is refused",
@@ -50,7 +51,7 @@ func report(r Ruleset, own outcome) map[string]platform.Protection {
 		files.Detail += "; by faults of this kernel's Landlock: " + strings.Join(r.Errata, "; ")
 		protections[platform.Filesystem] = files
 	}
-	protections[platform.Filesystem] = withTerminals(protections[platform.Filesystem], r, own)
+	protections[platform.Filesystem] = withTerminals(protections[platform.Filesystem], r, result)
 	return protections
 }
 
@@ -61,11 +62,11 @@ func denied(r Ruleset) platform.Protection {
 	p := platform.Protection{Status: platform.Degraded,
 		Mechanism: "seccomp (the sidecar looks at calls before the kernel does)"}
 	switch {
-	case !r.Asked.Denials:
+	case !r.Requested.Denials:
 		return platform.Protection{Status: platform.Absent, NotRequested: true,
 			Detail: "on_denied is \"ignore\": what is refused only fails"}
-	case r.Unobserved != "":
-		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.Unobserved,
+	case r.ObservationGap != "":
+		return platform.Protection{Status: platform.Absent, Detail: "what is refused only fails: " + r.ObservationGap,
 			Fix: fixObservation}
 	case r.Filtering.Observed == seccomp.ObservedNone:
 		return platform.Protection{Status: platform.Absent, Detail: "nobody listens to what is refused"}
@@ -77,8 +78,8 @@ func denied(r Ruleset) platform.Protection {
 			"opened close-on-exec (Python, Node, Go, Rust and its coreutils) or below a directory's descriptor, and " +
 			"directories that are listed"
 		p.Fix = `set on_denied to "ask": then every opening is looked at, which slows programs down that open thousands`
-		if r.Unlogged != "" {
-			p.Detail += "; the kernel's log, which has them, is not read: " + r.Unlogged
+		if r.LogGap != "" {
+			p.Detail += "; the kernel's log, which has them, is not read: " + r.LogGap
 		}
 	default: // where only changes are looked at, the log has the rest
 		p.Status, p.Detail = platform.Enforced, "refused openings of files, "+strings.TrimPrefix(seen, "refused ")
@@ -104,17 +105,17 @@ const fixObservation = "use Linux 5.19 or newer, outside of a container that sup
 
 // withTerminals adds what became of other terminals, which are files of the
 // same user.
-func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.Protection {
+func withTerminals(files platform.Protection, r Ruleset, result namespace.Result) platform.Protection {
 	switch {
-	case !r.Asked.Terminals:
+	case !r.Requested.Terminals:
 		files.Detail += "; terminals below /dev/pts can be opened as far as the settings grant them"
-	case own.terminals:
+	case result.Terminals:
 		files.Mechanism += ", own devpts"
 		files.Detail += "; the terminals in /dev/pts are the session's own"
 	default:
-		why, fix := own.without, ""
+		why, fix := result.NoTerminals, ""
 		if why == "" {
-			why, fix = r.Lacks, "; or "+fixNamespaces
+			why, fix = r.NamespaceGap, "; or "+fixNamespaces
 		}
 		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so that programs which " +
 			"open new ones (tmux, script, " +
@@ -127,7 +128,7 @@ func withTerminals(files platform.Protection, r Ruleset, own outcome) platform.P
 }
 
 // systemV says what became of System V IPC.
-func systemV(own *Own) string {
+func systemV(own *namespace.Setup) string {
 	if own == nil {
 		return "System V IPC is refused, because the session has no IPC namespace of its own"
 	}
@@ -139,7 +140,7 @@ func priorities(r Ruleset) string {
 	if r.Filtering.Priorities {
 		return "priorities and processors of outside processes cannot be changed"
 	}
-	return "no priorities and processors but the calling thread's own can be changed" + because(r.Unsupervised)
+	return "no priorities and processors but the calling thread's own can be changed" + because(r.SupervisionGap)
 }
 
 // layered lowers a protection to degraded, or to absent where nothing is left
@@ -183,13 +184,13 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: mechanism,
 			Detail: "abstract sockets of outside processes are out of reach; those with a path can be connected to" +
-				because(r.Unmediated),
+				because(r.MediationGap),
 			Fix: fixSockets,
 		}
 	default:
 		return platform.Protection{
 			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" +
-				because(r.Unmediated), Fix: fixSockets,
+				because(r.MediationGap), Fix: fixSockets,
 		}
 	}
 }
@@ -203,29 +204,29 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-func protectedPaths(r Ruleset, kept kept) platform.Protection {
+func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection {
 	switch {
-	case !r.Asked.ProtectedPaths:
+	case !r.Requested.ProtectedPaths:
 		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "no path inside the project is protected"}
-	case r.Own == nil:
+	case r.Namespaces == nil:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: "tripwire",
-			Detail: "changes of protected paths are noticed and reported, and not prevented: " + r.Lacks, Fix: fixNamespaces,
+			Detail: "changes of protected paths are noticed and reported, and not prevented: " + r.NamespaceGap, Fix: fixNamespaces,
 		}
 	}
 	p := platform.Protection{
 		Status: platform.Enforced, Mechanism: "mount namespace, tripwire",
 		Detail: "protected paths are mounted read-only, and the directories that lead to them cannot be renamed",
 	}
-	if len(kept.missing) > 0 {
+	if len(mounts.Missing) > 0 {
 		p.Status = platform.Degraded
 		p.Detail += "; these do not exist, and that one is created is noticed and reported, and not prevented: " +
-			listed(kept.missing)
+			listed(mounts.Missing)
 	}
-	if len(kept.links) > 0 {
+	if len(mounts.Symlinks) > 0 {
 		p.Status = platform.Degraded
 		p.Detail += "; these are symlinks, or lie behind one, on which nothing can be mounted, so that they are only " +
-			"watched: " + listed(kept.links)
+			"watched: " + listed(mounts.Symlinks)
 		p.Fix = "protect what the symlinks lead to, or put the files themselves there"
 	}
 	return p
@@ -249,9 +250,9 @@ func listed(paths []string) string {
 
 func network(r Ruleset) platform.Protection {
 	switch {
-	case !r.Asked.Network:
+	case !r.Requested.Network:
 		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the network is not restricted"}
-	case r.Own != nil && r.Own.Network:
+	case r.Namespaces != nil && r.Namespaces.Network:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
 			Detail: "there is nothing but a loopback interface of the session's own; only Unix, IP and routing sockets can " +
@@ -259,8 +260,8 @@ func network(r Ruleset) platform.Protection {
 		}
 	default:
 		why := ""
-		if r.Lacks != "" {
-			why = " (" + r.Lacks + ")"
+		if r.NamespaceGap != "" {
+			why = " (" + r.NamespaceGap + ")"
 		}
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "seccomp",
@@ -284,3 +285,20 @@ func absent(cause error) map[string]platform.Protection {
 
 const fixKernel = `use Linux 5.13 or newer on amd64 or arm64, with Landlock enabled ("landlock" in /sys/kernel/security/lsm; boot parameter ` +
 	`lsm=landlock,…) and CONFIG_SECCOMP_FILTER`
+
+// inotify says how much of the user's inotify a session may take.
+func inotify(r Ruleset, result namespace.Result) string {
+	switch {
+	case r.Namespaces == nil || !r.Namespaces.User:
+		return "nothing limits how many of the user's inotify instances it takes, as it has no user namespace"
+	case result.NoLimits != "":
+		return "nothing limits how many of the user's inotify instances it takes: " + result.NoLimits
+	}
+	return fmt.Sprintf("it can have %d of the user's inotify instances", r.Namespaces.Limits[namespace.InotifyInstances])
+}
+
+// fixNamespaces is for a machine whose kernel has namespaces and refuses them
+// to this user.
+const fixNamespaces = "let this user make user namespaces: sysctl user.max_user_namespaces and " +
+	"kernel.unprivileged_userns_clone; on Ubuntu an " +
+	"AppArmor profile with the rule \"userns,\"; in a container a seccomp profile that allows them"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -28,7 +29,7 @@ func TestReport_PerVersion(t *testing.T) {
 		{9, 20, e, e, e},
 	} {
 		for abi := test.from; abi <= test.to; abi++ {
-			got := report(Translate(strict, abi), outcome{})
+			got := report(Translate(strict, abi), namespace.Result{})
 			for name, want := range map[string]platform.Status{
 				platform.Filesystem: test.filesystem, platform.Signals: test.signals, platform.UnixSockets: test.unixSockets,
 				platform.Execute: e, platform.Network: e, platform.ProtectedPaths: d, platform.Syscalls: e, platform.Denials: a,
@@ -48,7 +49,7 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*policy.Policy{strict, samples["everything"], samples["terminal"]} {
 		for _, abi := range abis {
-			for name, protection := range report(Translate(p, abi), outcome{}) {
+			for name, protection := range report(Translate(p, abi), namespace.Result{}) {
 				if protection.Detail == "" {
 					t.Errorf("ABI %d: %s is %s without a word why", abi, name, protection.Status)
 				}
@@ -69,7 +70,7 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
 	t.Parallel()
 	for abi, kernel := range map[int]string{1: "6.10", 2: "6.10", 3: "6.10", 4: "6.10"} {
-		filesystem := report(Translate(strict, abi), outcome{})[platform.Filesystem]
+		filesystem := report(Translate(strict, abi), namespace.Result{})[platform.Filesystem]
 		if !strings.Contains(filesystem.Fix, kernel) {
 			t.Errorf("ABI %d: fix is %q, want one that names %s", abi, filesystem.Fix, kernel)
 		}
@@ -77,10 +78,10 @@ func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
 			t.Errorf("ABI %d: detail is %q", abi, filesystem.Detail)
 		}
 	}
-	if fix := report(Translate(strict, 5), outcome{})[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
+	if fix := report(Translate(strict, 5), namespace.Result{})[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
 		t.Errorf("fix of signals is %q", fix)
 	}
-	if fix := report(Translate(strict, 8), outcome{})[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
+	if fix := report(Translate(strict, 8), namespace.Result{})[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
 		t.Errorf("fix of unix sockets is %q", fix)
 	}
 }
@@ -89,7 +90,7 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 	t.Parallel()
 	silent := *samples["everything"]
 	silent.OnDenied = policy.Ignore
-	asked, not := report(Translate(strict, 9), outcome{}), report(Translate(&silent, 9), outcome{})
+	asked, not := report(Translate(strict, 9), namespace.Result{}), report(Translate(&silent, 9), namespace.Result{})
 	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
 		if asked[name].NotRequested || !not[name].NotRequested {
 			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotRequested,
@@ -107,7 +108,7 @@ func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
 func TestReport_AllOfTheFilesystemIsDegraded(t *testing.T) {
 	t.Parallel()
 	if got := report(Translate(samples["everything"], 20),
-		outcome{})[platform.Filesystem]; got.Status != platform.Degraded {
+		namespace.Result{})[platform.Filesystem]; got.Status != platform.Degraded {
 		t.Errorf("filesystem is %s although everything is granted", got.Status)
 	}
 }
@@ -131,14 +132,14 @@ func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
 func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
-	r.Unsupervised = "no reason at all"
-	if got := report(r, outcome{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") ||
-		!strings.Contains(got, r.Unsupervised) {
+	r.SupervisionGap = "no reason at all"
+	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") ||
+		!strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("without a supervisor: %s", got)
 	}
 	r.Filtering.Priorities = true
-	if got := report(r, outcome{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") ||
-		strings.Contains(got, r.Unsupervised) {
+	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") ||
+		strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("with a supervisor: %s", got)
 	}
 }
@@ -148,28 +149,19 @@ func TestReport_Priorities(t *testing.T) {
 func TestReport_Notices(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		own  *Own
-		out  outcome
+		own  *namespace.Setup
+		out  namespace.Result
 		want string
 	}{
-		{nil, outcome{}, "no user namespace"},
-		{&Own{}, outcome{}, "no user namespace"},
-		{&Own{User: true}, outcome{unlimited: "no reason at all"}, "no reason at all"},
-		{&Own{User: true, Limits: map[string]int{inotifyInstances: 32}}, outcome{}, "can have 32 of"},
+		{nil, namespace.Result{}, "no user namespace"},
+		{&namespace.Setup{}, namespace.Result{}, "no user namespace"},
+		{&namespace.Setup{User: true}, namespace.Result{NoLimits: "no reason at all"}, "no reason at all"},
+		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{}, "can have 32 of"},
 	} {
 		r := Translate(strict, 7)
-		r.Own = test.own
+		r.Namespaces = test.own
 		if got := report(r, test.out)[platform.Syscalls].Detail; !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %s", test.own, got)
-		}
-	}
-}
-
-func TestShare(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ whole, want int }{{128, 32}, {8192, 2048}, {40, 16}, {16, 8}, {2, 1}, {1, 1}} {
-		if got := share(test.whole, 4, 16); got != test.want {
-			t.Errorf("of %d: %d, want %d", test.whole, got, test.want)
 		}
 	}
 }
@@ -177,7 +169,7 @@ func TestShare(t *testing.T) {
 func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{true, false} {
-		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), outcome{})
+		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), namespace.Result{})
 		want := platform.Enforced
 		if allowed {
 			want = platform.Absent
@@ -188,5 +180,65 @@ func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
 		if got[platform.Syscalls].Status != platform.Enforced {
 			t.Errorf("system calls: %+v", got[platform.Syscalls])
 		}
+	}
+}
+
+func TestReport_SaysWhatNamespacesGive(t *testing.T) {
+	t.Parallel()
+	ruleset := func(own *namespace.Setup, lacks string) Ruleset {
+		r := Translate(&policy.Policy{Restricted: true, PrivateTerminals: true}, 9)
+		r.Namespaces, r.NamespaceGap = own, lacks
+		return r
+	}
+	full := report(ruleset(&namespace.Setup{Terminals: true, Network: true}, ""), namespace.Result{Terminals: true})
+	if p := full[platform.Filesystem]; p.Status != platform.Enforced || p.Fix != "" ||
+		!strings.Contains(p.Detail, "session's own") {
+		t.Errorf("%+v", p)
+	}
+	if p := full[platform.Network]; p.Status != platform.Enforced || p.Fix != "" ||
+		!strings.Contains(p.Mechanism, "namespace") {
+		t.Errorf("%+v", p)
+	}
+	for name, p := range report(ruleset(nil, "no namespaces: clone: EPERM"), namespace.Result{}) {
+		if name != platform.Filesystem && name != platform.Network {
+			continue
+		}
+		if p.Status != platform.Enforced || !strings.Contains(p.Detail, "clone: EPERM") ||
+			!strings.Contains(p.Fix, "max_user_namespaces") || strings.Contains(p.Mechanism, "namespace") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	borrowed := report(ruleset(&namespace.Setup{Terminals: true}, ""), namespace.Result{NoTerminals: "its number is too high"})[platform.Filesystem]
+	if !strings.Contains(borrowed.Detail, "too high") || strings.Contains(borrowed.Fix, "max_user_namespaces") ||
+		!strings.Contains(borrowed.Fix, "/dev/pts") {
+		t.Errorf("%+v", borrowed)
+	}
+	granted := report(Translate(&policy.Policy{Restricted: true}, 9), namespace.Result{})[platform.Filesystem]
+	if !strings.Contains(granted.Detail, "as far as the settings grant them") || granted.Fix != "" {
+		t.Errorf("%+v", granted)
+	}
+}
+
+func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
+	t.Parallel()
+	ruleset := Translate(strict, 9)
+	ruleset.NamespaceGap = "no namespaces here"
+	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Degraded ||
+		got.Mechanism != "tripwire" ||
+		!strings.Contains(got.Detail, "no namespaces here") || got.Fix == "" {
+		t.Errorf("%+v", got)
+	}
+	ruleset.Namespaces = &namespace.Setup{}
+	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Enforced || got.Fix != "" {
+		t.Errorf("%+v", got)
+	}
+	var many []string
+	for i := range 30 {
+		many = append(many, fmt.Sprint("/p/", i))
+	}
+	got := report(ruleset, namespace.Result{Mounts: namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}})[platform.ProtectedPaths]
+	if got.Status != platform.Degraded || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
+		!strings.Contains(got.Detail, `"/p/link\n"`) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -20,37 +21,37 @@ type Ruleset struct {
 	Rules  []Rule   `json:"rules"`
 	// Canary is refused once the ruleset is in force.
 	Canary *Canary `json:"canary"`
-	// Asked says which protections the policy wants.
-	Asked Asked `json:"asked"`
-	// Own is what the stage makes in its namespaces; nil where it is started in
-	// none.
-	Own *Own `json:"own,omitempty"`
-	// Lacks says which namespaces this machine does not have; empty where they
-	// are all there, or none is needed.
-	Lacks string `json:"lacks,omitempty"`
+	// Requested says which protections the policy wants.
+	Requested Requested `json:"requested"`
+	// Namespaces is what the stage makes in its namespaces; nil if it is
+	// started in none.
+	Namespaces *namespace.Setup `json:"namespaces,omitempty"`
+	// NamespaceGap says which namespaces this machine does not have; empty if
+	// it has all of them, or if the session needs none.
+	NamespaceGap string `json:"namespaceGap,omitempty"`
 	// Filtering is what the filter does.
 	Filtering seccomp.Filtering `json:"filtering"`
 	// Program is the filter itself, as Program.bytes; made by the sidecar,
 	// which makes each but once.
 	Program []byte `json:"program,omitempty"`
-	// Unmediated says why Filtering.Sockets is false although Landlock does not
+	// MediationGap says why Filtering.Sockets is false although Landlock does not
 	// know sockets; empty where it is not so.
-	Unmediated string `json:"unmediated,omitempty"`
-	// Unsupervised says why Filtering.Priorities is false; empty where it is
+	MediationGap string `json:"mediationGap,omitempty"`
+	// SupervisionGap says why Filtering.Priorities is false; empty where it is
 	// not.
-	Unsupervised string `json:"unsupervised,omitempty"`
+	SupervisionGap string `json:"supervisionGap,omitempty"`
 	// Errata say what faults of this kernel's Landlock let a session do; see
 	// unmended.
 	Errata []string `json:"errata,omitempty"`
-	// Unobserved says why Filtering.Observed is not what Asked.Denials wants;
+	// ObservationGap says why Filtering.Observed is not what Asked.Denials wants;
 	// empty where it is.
-	Unobserved string `json:"unobserved,omitempty"`
+	ObservationGap string `json:"observationGap,omitempty"`
 	// Logged lets Landlock log what it refuses to the session's programs,
 	// because the sidecar reads that; see package audit.
 	Logged bool `json:"logged,omitempty"`
-	// Unlogged says why not; empty where nobody wants to know, or this kernel
+	// LogGap says why not; empty where nobody wants to know, or this kernel
 	// could not.
-	Unlogged string `json:"unlogged,omitempty"`
+	LogGap string `json:"logGap,omitempty"`
 	// Missing are grants that the sidecar found to have no effect.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.
@@ -100,8 +101,8 @@ type Canary struct {
 	Path string `json:"path"`
 }
 
-// Asked are the protections that a policy may leave out.
-type Asked struct {
+// Requested are the protections that a policy may leave out.
+type Requested struct {
 	// Network is true where the network is to be off.
 	Network bool `json:"network"`
 	// Terminals is true where the session is to have its own.
@@ -112,6 +113,9 @@ type Asked struct {
 	// that nothing is left for the canary.
 	WholeFilesystem bool `json:"wholeFilesystem"`
 }
+
+// needsNamespaces reports whether anything that is requested takes namespaces.
+func (r Requested) needsNamespaces() bool { return r.Terminals || r.Network || r.ProtectedPaths }
 
 // canaryPaths are directories that exist everywhere and that everybody may list
 // (mode 0755 or 0555).
@@ -143,7 +147,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 			break
 		}
 	}
-	ruleset.Asked = Asked{
+	ruleset.Requested = Requested{
 		Network:         !p.Network.Allowed,
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,

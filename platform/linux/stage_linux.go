@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
@@ -18,7 +19,7 @@ func RunStage() int { return platform.RunStage(confineSelf, rehearse) }
 // rehearse reads orders of no meaning; see platform.RunStage.
 func rehearse() {
 	var r Ruleset
-	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"own":{"keep":{"protected":[""]}},"missing":[{}],"warnings":[""],"program":""}`), &r)
+	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},"missing":[{}],"warnings":[""],"program":""}`), &r)
 }
 
 // confineSelf confines the calling thread in an order that matters: mounts come
@@ -34,13 +35,13 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
 		return platform.Confined{}, fmt.Errorf("read ruleset: %w", err)
 	}
-	if err := refuseStreams(ruleset.Asked.Network, ruleset.Filtering.Sockets); err != nil {
+	if err := namespace.CheckStreams(ruleset.Requested.Network, ruleset.Filtering.Sockets); err != nil {
 		return platform.Confined{}, err
 	}
-	var own made
-	if ruleset.Own != nil {
+	var result namespace.Result
+	if ruleset.Namespaces != nil {
 		var err error
-		if own, err = ruleset.Own.set(order); err != nil {
+		if result, err = ruleset.Namespaces.Enter(order); err != nil {
 			return platform.Confined{}, err
 		}
 	}
@@ -56,13 +57,13 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	if err := dropCapabilities(ruleset.Own); err != nil {
+	if err := dropCapabilities(ruleset.Namespaces); err != nil {
 		return platform.Confined{}, err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return platform.Confined{}, fmt.Errorf("set no_new_privs: %w", err)
 	}
-	missing, err := enforce(ruleset, own.terminals)
+	missing, err := enforce(ruleset, result.Terminals)
 	if err != nil {
 		return platform.Confined{}, err
 	}
@@ -81,12 +82,12 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	if ruleset.Own == nil {
+	if ruleset.Namespaces == nil {
 		if err := seccomp.InstallIPC(); err != nil {
 			return platform.Confined{}, err
 		}
 	}
-	handed, err := installSupervised(ruleset)
+	passed, err := installSupervised(ruleset)
 	if err != nil {
 		return platform.Confined{}, err
 	}
@@ -95,32 +96,32 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}
 	return platform.Confined{
 		Enforcement: platform.Enforcement{
-			Protections: report(ruleset, own.outcome), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
+			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
 		},
-		Passed: append(own.handed, handed...), Confirm: ruleset.confirm,
+		Passed: append(result.Passed, passed...), Confirm: ruleset.confirm,
 	}, nil
 }
 
 // installSupervised installs the filter and returns what the sidecar needs to
 // supervise it.
 func installSupervised(ruleset Ruleset) ([]platform.PassedFile, error) {
-	var handed []platform.PassedFile
+	var passed []platform.PassedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
 		// Made before the filter, which would refuse it.
 		list, err := sockets.OpenDiag()
 		if err != nil {
 			return nil, err
 		}
-		handed = append(handed, platform.PassedFile{Kind: platform.PassedDiag, FD: list})
+		passed = append(passed, platform.PassedFile{Kind: platform.PassedDiag, FD: list})
 	}
 	listener, err := seccomp.Install(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}
 	if listener >= 0 {
-		handed = append(handed, platform.PassedFile{Kind: platform.PassedListener, FD: listener})
+		passed = append(passed, platform.PassedFile{Kind: platform.PassedListener, FD: listener})
 	}
-	return handed, nil
+	return passed, nil
 }
 
 // confirm makes sure that somebody answers what the filter asks, and tries what
@@ -141,8 +142,8 @@ func (r Ruleset) confirm() error {
 			return err
 		}
 	}
-	if r.Own != nil && r.Own.Network {
-		return proveIsolated()
+	if r.Namespaces != nil && r.Namespaces.Network {
+		return namespace.ProveIsolated()
 	}
 	return nil
 }

@@ -32,18 +32,18 @@ type supervision struct {
 func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	if r.FS&fsConnect == 0 {
 		if err := mediationAvailable(); err != nil {
-			r.Unmediated = err.Error()
+			r.MediationGap = err.Error()
 		} else {
 			r.Filtering.Sockets, r.Network = true, networkNamespace()
 		}
 	}
 	if err := listenerAvailable(); err != nil {
-		r.Unsupervised = err.Error()
+		r.SupervisionGap = err.Error()
 	} else {
 		r.Filtering.Priorities = true
 	}
 	r.Filtering.Offline = r.offline()
-	if r.Asked.Denials && hooks.Denied != nil {
+	if r.Requested.Denials && hooks.Denied != nil {
 		r.observe(p.OnDenied == policy.Ask || hooks.Learn != nil)
 		if hooks.Learn == nil {
 			r.readLog()
@@ -51,7 +51,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	}
 	if hooks.Learn != nil && r.Filtering.Observed != seccomp.ObservedAll {
 		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable,
-			r.Unobserved)
+			r.ObservationGap)
 	}
 	granted := r.grantSockets(p)
 	confinement, err := prepare(r)
@@ -70,14 +70,14 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 // can be one.
 func (r *Ruleset) observe(readings bool) {
 	if err := observationAvailable(); err != nil {
-		r.Unobserved = err.Error()
+		r.ObservationGap = err.Error()
 		return
 	}
 	r.Filtering.Observed = seccomp.ObservedNamed
 	if readings {
 		r.Filtering.Observed = seccomp.ObservedAll
 	}
-	r.Filtering.Isolated = r.Own != nil && r.Own.Network
+	r.Filtering.Isolated = r.Namespaces != nil && r.Namespaces.Network
 }
 
 // supervise takes over a session under this ruleset.
@@ -108,7 +108,7 @@ func (r Ruleset) supervise(
 		look(s.observer, filtering, handlers)
 	}
 	if filtering.Priorities {
-		prioritise(handlers, membersOf(handover.PID, r.Own != nil))
+		prioritise(handlers, membersOf(handover.PID, r.Namespaces != nil))
 	}
 	table, err := byNumber(handlers)
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
@@ -211,12 +212,12 @@ func TestReport_UnixSockets(t *testing.T) {
 		{5, false, platform.Absent, ""},
 	} {
 		r := Translate(&policy.Policy{Restricted: true}, test.abi)
-		r.Filtering.Sockets, r.Unmediated = test.mediated, "no reason at all"
-		got := report(r, outcome{})[platform.UnixSockets]
+		r.Filtering.Sockets, r.MediationGap = test.mediated, "no reason at all"
+		got := report(r, namespace.Result{})[platform.UnixSockets]
 		if got.Status != test.want || !strings.Contains(got.Mechanism, test.by) {
 			t.Errorf("ABI %d, mediated %t: %+v", test.abi, test.mediated, got)
 		}
-		if test.want != platform.Enforced && (!strings.Contains(got.Detail, r.Unmediated) || got.Fix == "") {
+		if test.want != platform.Enforced && (!strings.Contains(got.Detail, r.MediationGap) || got.Fix == "") {
 			t.Errorf("ABI %d: the reason is not told: %+v", test.abi, got)
 		}
 	}

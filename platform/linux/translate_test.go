@@ -75,7 +75,7 @@ func TestTranslate_Golden(t *testing.T) {
 		for _, abi := range abis {
 			r := Translate(p, abi)
 			fmt.Fprintf(&got, "%sasked network=%t protected_paths=%t denials=%t whole_filesystem=%t\n\n",
-				r, r.Asked.Network, r.Asked.ProtectedPaths, r.Asked.Denials, r.Asked.WholeFilesystem)
+				r, r.Requested.Network, r.Requested.ProtectedPaths, r.Requested.Denials, r.Requested.WholeFilesystem)
 		}
 		path := filepath.Join("testdata", name+".golden")
 		if *update {
@@ -209,7 +209,7 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 			t.Errorf("the canary %q is granted", r.Canary.Path)
 		}
 	}
-	if r.Asked.WholeFilesystem != (r.Canary == nil) {
+	if r.Requested.WholeFilesystem != (r.Canary == nil) {
 		t.Error("the lack of a canary is not said")
 	}
 	if lines := strings.Count(r.String(), "\nallow "); lines != len(r.Rules) {
@@ -252,4 +252,38 @@ func required(r Ruleset, path string) bool {
 		}
 	}
 	return false
+}
+
+func TestTranslate_GuardedAccessGoesWhereNothingIsProtected(t *testing.T) {
+	t.Parallel()
+	p := &policy.Policy{Rules: []policy.Rule{
+		{Path: "/outside", Access: policy.Read | policy.Write, Guarded: policy.Write},
+		{Path: "/inside", Access: policy.ReadWrite},
+	}}
+	ruleset := Translate(p, 9)
+	if ruleset.Rules[0].Access != fsRead|fsWrite {
+		t.Errorf("with protection: %s", ruleset.Rules[0].Access)
+	}
+	ruleset.dropGuarded(p)
+	if ruleset.Rules[0].Access != fsRead || ruleset.Rules[1].Access != fsRead|fsWrite|fsExecute {
+		t.Errorf("without protection: %s, %s", ruleset.Rules[0].Access, ruleset.Rules[1].Access)
+	}
+}
+
+func TestRequested_TakesNamespacesOnlyIfTheyGiveAProtection(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		requested Requested
+		want      bool
+	}{
+		{Requested{}, false},
+		{Requested{Denials: true, WholeFilesystem: true}, false},
+		{Requested{Terminals: true}, true},
+		{Requested{Network: true}, true},
+		{Requested{ProtectedPaths: true}, true},
+	} {
+		if got := test.requested.needsNamespaces(); got != test.want {
+			t.Errorf("%+v: %t", test.requested, got)
+		}
+	}
 }

@@ -53,7 +53,8 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		suites: []suite{attacks, launching, confining, filtering, escaping}, why: "the oldest Landlock that Debian has, of ABI 2",
+		suites: []suite{attacks, launching, confining, filtering, isolating, escaping},
+		why:    "the oldest Landlock that Debian has, of ABI 2",
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
@@ -61,7 +62,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: []suite{attacks, confining, filtering, signalDomains, reading, logging}, cmdline: "audit=1",
+		suites: []suite{attacks, confining, filtering, isolating, signalDomains, reading, logging}, cmdline: "audit=1",
 		why: "Unix sockets are Landlock's, and its log is on",
 	},
 	{

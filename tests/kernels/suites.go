@@ -50,6 +50,7 @@ var (
 	launching = suite{pkg: "platform", contexts: []string{asRoot}}
 	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
 	filtering = suite{pkg: "platform/linux/seccomp", data: []string{"testdata"}, contexts: []string{asRoot}}
+	isolating = suite{pkg: "platform/linux/namespace", contexts: []string{asRoot}}
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}
 	// escaping proves what doctor cannot: that the tracking of processes is
 	// degraded.

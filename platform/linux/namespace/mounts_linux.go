@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -9,47 +9,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// make mounts everything, and proves from the paths that it holds. It follows
+// mount mounts everything, and proves from the paths that it holds. It follows
 // no symlink and goes by descriptors: what is mounted on is what was looked at,
 // whatever somebody does to the names meanwhile.
-func (k Keep) make() (kept, error) {
-	var got kept
-	for _, dir := range k.Pinned {
-		if err := mountOnItself(dir, 0); err != nil && !absentPath(err) {
-			return got, fmt.Errorf("pin %s: %w", dir, err)
+func (m ProtectedMounts) mount() (MountResult, error) {
+	var result MountResult
+	for _, dir := range m.Pinned {
+		if err := mountOnItself(dir, 0); err != nil && !isAbsent(err) {
+			return result, fmt.Errorf("pin %s: %w", dir, err)
 		}
 	}
-	var held []string
-	for _, path := range k.Protected {
+	var mounted []string
+	for _, path := range m.Protected {
 		err := mountOnItself(path, unix.MOUNT_ATTR_RDONLY)
 		switch {
 		case err == nil:
-			held = append(held, path)
+			mounted = append(mounted, path)
 		case errors.Is(err, unix.ELOOP):
-			got.links = append(got.links, path)
+			result.Symlinks = append(result.Symlinks, path)
 		case errors.Is(err, unix.ENOTDIR): // below a file
-		case errors.Is(err, unix.ENOENT) && !within(held, path):
-			got.missing = append(got.missing, path)
+		case errors.Is(err, unix.ENOENT) && !within(mounted, path):
+			result.Missing = append(result.Missing, path)
 		case errors.Is(err, unix.ENOENT):
 		default:
-			return got, fmt.Errorf("protect %s: %w", path, err)
+			return result, fmt.Errorf("protect %s: %w", path, err)
 		}
 	}
-	for _, path := range held {
+	for _, path := range mounted {
 		if err := proveReadOnly(path); err != nil {
-			return got, fmt.Errorf("protect %s: %w", path, err)
+			return result, fmt.Errorf("protect %s: %w", path, err)
 		}
 	}
-	for _, dir := range k.Pinned {
-		if err := provePinned(dir); err != nil && !absentPath(err) {
-			return got, fmt.Errorf("pin %s: %w", dir, err)
+	for _, dir := range m.Pinned {
+		if err := provePinned(dir); err != nil && !isAbsent(err) {
+			return result, fmt.Errorf("pin %s: %w", dir, err)
 		}
 	}
-	return got, nil
+	return result, nil
 }
 
-// absentPath reports whether an error says that there is no such directory.
-func absentPath(err error) bool {
+// isAbsent reports whether an error says that there is no such directory.
+func isAbsent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 

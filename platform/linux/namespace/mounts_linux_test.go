@@ -1,10 +1,11 @@
-package linux
+package namespace
 
 import (
 	"errors"
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -44,7 +45,10 @@ func TestProofs_FailWhereNothingIsMounted(t *testing.T) {
 
 func TestOpenPlain_FollowsNoSymlink(t *testing.T) {
 	t.Parallel()
-	dir := realTempDir(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(dir, dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func TestProveIsolated_FailsOnTheMachinesOwnNetwork(t *testing.T) {
 	}) {
 		harness.Skip(t, "network_interface", "there is nothing but a loopback interface")
 	}
-	if err := proveIsolated(); err == nil {
+	if err := ProveIsolated(); err == nil {
 		t.Error("it counts as a network without a way out")
 	}
 }

@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Keep is what the mounts of a session keep as it is.
-type Keep struct {
+// ProtectedMounts is what the mounts of a session keep as it is.
+type ProtectedMounts struct {
 	// Protected paths become read-only mounts of themselves.
 	Protected []string
 	// Pinned directories become mounts of themselves, because a directory that
@@ -21,24 +21,24 @@ type Keep struct {
 	Pinned []string
 }
 
-// wireKeep is a Keep on its way to the stage; see wireRule.
-type wireKeep struct {
+// wireMounts is a ProtectedMounts on its way to the stage; see wireRule.
+type wireMounts struct {
 	Protected [][]byte `json:"protected"`
 	Pinned    [][]byte `json:"pinned"`
 }
 
 // MarshalJSON keeps every byte of the paths; see UnmarshalJSON.
-func (k Keep) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireKeep{Protected: toBytes(k.Protected), Pinned: toBytes(k.Pinned)})
+func (m ProtectedMounts) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireMounts{Protected: toBytes(m.Protected), Pinned: toBytes(m.Pinned)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (k *Keep) UnmarshalJSON(data []byte) error {
-	var wire wireKeep
+func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
+	var wire wireMounts
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*k = Keep{Protected: toStrings(wire.Protected), Pinned: toStrings(wire.Pinned)}
+	*m = ProtectedMounts{Protected: toStrings(wire.Protected), Pinned: toStrings(wire.Pinned)}
 	return nil
 }
 
@@ -58,37 +58,37 @@ func toStrings(list [][]byte) []string {
 	return out
 }
 
-// keepOf plans the mounts for a policy. A directory is pinned if the session
+// PlanMounts plans the mounts for a policy. A directory is pinned if the session
 // could rename it: if it may write the one that holds it.
-func keepOf(p *policy.Policy) Keep {
-	var keep Keep
+func PlanMounts(p *policy.Policy) ProtectedMounts {
+	var mounts ProtectedMounts
 	pinned := map[string]bool{}
 	for _, protected := range p.Protected {
-		keep.Protected = append(keep.Protected, protected.Path)
+		mounts.Protected = append(mounts.Protected, protected.Path)
 		for dir := filepath.Dir(protected.Path); dir != "/"; dir = filepath.Dir(dir) {
 			if _, movable := p.Writable(filepath.Dir(dir)); movable && !pinned[dir] {
 				pinned[dir] = true
-				keep.Pinned = append(keep.Pinned, dir)
+				mounts.Pinned = append(mounts.Pinned, dir)
 			}
 		}
 	}
 	// A path may be protected and lead to another; read-only covers both.
-	keep.Pinned = slices.DeleteFunc(keep.Pinned, func(dir string) bool {
-		return slices.ContainsFunc(keep.Protected, func(path string) bool { return policy.Contains(path, dir) })
+	mounts.Pinned = slices.DeleteFunc(mounts.Pinned, func(dir string) bool {
+		return slices.ContainsFunc(mounts.Protected, func(path string) bool { return policy.Contains(path, dir) })
 	})
-	slices.SortFunc(keep.Pinned, func(a, b string) int {
+	slices.SortFunc(mounts.Pinned, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))
 	})
-	slices.Sort(keep.Protected)
-	keep.Protected = slices.Compact(keep.Protected)
-	return keep
+	slices.Sort(mounts.Protected)
+	mounts.Protected = slices.Compact(mounts.Protected)
+	return mounts
 }
 
-// kept is what came of a Keep.
-type kept struct {
-	// missing do not exist and can be created.
-	missing []string
-	// links are symlinks, or lie behind one: nothing can be mounted on a
+// MountResult says which protected paths could not be mounted.
+type MountResult struct {
+	// Missing paths do not exist and can be created.
+	Missing []string
+	// Symlinks are symlinks, or lie behind one: nothing can be mounted on a
 	// symlink, and whoever may write its directory can replace it.
-	links []string
+	Symlinks []string
 }

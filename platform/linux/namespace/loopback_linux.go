@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"encoding/binary"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raiseLoopback starts the loopback interface, which a new network namespace
+// startLoopback starts the loopback interface, which a new network namespace
 // has, switched off (network_namespaces(7)).
-func raiseLoopback() error {
+func startLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -25,9 +25,9 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// proveIsolated makes sure that the loopback interface works and that no way
+// ProveIsolated makes sure that the loopback interface works and that no way
 // leads out, by interfaces and by trying.
-func proveIsolated() error {
+func ProveIsolated() error {
 	if err := onlyLoopback(); err != nil {
 		return err
 	}

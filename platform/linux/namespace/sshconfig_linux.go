@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -19,12 +19,12 @@ const (
 	maxSSHConfig   = 256 << 10
 )
 
-// adoptSSHConfig covers the files that ssh's system-wide configuration includes
+// copySSHConfig covers the files that ssh's system-wide configuration includes
 // by copies of this user's. ssh refuses to start where such a file belongs to
 // anybody but root and the user (readconf.c, read_config_file_depth), and in a
 // user namespace of one id root's files belong to nobody.
-func adoptSSHConfig() error {
-	files := includedByRoot()
+func copySSHConfig() error {
+	files := foreignIncludes()
 	if len(files) == 0 {
 		return nil
 	}
@@ -56,9 +56,9 @@ func adoptSSHConfig() error {
 	return nil
 }
 
-// includedByRoot lists the real paths of the included files that are neither
+// foreignIncludes lists the real paths of the included files that are neither
 // this user's nor mapped.
-func includedByRoot() []string {
+func foreignIncludes() []string {
 	var files []string
 	seen := map[string]bool{}
 	pending := []string{sshDir + "/ssh_config"}

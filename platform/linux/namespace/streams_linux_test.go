@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ const streamsHelper = "SIDECAR_TEST_STREAMS"
 
 func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
 	if kind := os.Getenv(streamsHelper); kind != "" {
-		if err := refuseStreams(kind == "offline", kind == "sockets"); err != nil {
+		if err := CheckStreams(kind == "offline", kind == "sockets"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(3)
 		}

@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// noticeLimits are what a session may have. Watchers take few instances
+// watchLimits are what a session may have. Watchers take few instances
 // (chokidar, vite, watchman, gopls, tail -f: one for each process), and those
 // of large projects a watch for each directory.
-var noticeLimits = []struct {
+var watchLimits = []struct {
 	// name is the limit's below /proc/sys/user, and user that of the user's own
 	// below /proc/sys/fs.
 	name, user string
@@ -21,17 +21,17 @@ var noticeLimits = []struct {
 	// the user has twice as much.
 	part, least int
 }{
-	{inotifyInstances, "inotify/max_user_instances", 4, 16},
+	{InotifyInstances, "inotify/max_user_instances", 4, 16},
 	{"max_inotify_watches", "inotify/max_user_watches", 2, 4096},
 	{"max_fanotify_groups", "fanotify/max_user_groups", 4, 16},
 	{"max_fanotify_marks", "fanotify/max_user_marks", 2, 4096},
 }
 
-// limitsHere are the values for noticeLimits on this machine, without those
+// sessionLimits are the values for watchLimits on this machine, without those
 // that this kernel does not have.
-var limitsHere = sync.OnceValue(func() map[string]int {
+var sessionLimits = sync.OnceValue(func() map[string]int {
 	limits := map[string]int{}
-	for _, limit := range noticeLimits {
+	for _, limit := range watchLimits {
 		whole := 0
 		// Where the sidecar is in a user namespace itself, the namespace may
 		// have less than the user.
@@ -55,22 +55,22 @@ func readNumber(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// limitNotices puts the limits into force for the user namespace of this
+// applyLimits puts the limits into force for the user namespace of this
 // process, and says in words why not.
-func limitNotices(limits map[string]int) (unlimited string) {
-	if limits[inotifyInstances] == 0 {
+func applyLimits(limits map[string]int) (problem string) {
+	if limits[InotifyInstances] == 0 {
 		return "the kernel does not say how many there are"
 	}
 	for name, value := range limits {
 		path := "/proc/sys/user/" + name
-		if err := writeNumber(path, value); err != nil && unlimited == "" {
-			unlimited = fmt.Sprintf("%s cannot be written", path)
+		if err := writeNumber(path, value); err != nil && problem == "" {
+			problem = fmt.Sprintf("%s cannot be written", path)
 			if errors.Is(err, fs.ErrNotExist) {
-				unlimited = fmt.Sprintf("%s does not exist", path)
+				problem = fmt.Sprintf("%s does not exist", path)
 			}
 		}
 	}
-	return unlimited
+	return problem
 }
 
 // writeNumber writes a value and makes sure that it is in force.

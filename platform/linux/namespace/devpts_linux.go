@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	ptsDir = "/dev/pts"
-	ptmx   = "/dev/ptmx"
+	TerminalDir = "/dev/pts"
+	ptmx        = "/dev/ptmx"
 )
 
 // setTerminals puts a devpts of the session's own on /dev/pts, and opens its
 // terminal there. Where the session is to run on a terminal that it was given,
 // that one keeps its name; where it cannot, the shared devpts stays, of which
 // only that terminal is granted.
-func (m *made) setTerminals(terminal *platform.Terminal) error {
+func (r *Result) setTerminals(terminal *platform.Terminal) error {
 	devpts, err := newDevpts()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(devpts)
-	var borrowed *borrowed
+	var inherited *inheritedTerminal
 	if terminal == nil {
-		if borrowed, err = borrow(devpts); err != nil {
-			m.without = err.Error()
+		if inherited, err = inheritTerminal(devpts); err != nil {
+			r.NoTerminals = err.Error()
 			return nil
 		}
 	}
-	if err := unix.MoveMount(devpts, "", unix.AT_FDCWD, ptsDir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("mount devpts: on %s: %w", ptsDir, err)
+	if err := unix.MoveMount(devpts, "", unix.AT_FDCWD, TerminalDir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount devpts: on %s: %w", TerminalDir, err)
 	}
 	switch {
 	case terminal != nil:
@@ -41,15 +41,15 @@ func (m *made) setTerminals(terminal *platform.Terminal) error {
 		if err != nil {
 			return err
 		}
-		m.handed = append(m.handed, platform.PassedFile{Kind: platform.PassedTerminal, FD: master})
-	case borrowed != nil:
-		if err := borrowed.show(devpts); err != nil {
+		r.Passed = append(r.Passed, platform.PassedFile{Kind: platform.PassedTerminal, FD: master})
+	case inherited != nil:
+		if err := inherited.mount(devpts); err != nil {
 			return err
 		}
-		m.handed = append(m.handed, platform.PassedFile{Kind: platform.PassedHeld, FD: borrowed.master})
+		r.Passed = append(r.Passed, platform.PassedFile{Kind: platform.PassedHeld, FD: inherited.master})
 	}
-	m.terminals = true
-	return leadToOwn(devpts)
+	r.Terminals = true
+	return ensureOwnPTMX(devpts)
 }
 
 // newDevpts makes a devpts, which is on no path yet. Each is an instance of its
@@ -132,17 +132,17 @@ func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	}
 	for _, fd := range streams {
 		if err := unix.Dup3(slave, fd, 0); err != nil {
-			return -1, fmt.Errorf("make terminal %s: %w", streamNames[fd], err)
+			return -1, fmt.Errorf("make terminal %s: %w", StreamNames[fd], err)
 		}
 	}
 	return master, nil
 }
 
-// leadToOwn makes sure that /dev/ptmx opens terminals of the session's own
+// ensureOwnPTMX makes sure that /dev/ptmx opens terminals of the session's own
 // devpts. The usual device node does, because the kernel looks for a devpts
 // beside it; a container may have bound the node of its own devpts there, which
 // then is covered.
-func leadToOwn(devpts int) error {
+func ensureOwnPTMX(devpts int) error {
 	err := provePTMX(devpts)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
@@ -182,51 +182,51 @@ func provePTMX(devpts int) error {
 	return nil
 }
 
-// isTerminal reports whether a descriptor is a terminal.
-func isTerminal(fd int) bool {
+// IsTerminal reports whether a descriptor is a terminal.
+func IsTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
 }
 
-// borrowed is a terminal of the shared devpts that the session runs on.
+// inheritedTerminal is a terminal of the shared devpts that the session runs on.
 // Programs find a terminal's name by looking for its number in /dev/pts
 // (ttyname(3)), so it is to stand there in the session's own devpts too.
-type borrowed struct {
+type inheritedTerminal struct {
 	number int
 	node   int // the terminal, as a mount that is on no path yet
 	master int // keeps the number taken in the session's devpts
 }
 
-// maxBorrowed bounds the numbers that are tried: each costs an open terminal.
-const maxBorrowed = 512
+// maxInherited bounds the numbers that are tried: each costs an open terminal.
+const maxInherited = 512
 
-// borrow prepares the terminal among the standard streams; nil where none of
+// inheritTerminal prepares the terminal among the standard streams; nil where none of
 // them is one that stands in /dev/pts.
-func borrow(devpts int) (*borrowed, error) {
+func inheritTerminal(devpts int) (*inheritedTerminal, error) {
 	number, found := sharedTerminal()
 	if !found {
 		return nil, nil
 	}
-	node, err := unix.OpenTree(unix.AT_FDCWD, ptsDir+"/"+strconv.Itoa(number),
+	node, err := unix.OpenTree(unix.AT_FDCWD, TerminalDir+"/"+strconv.Itoa(number),
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return nil, fmt.Errorf("open terminal %d: %w", number, err)
 	}
-	b := &borrowed{number: number, node: node}
-	if b.master, err = takeNumber(devpts, number); err != nil {
+	t := &inheritedTerminal{number: number, node: node}
+	if t.master, err = takeNumber(devpts, number); err != nil {
 		unix.Close(node)
 		return nil, err
 	}
-	return b, nil
+	return t, nil
 }
 
 // sharedTerminal is the number of the first standard stream that stands in
 // /dev/pts.
 func sharedTerminal() (number int, found bool) {
 	const unix98Major, unix98Majors = 136, 8 // Documentation/admin-guide/devices.txt: 256 terminals each
-	for fd := range streamNames {
+	for fd := range StreamNames {
 		var stream, named unix.Stat_t
-		if !isTerminal(fd) || unix.Fstat(fd, &stream) != nil {
+		if !IsTerminal(fd) || unix.Fstat(fd, &stream) != nil {
 			continue
 		}
 		major, minor := unix.Major(uint64(stream.Rdev)), unix.Minor(uint64(stream.Rdev)) //nolint:unconvert // of other widths elsewhere
@@ -234,7 +234,7 @@ func sharedTerminal() (number int, found bool) {
 			continue
 		}
 		number := int(major-unix98Major)<<8 + int(minor)
-		if unix.Lstat(ptsDir+"/"+strconv.Itoa(number), &named) == nil && named.Dev == stream.Dev && named.Ino == stream.Ino {
+		if unix.Lstat(TerminalDir+"/"+strconv.Itoa(number), &named) == nil && named.Dev == stream.Dev && named.Ino == stream.Ino {
 			return number, true
 		}
 	}
@@ -244,7 +244,7 @@ func sharedTerminal() (number int, found bool) {
 // takeNumber opens terminals of a devpts, which gives out the lowest free
 // number, until one has the wanted number. It closes the others.
 func takeNumber(devpts, number int) (int, error) {
-	if number > maxBorrowed {
+	if number > maxInherited {
 		return -1, fmt.Errorf("its number, %d, is too high to be shown to the session", number)
 	}
 	for range number + 1 {
@@ -264,11 +264,11 @@ func takeNumber(devpts, number int) (int, error) {
 	return -1, fmt.Errorf("no terminal got the number %d", number)
 }
 
-// show puts the terminal under its number into the session's devpts.
-func (b *borrowed) show(devpts int) error {
-	defer unix.Close(b.node)
-	if err := unix.MoveMount(b.node, "", devpts, strconv.Itoa(b.number), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("mount terminal: on %s/%d: %w", ptsDir, b.number, err)
+// mount puts the terminal under its number into the session's devpts.
+func (t *inheritedTerminal) mount(devpts int) error {
+	defer unix.Close(t.node)
+	if err := unix.MoveMount(t.node, "", devpts, strconv.Itoa(t.number), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount terminal: on %s/%d: %w", TerminalDir, t.number, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package linux
+package namespace
 
 import (
 	"errors"
@@ -12,13 +12,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-var streamNames = [3]string{"standard input", "standard output", "standard error"}
+var StreamNames = [3]string{"standard input", "standard output", "standard error"}
 
-// refuseStreams fails where a standard stream is a socket that the filter would
+// CheckStreams fails where a standard stream is a socket that the filter would
 // let nobody make: it keeps new ones away, not one that the program was handed.
 // Every other descriptor is closed by exec.
-func refuseStreams(offline, mediated bool) error {
-	for fd, name := range streamNames {
+func CheckStreams(offline, mediated bool) error {
+	for fd, name := range StreamNames {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if errors.Is(err, unix.ENOTSOCK) || errors.Is(err, unix.EBADF) {
 			continue // another file, or none
@@ -39,12 +39,12 @@ func refuseStreams(offline, mediated bool) error {
 	return nil
 }
 
-// rebaseStreams opens standard streams anew that a caller opened in its own
+// reopenStreams opens standard streams anew that a caller opened in its own
 // mounts, where a path through them would lead past the session's: directories,
 // below which everything could be reached, and protected files, which could be
 // opened for writing by way of /proc.
-func rebaseStreams(protected []string) error {
-	for fd, name := range streamNames {
+func reopenStreams(protected []string) error {
+	for fd, name := range StreamNames {
 		var before, after unix.Stat_t
 		if unix.Fstat(fd, &before) != nil {
 			continue
@@ -53,9 +53,9 @@ func rebaseStreams(protected []string) error {
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
-		kept := slices.ContainsFunc(protected, func(dir string) bool { return policy.Contains(dir, path) })
+		isProtected := slices.ContainsFunc(protected, func(dir string) bool { return policy.Contains(dir, path) })
 		switch kind := before.Mode & unix.S_IFMT; {
-		case kind != unix.S_IFDIR && (kind != unix.S_IFREG || !kept):
+		case kind != unix.S_IFDIR && (kind != unix.S_IFREG || !isProtected):
 			continue
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
