@@ -40,6 +40,10 @@ type Protection struct {
 	// NotRequested is true where the policy does not want the protection; it then
 	// does not count against the whole.
 	NotRequested bool `json:"notAsked,omitempty"`
+	// PreventsChanges is about ProtectedPaths alone: it is true if the session
+	// cannot change those that exist. If Status is Degraded nevertheless, the
+	// others can be created.
+	PreventsChanges bool `json:"preventsChanges,omitempty"`
 }
 
 // Enforcement is what confines one process, as the stage reported it.

@@ -2,7 +2,6 @@ package presentation
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -81,13 +80,7 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 // only lowers the status.
 func ProtectsExistingPaths(outcome spawn.Outcome) bool {
 	p := outcome.Protections()["protected_paths"]
-	switch protocol.ProtectionStatus(p.Status) {
-	case protocol.Enforced:
-		return true
-	case protocol.Degraded:
-		return strings.HasPrefix(p.Mechanism, "mount namespace")
-	}
-	return false
+	return protocol.ProtectionStatus(p.Status) == protocol.Enforced || p.PreventsChanges
 }
 
 // UnsandboxedLine is the first line of a terminal that should be sandboxed and

@@ -215,7 +215,7 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		}
 	}
 	p := platform.Protection{
-		Status: platform.Enforced, Mechanism: "mount namespace, tripwire",
+		Status: platform.Enforced, PreventsChanges: true, Mechanism: "mount namespace, tripwire",
 		Detail: "protected paths are mounted read-only, and the directories that lead to them cannot be renamed",
 	}
 	if len(mounts.Missing) > 0 {

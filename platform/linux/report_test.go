@@ -224,12 +224,12 @@ func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
 	ruleset := Translate(strict, 9)
 	ruleset.NamespaceGap = "no namespaces here"
 	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Degraded ||
-		got.Mechanism != "tripwire" ||
+		got.Mechanism != "tripwire" || got.PreventsChanges ||
 		!strings.Contains(got.Detail, "no namespaces here") || got.Fix == "" {
 		t.Errorf("%+v", got)
 	}
 	ruleset.Namespaces = &namespace.Setup{}
-	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Enforced || got.Fix != "" {
+	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Enforced || got.Fix != "" || !got.PreventsChanges {
 		t.Errorf("%+v", got)
 	}
 	var many []string
@@ -237,7 +237,7 @@ func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
 		many = append(many, fmt.Sprint("/p/", i))
 	}
 	got := report(ruleset, namespace.Result{Mounts: namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}})[platform.ProtectedPaths]
-	if got.Status != platform.Degraded || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
+	if got.Status != platform.Degraded || !got.PreventsChanges || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
 		!strings.Contains(got.Detail, `"/p/link\n"`) {
 		t.Errorf("%+v", got)
 	}
