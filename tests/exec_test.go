@@ -3,14 +3,11 @@ package tests
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -19,180 +16,114 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// The subcommand exec in a person's own terminal. What needs no terminal is in
+// The subcommand exec in a user's own terminal. What needs no terminal is in
 // script/command_line.txtar.
 
-// person runs a command on a terminal of a person's.
-type person struct {
-	t       *testing.T
-	command *exec.Cmd
-	tty     *os.File
-	screen  harness.Buffer
-	ended   chan error
-}
-
-// sit starts the command in a world with settings that sandbox everything.
-// "sandbox-sidecar" is in its PATH.
-func sit(t *testing.T, name string, args ...string) *person {
+// onTerminal starts the command on a terminal, in a world with settings that
+// sandbox everything. The name "sandbox-sidecar" stands for the sidecar, whose
+// path is also in the variable SIDECAR.
+func onTerminal(t *testing.T, name string, args ...string) *harness.Terminal {
 	t.Helper()
-	return sitAs(t, func(*exec.Cmd) {}, name, args...)
+	return onTerminalWrapped(t, func(*exec.Cmd) {}, name, args...)
 }
 
-// everyHold runs a test with each way in which exec holds the processes of its
-// command together: wrap makes a command start so.
-func everyHold(t *testing.T, run func(t *testing.T, wrap func(*exec.Cmd))) {
-	t.Helper()
-	t.Run("as it comes", func(t *testing.T) {
-		t.Parallel()
-		run(t, func(*exec.Cmd) {})
-	})
-	t.Run("without cgroups", func(t *testing.T) {
-		t.Parallel()
-		run(t, harness.WithoutCgroups(t))
-	})
-}
-
-// sitAs is sit with the command started as wrap has it.
-func sitAs(t *testing.T, wrap func(*exec.Cmd), name string, args ...string) *person {
+// onTerminalWrapped is onTerminal with a command that wrap has changed.
+func onTerminalWrapped(t *testing.T, wrap func(*exec.Cmd), name string, args ...string) *harness.Terminal {
 	t.Helper()
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
 	binary := harness.Binary(t)
-	p := &person{t: t, command: exec.Command(name, args...), ended: make(chan error, 1)}
+	command := exec.Command(name, args...)
 	if name == "sandbox-sidecar" {
-		p.command = exec.Command(binary, args...)
+		command = exec.Command(binary, args...)
 	}
-	p.command.Dir = w.Project
-	p.command.Env = append(harness.Environ(w), "TERM=xterm", "PS1=$ ", "SIDECAR="+binary)
-	wrap(p.command)
-	tty, err := pty.Start(p.command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.tty = tty
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_, _ = io.Copy(&p.screen, tty) // ends with EIO when nobody holds the terminal any more
-	}()
-	go func() { p.ended <- p.command.Wait() }()
-	t.Cleanup(func() {
-		_ = p.command.Process.Kill()
-		tty.Close()
-		<-read
-	})
-	return p
-}
-
-func (p *person) types(text string) {
-	p.t.Helper()
-	if _, err := io.WriteString(p.tty, text); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *person) sees(pattern string) {
-	p.t.Helper()
-	p.screen.Await(p.t, pattern)
-}
-
-// status waits for the end and returns the exit status.
-func (p *person) status() int {
-	p.t.Helper()
-	select {
-	case err := <-p.ended:
-		var failed *exec.ExitError
-		if err != nil && !errors.As(err, &failed) {
-			p.t.Fatal(err)
-		}
-		return p.command.ProcessState.ExitCode()
-	case <-time.After(harness.Timeout):
-		p.t.Fatalf("it does not end; on the screen:\n%s", p.screen.String())
-		return -1
-	}
+	command.Dir = w.Project
+	command.Env = append(harness.Environ(w), "TERM=xterm", "PS1=$ ", "SIDECAR="+binary)
+	wrap(command)
+	return harness.StartTerminal(t, command)
 }
 
 func TestExec_InterruptReachesTheProgram(t *testing.T) {
 	t.Parallel()
-	everyHold(t, interrupt)
+	harness.WithAndWithoutCgroups(t, interrupt)
 }
 
 func interrupt(t *testing.T, wrap func(*exec.Cmd)) {
-	p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
+	p := onTerminalWrapped(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
 		`trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
-	p.sees("ready")
-	p.types("\x03")
-	p.sees("got it")
-	if status := p.status(); status != 5 {
+	p.Await("ready")
+	p.Type("\x03")
+	p.Await("got it")
+	if status := p.Status(); status != 5 {
 		t.Errorf("exit status %d, want the program's 5", status)
 	}
 
-	p = sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", "echo ready; exec sleep 1000")
-	p.sees("ready")
-	p.types("\x03")
-	if status := p.status(); status != 130 {
+	p = onTerminalWrapped(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.Await("ready")
+	p.Type("\x03")
+	if status := p.Status(); status != 130 {
 		t.Errorf("exit status %d of a program that the interrupt ended, want 130", status)
 	}
 }
 
 func TestExec_IsOnTheCallersTerminal(t *testing.T) {
 	t.Parallel()
-	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
+	p := onTerminal(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
 		`test -t 0 && test -t 1 && test -t 2 && read x </dev/tty && echo "read $x"; stty size`)
-	if err := pty.Setsize(p.tty, &pty.Winsize{Cols: 77, Rows: 22}); err != nil {
+	if err := pty.Setsize(p.TTY, &pty.Winsize{Cols: 77, Rows: 22}); err != nil {
 		t.Fatal(err)
 	}
-	p.types("this\n")
-	p.sees("read this\r\n(?s:.*)22 77\r\n") // warnings may come in between
-	if status := p.status(); status != 0 {
+	p.Type("this\n")
+	p.Await("read this\r\n(?s:.*)22 77\r\n") // warnings may come in between
+	if status := p.Status(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
 
 func TestExec_SuspendAndResume(t *testing.T) {
 	t.Parallel()
-	everyHold(t, suspendAndResume)
+	harness.WithAndWithoutCgroups(t, suspendAndResume)
 }
 
 func suspendAndResume(t *testing.T, wrap func(*exec.Cmd)) {
-	p := sitAs(t, wrap, "bash", "--norc", "--noprofile", "--noediting", "-i")
-	p.types(`"$SIDECAR" exec -- sh -c 'echo run''ning; exec cat'` + "\n")
-	p.sees("running")
-	p.types("\x1a")
-	p.sees("Stopped")
-	p.types("echo in bet''ween\n")
-	p.sees("in between")
-	p.types("fg\n")
-	p.types("again\n")
-	p.sees(`(?s)again\r\n.*again\r\n`)
-	p.types("\x04")
-	p.types("echo stat''us $?\n")
-	p.sees("status 0")
+	p := onTerminalWrapped(t, wrap, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	p.Type(`"$SIDECAR" exec -- sh -c 'echo run''ning; exec cat'` + "\n")
+	p.Await("running")
+	p.Type("\x1a")
+	p.Await("Stopped")
+	p.Type("echo in bet''ween\n")
+	p.Await("in between")
+	p.Type("fg\n")
+	p.Type("again\n")
+	p.Await(`(?s)again\r\n.*again\r\n`)
+	p.Type("\x04")
+	p.Type("echo stat''us $?\n")
+	p.Await("status 0")
 
 	// A shell inside stops its own jobs, and itself when it is told to; exec
 	// stops and goes on with it.
-	p.types(`"$SIDECAR" exec -- bash --norc --noprofile --noediting -i` + "\n")
-	p.types("echo ins''ide\n")
-	p.sees("inside")
-	p.types("sh -c 'echo run''ning job; exec sleep 1000'\n")
-	p.sees("running job")
-	p.types("\x1a")
-	p.sees(`(?s)Stopped.*Stopped.*sleep 1000`)
-	p.types("kill -9 %1; wait %1; suspend -f\n")
-	p.sees(`(?s)Stopped.*Stopped.*Stopped.*SIDECAR`)
-	p.types("fg\n")
-	p.types("echo ins''ide again\n")
-	p.sees("inside again")
-	p.types("exit 4\n")
-	p.types("echo las''t $?\n")
-	p.sees("last 4")
-	p.types("exit 0\n")
-	p.status()
+	p.Type(`"$SIDECAR" exec -- bash --norc --noprofile --noediting -i` + "\n")
+	p.Type("echo ins''ide\n")
+	p.Await("inside")
+	p.Type("sh -c 'echo run''ning job; exec sleep 1000'\n")
+	p.Await("running job")
+	p.Type("\x1a")
+	p.Await(`(?s)Stopped.*Stopped.*sleep 1000`)
+	p.Type("kill -9 %1; wait %1; suspend -f\n")
+	p.Await(`(?s)Stopped.*Stopped.*Stopped.*SIDECAR`)
+	p.Type("fg\n")
+	p.Type("echo ins''ide again\n")
+	p.Await("inside again")
+	p.Type("exit 4\n")
+	p.Type("echo las''t $?\n")
+	p.Await("last 4")
+	p.Type("exit 0\n")
+	p.Status()
 }
 
 func TestExec_PassesSignalsOn(t *testing.T) {
 	t.Parallel()
-	everyHold(t, passSignals)
+	harness.WithAndWithoutCgroups(t, passSignals)
 }
 
 func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
@@ -230,7 +161,7 @@ func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			everyHold(t, func(t *testing.T, wrap func(*exec.Cmd)) { leaveBehind(t, settings, wrap) })
+			harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) { leaveBehind(t, settings, wrap) })
 		})
 	}
 }
@@ -349,10 +280,10 @@ func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 		defer master.Close()
 		defer slave.Close()
 	}
-	p := sit(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
+	p := onTerminal(t, "sandbox-sidecar", "exec", "--", "sh", "-c",
 		`tty; exec 3<>"$(tty)" && echo own >&3; (exec 4<>"$1") 2>/dev/null || echo others refused`, "sh", first)
-	p.sees(`/dev/pts/\d+\r\n(?s:.*)own\r\nothers refused`)
-	if status := p.status(); status != 0 {
+	p.Await(`/dev/pts/\d+\r\n(?s:.*)own\r\nothers refused`)
+	if status := p.Status(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
@@ -373,14 +304,14 @@ func TestExec_OnEveryMachine(t *testing.T) {
 			if wrap == nil {
 				wrap = func(*exec.Cmd) {}
 			}
-			p := sitAs(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
+			p := onTerminalWrapped(t, wrap, "sandbox-sidecar", "exec", "--", "sh", "-c",
 				"readlink /proc/self/ns/mnt; ls / || echo refused; echo ran >mine; cat mine; exit 7")
-			if status := p.status(); status != 7 {
+			if status := p.Status(); status != 7 {
 				t.Errorf("exit status %d, want the program's 7", status)
 			}
-			p.sees("refused\r?\nran")
-			if own := !strings.Contains(p.screen.String(), outside); own != machine.Namespaces {
-				t.Errorf("in a mount namespace of its own: %t, want %t:\n%s", own, machine.Namespaces, p.screen.String())
+			p.Await("refused\r?\nran")
+			if own := !strings.Contains(p.Screen.String(), outside); own != machine.Namespaces {
+				t.Errorf("in a mount namespace of its own: %t, want %t:\n%s", own, machine.Namespaces, p.Screen.String())
 			}
 		})
 	}

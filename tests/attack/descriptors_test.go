@@ -21,14 +21,14 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	s := newScene(t)
 	secretOutside(s)
 	leak := func(command *exec.Cmd) {
-		for _, path := range []string{s.outside("secret"), s.Outside} {
+		for _, path := range []string{s.OutsidePath("secret"), s.Outside} {
 			file, err := os.Open(path)
-			must(t, err)
+			harness.Must(t, err)
 			t.Cleanup(func() { file.Close() })
 			command.ExtraFiles = append(command.ExtraFiles, file)
 		}
 	}
-	plain := exec.Command(s.victim, "descriptors", "then", "read-fd", "3")
+	plain := exec.Command(s.Victim, "descriptors", "then", "read-fd", "3")
 	leak(plain)
 	output, err := plain.Output()
 	if err != nil || bytes.Count(output, []byte("descriptor ")) < 2 || !bytes.Contains(output, []byte(secretText)) {
@@ -49,7 +49,7 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 func TestASessionHasThreeDescriptors(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	e := s.start("")
+	e := s.Start("")
 	for range 3 {
 		e.Shell().Await(`[#$] `)
 	}
@@ -57,7 +57,7 @@ func TestASessionHasThreeDescriptors(t *testing.T) {
 		t.Errorf("a tool has more: status %d\n%s", result.status, result.output)
 	}
 	shell := e.Shell()
-	shell.Type("'" + s.victim + "' descriptors; echo stat''us $?\n")
+	shell.Type("'" + s.Victim + "' descriptors; echo stat''us $?\n")
 	shell.Await(`status 0`)
 	if strings.Contains(shell.Output(), "descriptor ") {
 		t.Errorf("a terminal has more:\n%s", shell.Output())

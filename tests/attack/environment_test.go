@@ -23,7 +23,7 @@ func entries(t testing.TB, output string) []string {
 	var list []string
 	for _, match := range entryLine.FindAllStringSubmatch(output, -1) {
 		entry, err := strconv.Unquote(match[1])
-		must(t, err)
+		harness.Must(t, err)
 		list = append(list, entry)
 	}
 	return list
@@ -63,7 +63,7 @@ func startWith(s *scene, settings string, variables []string) (*harness.Editor, 
 			request.Env[name] = secretText
 		}
 	}
-	return harness.Start(s.t, s.World, options), request
+	return harness.Start(s.T, s.World, options), request
 }
 
 // Passes hooks by prefixes that happen to match them. A prefix is no consent to
@@ -138,15 +138,15 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
 		s := newScene(t)
-		result := s.attempt(s.start(settings), "cmdline", "then", "descriptors")
+		result := s.attempt(s.Start(settings), "cmdline", "then", "descriptors")
 		if got, want := entries(t, result.output),
-			[]string{s.victim, "cmdline", "then", "descriptors"}; !slices.Equal(got, want) {
+			[]string{s.Victim, "cmdline", "then", "descriptors"}; !slices.Equal(got, want) {
 			t.Errorf("%s: arguments: got %q, want %q", name, got, want)
 		}
 		if !result.done() || strings.Contains(result.output, "descriptor ") {
 			t.Errorf("%s: status %d\n%s", name, result.status, result.output)
 		}
-		for _, variable := range names(entries(t, s.attempt(s.start(settings), "environ").output)) {
+		for _, variable := range names(entries(t, s.attempt(s.Start(settings), "environ").output)) {
 			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") || strings.Contains(lower, "sidecar_") ||
 				strings.Contains(lower, "handshake") {
 				t.Errorf("%s: a trace: %s", name, variable)
@@ -171,7 +171,7 @@ func TestValuesOfDroppedVariablesAreNeverReported(t *testing.T) {
 		t.Errorf("the reply does not list what was dropped: %v", got)
 	}
 	reported, err := json.Marshal([]any{session.SpawnResult, harness.Call(e, protocol.List, protocol.Empty{}), e.Hello})
-	must(t, err)
+	harness.Must(t, err)
 	if strings.Contains(string(reported), secretText) || strings.Contains(e.Log.String(), secretText) {
 		t.Errorf("a value is reported:\n%s\n%s", reported, e.Log)
 	}

@@ -34,7 +34,7 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	t.Helper()
 	w := a.newWorld(t)
 	outside := a.script(t, w, "prepare")
-	must(t, outside.Start())
+	harness.Must(t, outside.Start())
 	t.Cleanup(func() {
 		_ = unix.Kill(-outside.Process.Pid, unix.SIGKILL) // what it left running; mostly nothing
 		cleanup := a.script(t, w, "cleanup")
@@ -54,7 +54,7 @@ func (a fileAttack) carryOut(t *testing.T) string {
 		t.Fatalf("sandbox applied: %v", session.Sandbox.Applied)
 	}
 	output := filepath.Join(filepath.Dir(w.Home), "output")
-	must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
+	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
 	harm := a.script(t, w, "harm")
 	harm.Env = append(harm.Env, "OUTPUT="+output, "PATIENCE="+strconv.Itoa(a.timeout()))
 	said, err := harm.CombinedOutput()
@@ -109,19 +109,19 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	t.Helper()
 	root, err := os.MkdirTemp("", "sidecar-attack-")
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(root) })
 	root, err = filepath.EvalSymlinks(root)
-	must(t, err)
-	must(t, os.Chmod(root, 0o755))
+	harness.Must(t, err)
+	harness.Must(t, os.Chmod(root, 0o755))
 	w := &harness.World{Home: root + "/home", Project: root + "/project", Outside: root + "/outside"}
 	for _, dir := range []string{w.Home, w.Project, w.Outside, w.Project + "/bin", w.Home + "/.config/sandbox-sidecar"} {
-		makeDir(t, dir)
+		harness.MakeDir(t, dir)
 	}
-	(&scene{t: t, World: w}).copyVictim(w.Project + "/bin/victim")
+	harness.Victim(t, "tests/victim", w.Project+"/bin/victim")
 	harness.Write(t, w.Project+"/attack.sh", a.preamble(t, w)+a.file.Section("attack"))
 	if a.as.credential != nil {
-		must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		harness.Must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if err != nil || path == root {
 				return err
 			}
@@ -164,14 +164,14 @@ func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
 		var extra harness.Sandbox
 		if text := a.file.Key("settings"); text != "" {
 			expand := strings.NewReplacer("$OUTSIDE", w.Outside, "$HOME", w.Home, "$PROJECT", w.Project)
-			must(t, json.Unmarshal([]byte(expand.Replace(text)), &extra))
+			harness.Must(t, json.Unmarshal([]byte(expand.Replace(text)), &extra))
 		}
 		settings = harness.Settings(extra)
 	}
 	return harness.Start(t, w, harness.Options{Settings: settings, Env: a.variables(w), Wrap: func(command *exec.Cmd) {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: a.as.credential}
 		if a.as.credential != nil {
-			must(t, os.Lchown(w.UserSettings(), int(a.as.credential.Uid), int(a.as.credential.Gid)))
+			harness.Must(t, os.Lchown(w.UserSettings(), int(a.as.credential.Uid), int(a.as.credential.Gid)))
 		}
 		if a.wrap != "" {
 			command.Args = append([]string{"victim", a.wrap, command.Path}, command.Args[1:]...)

@@ -27,18 +27,18 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 			// does not.
 			attack{
 				grants: func(s *scene) harness.Sandbox {
-					return harness.Sandbox{"additional_read_write_paths": []string{s.outside(name)}}
+					return harness.Sandbox{"additional_read_write_paths": []string{s.OutsidePath(name)}}
 				},
-				prepare: func(s *scene) { makeDir(s.t, s.outside(name)) },
+				prepare: func(s *scene) { harness.MakeDir(s.T, s.OutsidePath(name)) },
 				actions: func(s *scene) []string {
-					return []string{"write", s.outside(name + "/fine"), "x", "then", "write", s.outside("planted"), "x"}
+					return []string{"write", s.OutsidePath(name + "/fine"), "x", "then", "write", s.OutsidePath("planted"), "x"}
 				},
 				refusal: "EACCES",
 				harm: func(s *scene, _ string) bool {
-					if !exists(s.outside(name + "/fine")) {
-						s.t.Errorf("%q is granted and cannot be written", name)
+					if !exists(s.OutsidePath(name + "/fine")) {
+						s.T.Errorf("%q is granted and cannot be written", name)
 					}
-					return exists(s.outside("planted"))
+					return exists(s.OutsidePath("planted"))
 				},
 			}.mustFail(t)
 		})
@@ -62,8 +62,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			secretOutside(s)
-			e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{text(s)}}))
-			result := s.attempt(e, "write", s.outside("secret"), "overwritten")
+			e := s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{text(s)}}))
+			result := s.attempt(e, "write", s.OutsidePath("secret"), "overwritten")
 			if !result.refused("EACCES") || changed(s, "") {
 				t.Errorf("the entry counts: status %d\n%s", result.status, result.output)
 			}
@@ -74,8 +74,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			// Control: the plain path, in the same place, is granted.
 			s = newScene(t)
 			secretOutside(s)
-			e = s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}))
-			if result := s.attempt(e, "write", s.outside("secret"), "overwritten"); !result.done() || !changed(s, "") {
+			e = s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}))
+			if result := s.attempt(e, "write", s.OutsidePath("secret"), "overwritten"); !result.done() || !changed(s, "") {
 				t.Errorf("control: a plain grant must work: status %d\n%s", result.status, result.output)
 			}
 		})
@@ -87,11 +87,11 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	must(t, unix.Mkfifo(s.outside("fifo"), 0o600))
+	harness.Must(t, unix.Mkfifo(s.OutsidePath("fifo"), 0o600))
 	secretOutside(s)
-	e := s.start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.outside("fifo"),
-		s.outside("secret")}}))
-	if result := s.attempt(e, "read", s.outside("secret")); !result.done() || !leaked(s, result.output) {
+	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.OutsidePath("fifo"),
+		s.OutsidePath("secret")}}))
+	if result := s.attempt(e, "read", s.OutsidePath("secret")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant beside the FIFO must hold: status %d\n%s", result.status, result.output)
 	}
 }
@@ -102,9 +102,9 @@ func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	t.Parallel()
 	attack{
 		grants:  readOnlyOutside,
-		prepare: func(s *scene) { secretOutside(s); s.copyVictim(s.outside("program")) },
+		prepare: func(s *scene) { secretOutside(s); s.CopyVictim(s.OutsidePath("program")) },
 		actions: func(s *scene) []string {
-			return []string{"exec", s.outside("program"), "read", s.outside("secret")}
+			return []string{"exec", s.OutsidePath("program"), "read", s.OutsidePath("secret")}
 		},
 		refusal: "EACCES", harm: leaked,
 	}.mustFail(t)
@@ -118,10 +118,10 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("dir/file"), "old")
-	harness.Write(t, s.outside("single"), "old")
-	e := s.start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.outside("dir"),
-		s.outside("single")}}))
+	harness.Write(t, s.OutsidePath("dir/file"), "old")
+	harness.Write(t, s.OutsidePath("single"), "old")
+	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.OutsidePath("dir"),
+		s.OutsidePath("single")}}))
 	shell := e.Shell()
 	ask := func(mark, path string) string {
 		shell.Type("cat '" + path + "'; echo; echo " + mark + "''-end\n")
@@ -129,28 +129,28 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 		_, answer, _ := strings.Cut(shell.Output(), mark+"''-end\n")
 		return answer
 	}
-	for _, path := range []string{s.outside("dir/file"), s.outside("single")} {
+	for _, path := range []string{s.OutsidePath("dir/file"), s.OutsidePath("single")} {
 		if answer := ask("before-"+filepath.Base(path), path); !strings.Contains(answer, "old") {
 			t.Fatalf("%s is granted and cannot be read:\n%s", path, answer)
 		}
-		harness.Write(t, s.outside("new"), "fresh")
-		must(t, os.Rename(s.outside("new"), path))
+		harness.Write(t, s.OutsidePath("new"), "fresh")
+		harness.Must(t, os.Rename(s.OutsidePath("new"), path))
 	}
-	if answer := ask("after-dir", s.outside("dir/file")); !strings.Contains(answer, "fresh") {
+	if answer := ask("after-dir", s.OutsidePath("dir/file")); !strings.Contains(answer, "fresh") {
 		t.Errorf("a file replaced in a granted directory cannot be read:\n%s", answer)
 	}
-	if answer := ask("after-single", s.outside("single")); strings.Contains(answer, "fresh") {
+	if answer := ask("after-single", s.OutsidePath("single")); strings.Contains(answer, "fresh") {
 		t.Errorf("a file that replaced a singly granted one can be read, which is documented otherwise:\n%s", answer)
 	}
-	if result := s.attempt(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
-		s.outside("dir/file")); !result.done() {
+	if result := s.attempt(e, "write", s.ProjectPath("t"), "fresh", "then", "rename", s.ProjectPath("t"),
+		s.OutsidePath("dir/file")); !result.done() {
 		t.Errorf("a save into a granted directory fails: status %d\n%s", result.status, result.output)
 	}
-	if result := s.attempt(e, "write", s.inside("t"), "fresh", "then", "rename", s.inside("t"),
-		s.outside("single")); !result.refused("EACCES") {
+	if result := s.attempt(e, "write", s.ProjectPath("t"), "fresh", "then", "rename", s.ProjectPath("t"),
+		s.OutsidePath("single")); !result.refused("EACCES") {
 		t.Errorf("a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
 	}
-	if result := s.attempt(e, "read", s.outside("single")); !result.done() {
+	if result := s.attempt(e, "read", s.OutsidePath("single")); !result.done() {
 		t.Errorf("a new session must get the new file: status %d\n%s", result.status, result.output)
 	}
 }
@@ -162,8 +162,8 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	must(t, os.Symlink(s.Home, s.outside("link")))
-	e := s.start("")
+	harness.Must(t, os.Symlink(s.Home, s.OutsidePath("link")))
+	e := s.Start("")
 	warnings := func(project string) string {
 		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project,
 			ProjectDir: project})
@@ -178,7 +178,7 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 		shared = "/var/tmp" // the other holds the home of this test
 	}
 	for project, want := range map[string]string{
-		"/": "the project directory is /", s.Home: "is your home directory", s.outside("link"): "is your home directory",
+		"/": "the project directory is /", s.Home: "is your home directory", s.OutsidePath("link"): "is your home directory",
 		filepath.Dir(s.Home): "holds your home directory", shared: "shared by all programs",
 	} {
 		if got := warnings(project); !strings.Contains(got, want) {

@@ -27,40 +27,40 @@ var claims = map[string]claim{
 	"filesystem": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		secretOutside(s)
-		result := s.attempt(s.start(""), "read", s.outside("secret"))
+		result := s.attempt(s.Start(""), "read", s.OutsidePath("secret"))
 		mustAgree(t, status, result, leaked(s, result.output))
 	},
 	"execute": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		s.copyVictim(s.outside("program"))
-		result := s.attempt(s.start(harness.Settings(readOnlyOutside(s))), "exec", s.outside("program"), "privileges")
+		s.CopyVictim(s.OutsidePath("program"))
+		result := s.attempt(s.Start(harness.Settings(readOnlyOutside(s))), "exec", s.OutsidePath("program"), "privileges")
 		mustAgree(t, status, result, result.done())
 	},
 	"network": func(t *testing.T, status protocol.ProtectionStatus) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		harness.Must(t, err)
 		defer listener.Close()
 		s := newScene(t)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		result := s.attempt(s.start(offline()), "connect-tcp", port)
+		result := s.attempt(s.Start(offline()), "connect-tcp", port)
 		mustAgree(t, status, result, result.done())
 	},
 	"unix_sockets": unixSocketsClaim,
 	"signals": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		p := newProcessID(t, s)
-		result := s.attempt(s.start(""), "kill", strconv.Itoa(p.pid))
+		result := s.attempt(s.Start(""), "kill", strconv.Itoa(p.pid))
 		mustAgree(t, status, result, result.done())
 	},
 	"protected_paths": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		makeDir(t, s.inside(".git/hooks"))
-		result := s.attempt(s.start(""), "write", s.inside(".git/hooks/pre-commit"), "x")
-		mustAgree(t, status, result, exists(s.inside(".git/hooks/pre-commit")))
+		harness.MakeDir(t, s.ProjectPath(".git/hooks"))
+		result := s.attempt(s.Start(""), "write", s.ProjectPath(".git/hooks/pre-commit"), "x")
+		mustAgree(t, status, result, exists(s.ProjectPath(".git/hooks/pre-commit")))
 	},
 	"syscalls": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		result := s.attempt(s.start(""), "privileges")
+		result := s.attempt(s.Start(""), "privileges")
 		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
 			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
 		}
@@ -73,8 +73,8 @@ var claims = map[string]claim{
 	},
 	"process_tracking": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
-		session := s.start("").Spawn(protocol.SpawnParams{
-			Kind: protocol.Tool, Command: s.victim, Args: []string{"detach", s.inside("pid"), "then", "wait", s.inside("leave")},
+		session := s.Start("").Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: s.Victim, Args: []string{"detach", s.ProjectPath("pid"), "then", "wait", s.ProjectPath("leave")},
 		})
 		// The machine's status is that of the weakest session; one that is
 		// sandboxed may have a guarantee where others have none.
@@ -94,11 +94,11 @@ var claims = map[string]claim{
 	"denials": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		secretOutside(s)
-		e := s.start("")
+		e := s.Start("")
 		reported := make(chan json.RawMessage, 64)
 		client.On(e.Client, protocol.Notification[json.RawMessage]{Method: "sandbox/denied"},
 			func(raw json.RawMessage) { reported <- raw })
-		if result := s.attempt(e, "read", s.outside("secret")); !result.refused("EACCES") {
+		if result := s.attempt(e, "read", s.OutsidePath("secret")); !result.refused("EACCES") {
 			t.Errorf("status %d\n%s", result.status, result.output)
 		}
 		// The answer of a request comes behind every notification that was sent
@@ -128,17 +128,17 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 	s := newScene(t)
 	// Short, because a socket's path is limited to 107 bytes.
 	dir, err := os.MkdirTemp("", "s")
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path, err := filepath.EvalSymlinks(dir)
-	must(t, err)
+	harness.Must(t, err)
 	name := fmt.Sprintf("sidecar-test-honesty-%d-%d", os.Getpid(), sockets.Add(1))
 	for _, address := range []string{path + "/daemon", "@" + name} {
 		listener, err := net.Listen("unix", address)
-		must(t, err)
+		harness.Must(t, err)
 		t.Cleanup(func() { listener.Close() })
 	}
-	e := s.start("")
+	e := s.Start("")
 	byPath, abstract := s.attempt(e, "connect", path+"/daemon"), s.attempt(e, "connect-abstract", name)
 	if byPath.done() == (status == protocol.Enforced) || abstract.done() != (status == protocol.Absent) {
 		t.Errorf("the reply says %s; by path: status %d %s; abstract: status %d %s",
@@ -157,7 +157,7 @@ func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
 	s := newScene(t)
-	e := s.start(offline())
+	e := s.Start(offline())
 	reply := s.attempt(e, "privileges").reply.Sandbox
 	if !reply.Applied {
 		t.Fatalf("not applied: %+v", reply)
@@ -196,7 +196,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	reply := s.attempt(s.start(""), "privileges").reply.Sandbox
+	reply := s.attempt(s.Start(""), "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
 		if name != "network" && protection.Status != protocol.Enforced { // the network is not asked to be off
@@ -207,7 +207,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 		t.Errorf("status %q with weak parts %v", reply.Status, weak)
 	}
 	off := newScene(t)
-	if reply := off.attempt(off.start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
+	if reply := off.attempt(off.Start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
 		reply.Status != protocol.SandboxOff ||
 		len(reply.Protections) > 0 {
 		t.Errorf("control: without a sandbox: %+v", reply)
@@ -222,10 +222,10 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	secretOutside(s)
-	e := s.start(harness.Settings(harness.Sandbox{
+	e := s.Start(harness.Settings(harness.Sandbox{
 		"additional_read_only_paths": []string{"/"}, "additional_read_write_paths": []string{"~"},
 	}))
-	result := s.attempt(e, "read", s.outside("secret"))
+	result := s.attempt(e, "read", s.OutsidePath("secret"))
 	if !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant of / does not hold: status %d\n%s", result.status, result.output)
 	}
@@ -250,7 +250,7 @@ func announced(t testing.TB, s *scene) int {
 	pid := 0
 	harness.Eventually(t, "victim writes its process id", func() bool {
 		var err error
-		pid, err = strconv.Atoi(harness.Read(t, s.inside("pid")))
+		pid, err = strconv.Atoi(harness.Read(t, s.ProjectPath("pid")))
 		return err == nil
 	})
 	return pid

@@ -17,10 +17,10 @@ import (
 
 // startWithoutLandlock starts a sidecar for which the kernel has no Landlock.
 func startWithoutLandlock(s *scene, extra harness.Sandbox) *harness.Editor {
-	s.t.Helper()
-	return harness.Start(s.t, s.World, harness.Options{Settings: harness.Settings(extra), Wrap: func(command *exec.Cmd) {
-		command.Args = append([]string{s.victim, "without-landlock", command.Path}, command.Args[1:]...)
-		command.Path = s.victim
+	s.T.Helper()
+	return harness.Start(s.T, s.World, harness.Options{Settings: harness.Settings(extra), Wrap: func(command *exec.Cmd) {
+		command.Args = append([]string{s.Victim, "without-landlock", command.Path}, command.Args[1:]...)
+		command.Path = s.Victim
 	}})
 }
 
@@ -53,7 +53,7 @@ func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 	defer cancel()
-	command := exec.CommandContext(ctx, s.victim, "without-landlock", harness.Binary(t), "doctor")
+	command := exec.CommandContext(ctx, s.Victim, "without-landlock", harness.Binary(t), "doctor")
 	command.Env = harness.Environ(s.World)
 	out, err := command.Output()
 	var exit *exec.ExitError
@@ -104,8 +104,8 @@ func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	secretOutside(s)
-	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{Command: s.victim,
-		Args: []string{"write", s.outside("secret"), "overwritten"}})
+	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{Command: s.Victim,
+		Args: []string{"write", s.OutsidePath("secret"), "overwritten"}})
 	session.Exit()
 	mustSayNone(t, session)
 	if !strings.HasPrefix(string(session.Raw()), "\x1b[33mwarning: ") {
@@ -157,14 +157,14 @@ func TestNoNetworkIsNeverQuietlyNetwork(t *testing.T) {
 		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 			mustBeRefused(t, startWithoutLandlock(newScene(t), off), protocol.SpawnParams{Kind: kind})
 			s := newScene(t)
-			e := s.start(harness.Settings(off))
+			e := s.Start(harness.Settings(off))
 			if e.Hello.Capabilities.Enforcement["network"].Status == protocol.Absent {
 				mustBeRefused(t, e, protocol.SpawnParams{Kind: kind})
 			}
 		}
 	}
-	if output, status := newScene(
-		t).start(harness.Settings(harness.Sandbox{"on_unavailable": "warn"})).Tool("echo ran"); status != 0 {
+	warning := harness.Settings(harness.Sandbox{"on_unavailable": "warn"})
+	if output, status := newScene(t).Start(warning).Tool("echo ran"); status != 0 {
 		t.Errorf("control: with the network it must run: status %d\n%s", status, output)
 	}
 }

@@ -20,11 +20,11 @@ func TestAReadOnlyFileCannotBeLeased(t *testing.T) {
 	try := func(settings func(*scene) string) (said string, blocks bool) {
 		s := newScene(t)
 		secretOutside(s)
-		session := s.start(settings(s)).Spawn(protocol.SpawnParams{
-			Kind: protocol.Tool, Command: s.victim, Args: []string{"lease", s.outside("secret")},
+		session := s.Start(settings(s)).Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: s.Victim, Args: []string{"lease", s.OutsidePath("secret")},
 		})
 		said = session.Await(`leased|refused: \w+: \w+|misused: \w+`)[0]
-		fd, err := unix.Open(s.outside("secret"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(s.OutsidePath("secret"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if err == nil {
 			unix.Close(fd)
 		}

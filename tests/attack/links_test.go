@@ -5,6 +5,8 @@ package attack
 import (
 	"os"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // Reads a file by a hard link that lay in the project before the session, and
@@ -14,19 +16,19 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	t.Parallel()
 	prepare := func(s *scene) {
 		secretOutside(s)
-		must(s.t, os.Link(s.outside("secret"), s.inside("link")))
+		harness.Must(s.T, os.Link(s.OutsidePath("secret"), s.ProjectPath("link")))
 	}
 	attack{
 		prepare: prepare,
 		actions: func(s *scene) []string {
-			return []string{"write", s.inside("link"), secretText, "then", "write", s.outside("secret"), "overwritten"}
+			return []string{"write", s.ProjectPath("link"), secretText, "then", "write", s.OutsidePath("secret"), "overwritten"}
 		},
 		refusal: "EACCES", harm: changed,
 	}.mustFail(t)
 
 	s := newScene(t)
 	prepare(s)
-	if result := s.attempt(s.start(""), "read", s.inside("link")); !result.done() || !leaked(s, result.output) {
+	if result := s.attempt(s.Start(""), "read", s.ProjectPath("link")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s", result.status,
 			result.output)
 	}

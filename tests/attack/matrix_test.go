@@ -117,12 +117,12 @@ func TestAttacks(t *testing.T) {
 		}
 	})
 	if *matrixFile != "" {
-		must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
+		harness.Must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
 	}
 	if *tallyFile != "" {
 		counts, err := json.Marshal(tally(maps.Values(cells)))
-		must(t, err)
-		must(t, os.WriteFile(*tallyFile, counts, 0o644))
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(*tallyFile, counts, 0o644))
 	}
 }
 

@@ -21,14 +21,14 @@ func TestMetadataOutsideIsDocumentedAsNotCovered(t *testing.T) {
 	for name, settings := range map[string]string{"sandboxed": "", "control": harness.Off()} {
 		s := newScene(t)
 		secretOutside(s)
-		e := s.start(settings)
-		result := s.attempt(e, "chmod", s.outside("secret"), "then", "utime", s.outside("secret"))
-		info, err := os.Stat(s.outside("secret"))
-		must(t, err)
+		e := s.Start(settings)
+		result := s.attempt(e, "chmod", s.OutsidePath("secret"), "then", "utime", s.OutsidePath("secret"))
+		info, err := os.Stat(s.OutsidePath("secret"))
+		harness.Must(t, err)
 		if !result.done() || info.Mode().Perm() != 0o640 || !info.ModTime().Equal(time.Unix(1, 0)) {
 			t.Errorf("%s: metadata: status %d, %s\n%s", name, result.status, info.Mode(), result.output)
 		}
-		if read := s.attempt(e, "read", s.outside("secret")); read.done() != (name == "control") {
+		if read := s.attempt(e, "read", s.OutsidePath("secret")); read.done() != (name == "control") {
 			t.Errorf("%s: content: status %d\n%s", name, read.status, read.output)
 		}
 		if name == "sandboxed" && !strings.Contains(result.reply.Sandbox.Protections["filesystem"].Detail, "metadata") {
@@ -43,7 +43,7 @@ func field(t testing.TB, status, name string) uint64 {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			number, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			must(t, err)
+			harness.Must(t, err)
 			return number
 		}
 	}

@@ -22,7 +22,7 @@ const fewInotify, fewWatches = 40, 200
 func withFewInotify(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
-	must(t, err)
+	harness.Must(t, err)
 	lower := "echo " + strconv.Itoa(fewInotify) + " >/proc/sys/user/max_inotify_instances && echo " +
 		strconv.Itoa(fewWatches) +
 		` >/proc/sys/user/max_inotify_watches && exec setpriv --ambient-caps=-all --inh-caps=-all "$@"`
@@ -45,15 +45,15 @@ func TestASessionCannotTakeAllOfInotify(t *testing.T) {
 	harness.Require(t, "syscalls")
 	try := func(settings, action string, more ...string) (took int, reply protocol.SpawnResult) {
 		s := newScene(t)
-		makeDir(t, s.inside("watched"))
+		harness.MakeDir(t, s.ProjectPath("watched"))
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: withFewInotify(t)})
 		args := []string{action}
 		if action == "inotify-watches" {
-			args = append(args, s.inside("watched"))
+			args = append(args, s.ProjectPath("watched"))
 		}
-		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: append(args, more...)})
+		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim, Args: append(args, more...)})
 		took, err := strconv.Atoi(session.Await(`took (\d+)`)[1])
-		must(t, err)
+		harness.Must(t, err)
 		return took, session.SpawnResult
 	}
 	const unlimited = "nothing limits how many of the user's inotify instances"

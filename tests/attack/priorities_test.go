@@ -56,9 +56,9 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 func standing(t testing.TB, pid int) [3]int {
 	t.Helper()
 	nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
-	must(t, err)
+	harness.Must(t, err)
 	attr, err := unix.SchedGetAttr(pid, 0)
-	must(t, err)
+	harness.Must(t, err)
 	const process = 1 // IOPRIO_WHO_PROCESS
 	io, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, process, uintptr(pid), 0)
 	if errno != 0 {
@@ -166,7 +166,7 @@ func siblingNamed(t testing.TB, pid int, name string) int {
 		return line
 	}
 	entries, err := os.ReadDir("/proc")
-	must(t, err)
+	harness.Must(t, err)
 	above := parent(strconv.Itoa(pid))
 	for _, entry := range entries {
 		sibling, err := strconv.Atoi(entry.Name())

@@ -31,14 +31,14 @@ func TestRootCannotMount(t *testing.T) {
 	requireRoot(t)
 	harness.Require(t, "filesystem")
 	for name, actions := range map[string]func(s *scene) []string{
-		"tmpfs": func(s *scene) []string { return []string{"mount-tmpfs", s.inside("mount")} },
-		"bind":  func(s *scene) []string { return []string{"bind", s.Outside, s.inside("mount")} },
+		"tmpfs": func(s *scene) []string { return []string{"mount-tmpfs", s.ProjectPath("mount")} },
+		"bind":  func(s *scene) []string { return []string{"bind", s.Outside, s.ProjectPath("mount")} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			try := func(settings string) result {
 				s := newScene(t)
-				makeDir(t, s.inside("mount"))
+				harness.MakeDir(t, s.ProjectPath("mount"))
 				private := func(command *exec.Cmd) {
 					command.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 				}
@@ -64,15 +64,15 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	try := func(settings string) result {
 		s := newScene(t)
 		secretOutside(s)
-		makeDir(t, s.inside("mount"))
+		harness.MakeDir(t, s.ProjectPath("mount"))
 		// In the namespace nobody is mapped, and nobody is who may not enter a
 		// directory of mode 0700.
-		for _, dir := range []string{s.Project, s.Outside, s.inside("mount"), s.victim} {
-			must(t, os.Chmod(dir, 0o755))
+		for _, dir := range []string{s.Project, s.Outside, s.ProjectPath("mount"), s.Victim} {
+			harness.Must(t, os.Chmod(dir, 0o755))
 		}
-		must(t, os.Chmod(s.outside("secret"), 0o644))
-		return s.attempt(s.start(settings), "own-mounts", "bind", s.Outside, s.inside("mount"), "+", "read",
-			s.inside("mount/secret"))
+		harness.Must(t, os.Chmod(s.OutsidePath("secret"), 0o644))
+		return s.attempt(s.Start(settings), "own-mounts", "bind", s.Outside, s.ProjectPath("mount"), "+", "read",
+			s.ProjectPath("mount/secret"))
 	}
 	if control := try(harness.Off()); !control.done() || !leaked(nil, control.output) {
 		harness.Skip(t, "user_namespaces", strings.TrimSpace(control.output))
@@ -94,12 +94,12 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 		unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_BOOT, unix.CAP_MAC_ADMIN, unix.CAP_SYSLOG,
 	}
 	s := newScene(t)
-	result := s.attempt(s.start(""), "exec", s.victim, "privileges")
+	result := s.attempt(s.Start(""), "exec", s.Victim, "privileges")
 	if field(t, result.output, "NoNewPrivs") != 1 {
 		t.Errorf("no_new_privs is not set:\n%s", result.output)
 	}
 	control := newScene(t)
-	before := control.attempt(control.start(harness.Off()), "exec", control.victim, "privileges")
+	before := control.attempt(control.Start(harness.Off()), "exec", control.Victim, "privileges")
 	for _, set := range []string{"CapEff", "CapPrm", "CapBnd"} {
 		for _, capability := range dangerous {
 			if field(t, result.output, set)&(1<<capability) != 0 {
@@ -123,26 +123,26 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 	try := func(settings, program string) result {
 		s := newScene(t)
 		for _, name := range []string{"setuid", "capable"} {
-			s.copyVictim(s.inside(name))
+			s.CopyVictim(s.ProjectPath(name))
 		}
 		// A test's own directory is closed to other users.
-		must(t, os.Chmod(filepath.Dir(s.Home), 0o755))
-		must(t, os.Chmod(filepath.Dir(filepath.Dir(s.Home)), 0o755))
+		harness.Must(t, os.Chmod(filepath.Dir(s.Home), 0o755))
+		harness.Must(t, os.Chmod(filepath.Dir(filepath.Dir(s.Home)), 0o755))
 		asNobody := func(command *exec.Cmd) {
-			must(t, filepath.WalkDir(filepath.Dir(s.Home), func(path string, _ os.DirEntry, err error) error {
+			harness.Must(t, filepath.WalkDir(filepath.Dir(s.Home), func(path string, _ os.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
 				return os.Lchown(path, nobody, nobody)
 			}))
 			// chown(2) clears what follows.
-			must(t, os.Chown(s.inside("setuid"), 0, 0))
-			must(t, os.Chmod(s.inside("setuid"), 0o755|os.ModeSetuid))
-			must(t, exec.Command(s.victim, "file-capability", s.inside("capable")).Run())
+			harness.Must(t, os.Chown(s.ProjectPath("setuid"), 0, 0))
+			harness.Must(t, os.Chmod(s.ProjectPath("setuid"), 0o755|os.ModeSetuid))
+			harness.Must(t, exec.Command(s.Victim, "file-capability", s.ProjectPath("capable")).Run())
 			command.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: asNobody})
-		return s.attempt(e, "exec", s.inside(program), "privileges")
+		return s.attempt(e, "exec", s.ProjectPath(program), "privileges")
 	}
 	for program, gained := range map[string]func(output string) bool{
 		"setuid": func(output string) bool {
@@ -168,8 +168,8 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	harness.Require(t, "filesystem")
 	try := func(settings string) result {
 		s := newScene(t)
-		s.copyVictim(s.inside("capable"))
-		return s.attempt(s.start(settings), "file-capability", s.inside("capable"), "then", "exec", s.inside("capable"),
+		s.CopyVictim(s.ProjectPath("capable"))
+		return s.attempt(s.Start(settings), "file-capability", s.ProjectPath("capable"), "then", "exec", s.ProjectPath("capable"),
 			"privileges")
 	}
 	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {

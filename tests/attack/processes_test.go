@@ -29,23 +29,23 @@ type target struct {
 
 func newProcessID(t testing.TB, s *scene) *target {
 	t.Helper()
-	command := exec.Command(s.victim, "target", secretText)
+	command := exec.Command(s.Victim, "target", secretText)
 	// without capabilities, which would protect it from a session that has
 	// fewer, whatever the sandbox does
 	if os.Geteuid() == 0 {
 		setpriv, err := exec.LookPath("setpriv")
-		must(t, err)
+		harness.Must(t, err)
 		command = exec.Command(setpriv, append([]string{"--bounding-set=-all", "--inh-caps=-all"}, command.Args...)...)
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // who is after its group finds it alone
 	stdin, err := command.StdinPipe()
-	must(t, err)
+	harness.Must(t, err)
 	stdout, err := command.StdoutPipe()
-	must(t, err)
-	must(t, command.Start())
+	harness.Must(t, err)
+	harness.Must(t, command.Start())
 	p := &target{pid: command.Process.Pid, ended: make(chan struct{})}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	must(t, err)
+	harness.Must(t, err)
 	if _, err := fmt.Sscan(line, &p.place, &p.file); err != nil {
 		t.Fatalf("target said %q: %v", line, err)
 	}
@@ -87,7 +87,7 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			try := func(settings string, want bool) (result, bool) {
 				s := newScene(t)
 				p := newProcessID(t, s)
-				result := s.attempt(s.start(settings), action, strconv.Itoa(p.pid))
+				result := s.attempt(s.Start(settings), action, strconv.Itoa(p.pid))
 				return result, p.killed(want)
 			}
 			if result, killed := try(harness.Off(), true); !result.done() || !killed {
@@ -113,7 +113,7 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
 	s := newScene(t)
-	e := s.start("")
+	e := s.Start("")
 	if result := s.attempt(e, "terminate", strconv.Itoa(e.Process())); !result.refused("EPERM") {
 		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 	}
@@ -121,9 +121,9 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 		t.Errorf("THE ATTACK WORKS: the sidecar serves no more: status %d\n%s", status, output)
 	}
 	s = newScene(t)
-	e = s.start(harness.Off())
+	e = s.Start(harness.Off())
 	// The answer to a spawn might not outrun what it spawns.
-	e.Shell().Type("'" + s.victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
+	e.Shell().Type("'" + s.Victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
 	select {
 	case <-e.Gone():
 	case <-time.After(harness.Timeout):
@@ -138,7 +138,7 @@ func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
 	harness.Require(t, "signals")
 	try := func(settings string) (result, bool) {
 		s := newScene(t)
-		e := s.start(settings)
+		e := s.Start(settings)
 		shell := e.Shell()
 		shell.Await(`[#$] `)
 		result := s.attempt(e, "kill", strconv.Itoa(shell.PID))
@@ -159,7 +159,7 @@ func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
 func TestAProcessInsideCanBeKilled(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{"", harness.Off()} {
-		output, status := newScene(t).start(settings).Tool("sleep 60 & kill -9 $!; wait $!; echo status $?")
+		output, status := newScene(t).Start(settings).Tool("sleep 60 & kill -9 $!; wait $!; echo status $?")
 		if status != 0 || !strings.Contains(output, "status 137") {
 			t.Errorf("status %d:\n%s", status, output)
 		}
@@ -191,7 +191,7 @@ func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 			t.Parallel()
 			try := func(settings string) result {
 				s := newScene(t)
-				return s.attempt(s.start(settings), attempt.actions(newProcessID(t, s))...)
+				return s.attempt(s.Start(settings), attempt.actions(newProcessID(t, s))...)
 			}
 			if control := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
@@ -220,16 +220,16 @@ func TestAnAbstractSocketOutsideCannotBeReached(t *testing.T) {
 				var actions []string
 				if kind == "unix" {
 					listener, err := net.Listen(kind, "@"+name)
-					must(t, err)
+					harness.Must(t, err)
 					t.Cleanup(func() { listener.Close() })
 					actions = []string{"connect-abstract", name}
 				} else {
 					listener, err := net.ListenUnixgram(kind, &net.UnixAddr{Name: "@" + name, Net: kind})
-					must(t, err)
+					harness.Must(t, err)
 					t.Cleanup(func() { listener.Close() })
 					actions = []string{"send-abstract", name, "order"}
 				}
-				return s.attempt(s.start(settings), actions...)
+				return s.attempt(s.Start(settings), actions...)
 			}
 			if control := try(harness.Off()); !control.done() {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)

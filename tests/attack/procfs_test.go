@@ -27,8 +27,8 @@ func TestTheSidecarCannotBeInspected(t *testing.T) {
 		e := harness.Start(t, s.World, harness.Options{
 			Settings: settings, Env: []string{"TOKEN=" + secretText},
 			Wrap: func(command *exec.Cmd) {
-				file, err := os.Open(s.outside("secret"))
-				must(t, err)
+				file, err := os.Open(s.OutsidePath("secret"))
+				harness.Must(t, err)
 				t.Cleanup(func() { file.Close() })
 				command.ExtraFiles = []*os.File{file}
 			},
@@ -43,7 +43,7 @@ func TestTheSidecarCannotBeInspected(t *testing.T) {
 		"fd":  func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/fd/3", pid)} },
 		"cwd": func(pid int, _ *scene) []string { return []string{"list", fmt.Sprintf("/proc/%d/cwd/", pid)} },
 		"root": func(pid int, s *scene) []string {
-			return []string{"read", fmt.Sprintf("/proc/%d/root%s", pid, s.outside("secret"))}
+			return []string{"read", fmt.Sprintf("/proc/%d/root%s", pid, s.OutsidePath("secret"))}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestASessionCannotControlItsCgroup(t *testing.T) {
 	mount, _ := cgroupMount(t)
 	try := func(settings string) (string, bool) {
 		s := newScene(t)
-		e := s.start(settings)
+		e := s.Start(settings)
 		session := e.Shell()
 		own := unified(harness.Read(t, fmt.Sprintf("/proc/%d/cgroup", session.PID)))[0]
 		file := filepath.Join(mount, own, "cgroup.max.descendants")
@@ -159,6 +159,6 @@ func cgroupOfTest(t testing.TB) string {
 		t.Fatal("this process is in no cgroup v2")
 	}
 	rel, err := filepath.Rel(root, own[0])
-	must(t, err)
+	harness.Must(t, err)
 	return filepath.Join(mount, rel)
 }

@@ -35,27 +35,27 @@ func git(t testing.TB, dir string, args ...string) {
 
 // withRepository makes the project a repository with one commit.
 func withRepository(s *scene) {
-	git(s.t, s.Project, "init", "-q", ".")
-	git(s.t, s.Project, "commit", "-q", "--allow-empty", "-m", "first")
+	git(s.T, s.Project, "init", "-q", ".")
+	git(s.T, s.Project, "commit", "-q", "--allow-empty", "-m", "first")
 }
 
 // withWorktree makes the project a linked worktree of a repository outside,
 // with another worktree beside.
 func withWorktree(s *scene) {
-	git(s.t, s.Outside, "init", "-q", "main")
-	git(s.t, s.outside("main"), "commit", "-q", "--allow-empty", "-m", "first")
-	must(s.t, os.Rename(s.Project, s.Project+".kept"))
-	git(s.t, s.outside("main"), "worktree", "add", "-q", s.Project)
-	git(s.t, s.outside("main"), "worktree", "add", "-q", s.outside("other"))
-	must(s.t, os.Rename(s.Project+".kept/victim", s.victim))
+	git(s.T, s.Outside, "init", "-q", "main")
+	git(s.T, s.OutsidePath("main"), "commit", "-q", "--allow-empty", "-m", "first")
+	harness.Must(s.T, os.Rename(s.Project, s.Project+".kept"))
+	git(s.T, s.OutsidePath("main"), "worktree", "add", "-q", s.Project)
+	git(s.T, s.OutsidePath("main"), "worktree", "add", "-q", s.OutsidePath("other"))
+	harness.Must(s.T, os.Rename(s.Project+".kept/victim", s.Victim))
 }
 
 // withSettings gives the project editors' settings and its own.
 func withSettings(s *scene) {
 	withRepository(s)
-	harness.Write(s.t, s.inside(".zed/settings.json"), "{}")
-	harness.Write(s.t, s.inside(".vscode/settings.json"), "{}")
-	harness.Write(s.t, s.inside(".envrc"), "")
+	harness.Write(s.T, s.ProjectPath(".zed/settings.json"), "{}")
+	harness.Write(s.T, s.ProjectPath(".vscode/settings.json"), "{}")
+	harness.Write(s.T, s.ProjectPath(".envrc"), "")
 }
 
 var protectedAttacks = []struct {
@@ -141,7 +141,7 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 				attack.prepare(s)
 				target := filepath.Join(s.Project, attack.harm)
 				existed, before := exists(target), harness.Read(t, target)
-				session := s.start(settings).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh",
+				session := s.Start(settings).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh",
 					Args: []string{"-c", attack.line}})
 				status = -1
 				if exit := session.Exit(); exit.ExitCode != nil {

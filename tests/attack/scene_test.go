@@ -3,8 +3,6 @@
 package attack
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,56 +12,26 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world with the victim in its project, where sessions may execute
-// it.
-type scene struct {
-	*harness.World
-	t      testing.TB
-	victim string
-}
+// scene is a harness.Scene with the victim of tests/victim.
+type scene struct{ *harness.Scene }
 
 func newScene(t testing.TB) *scene {
 	t.Helper()
-	s := &scene{World: harness.NewWorld(t), t: t}
-	s.victim = filepath.Join(s.Project, "victim")
-	s.copyVictim(s.victim)
-	return s
-}
-
-// copyVictim puts a copy of the victim at a path.
-func (s *scene) copyVictim(path string) {
-	s.t.Helper()
-	harness.Victim(s.t, "tests/victim", path)
-}
-
-// inside and outside name a file in the project, or in the directory that is
-// not granted.
-func (s *scene) inside(name string) string  { return filepath.Join(s.Project, name) }
-func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }
-
-// start starts an editor in the scene.
-func (s *scene) start(settings string) *harness.Editor {
-	s.t.Helper()
-	return harness.Start(s.t, s.World, harness.Options{Settings: settings})
+	return &scene{harness.NewScene(t, "tests/victim")}
 }
 
 // attempt lets the victim act in a session of its own to its end.
 func (s *scene) attempt(e *harness.Editor, actions ...string) result {
-	s.t.Helper()
+	s.T.Helper()
 	return s.attemptFrom(e, protocol.SpawnParams{}, actions...)
 }
 
 // attemptFrom is attempt with parameters of the session.
 func (s *scene) attemptFrom(e *harness.Editor, params protocol.SpawnParams, actions ...string) result {
-	s.t.Helper()
-	params.Kind, params.Command, params.Args = protocol.Tool, s.victim, actions
-	session := e.Spawn(params)
-	exit := session.Exit()
-	r := result{output: session.Output(), status: -1, reply: session.SpawnResult}
-	if exit.ExitCode != nil {
-		r.status = *exit.ExitCode
-	}
-	return r
+	s.T.Helper()
+	params.Command, params.Args = s.Victim, actions
+	session, status := e.Run(params)
+	return result{output: session.Output(), status: status, reply: session.SpawnResult}
 }
 
 // result is what the victim could do.
@@ -134,7 +102,7 @@ func (a attack) carryOut(t testing.TB, settings func(*scene) string) (result, bo
 	if a.prepare != nil {
 		a.prepare(s)
 	}
-	e := s.start(settings(s))
+	e := s.Start(settings(s))
 	var from protocol.SpawnParams
 	if a.from != nil {
 		from = a.from(s)
@@ -147,27 +115,13 @@ func (a attack) carryOut(t testing.TB, settings func(*scene) string) (result, bo
 const secretText = "the-secret-of-the-outside"
 
 // secretOutside prepares a file that no session may read or change.
-func secretOutside(s *scene) { harness.Write(s.t, s.outside("secret"), secretText) }
+func secretOutside(s *scene) { harness.Write(s.T, s.OutsidePath("secret"), secretText) }
 
 // leaked is the harm of reading the secret.
 func leaked(_ *scene, output string) bool { return strings.Contains(output, secretText) }
 
 // changed is the harm of changing what secretOutside made: its content, its
 // name, or its being there.
-func changed(s *scene, _ string) bool { return harness.Read(s.t, s.outside("secret")) != secretText }
-
-// makeDir makes a directory of the test's.
-func makeDir(t testing.TB, path string) {
-	t.Helper()
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must ends the test on an error of its own preparations.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+func changed(s *scene, _ string) bool {
+	return harness.Read(s.T, s.OutsidePath("secret")) != secretText
 }

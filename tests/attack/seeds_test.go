@@ -18,12 +18,12 @@ func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 	harness.Require(t, "filesystem")
 	try := func(settings string) (s *scene, kept bool) {
 		s = newScene(t)
-		harness.Write(t, s.outside("target/a"), "a")
-		harness.Write(t, s.outside("target/deep/b"), "b")
-		removeTree(t, s.start(settings), s, s.outside("target"))
-		return s, harness.Read(t, s.outside("target/a")) == "a" && harness.Read(t, s.outside("target/deep/b")) == "b"
+		harness.Write(t, s.OutsidePath("target/a"), "a")
+		harness.Write(t, s.OutsidePath("target/deep/b"), "b")
+		removeTree(t, s.Start(settings), s, s.OutsidePath("target"))
+		return s, harness.Read(t, s.OutsidePath("target/a")) == "a" && harness.Read(t, s.OutsidePath("target/deep/b")) == "b"
 	}
-	if s, _ := try(harness.Off()); exists(s.outside("target")) {
+	if s, _ := try(harness.Off()); exists(s.OutsidePath("target")) {
 		t.Error("control: without a sandbox the directory must be gone")
 	}
 	if _, kept := try(""); !kept {
@@ -52,10 +52,10 @@ func TestWritesInsideTheProjectSucceed(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{"", harness.Off()} {
 		s := newScene(t)
-		if output, status := s.start(settings).Tool("echo hello > file && mkdir -p d/e && mv file d/e/"); status != 0 {
+		if output, status := s.Start(settings).Tool("echo hello > file && mkdir -p d/e && mv file d/e/"); status != 0 {
 			t.Errorf("status %d:\n%s", status, output)
 		}
-		if got := harness.Read(t, s.inside("d/e/file")); got != "hello\n" {
+		if got := harness.Read(t, s.ProjectPath("d/e/file")); got != "hello\n" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -68,8 +68,8 @@ func TestReadsOutsideTheProjectAreBlocked(t *testing.T) {
 	try := func(settings string) string {
 		s := newScene(t)
 		secretOutside(s)
-		s.start(settings).Tool("cat '" + s.outside("secret") + "' > stolen")
-		return harness.Read(t, s.inside("stolen"))
+		s.Start(settings).Tool("cat '" + s.OutsidePath("secret") + "' > stolen")
+		return harness.Read(t, s.ProjectPath("stolen"))
 	}
 	if got := try(harness.Off()); got != secretText {
 		t.Errorf("control: without a sandbox it must work, got %q", got)
@@ -86,8 +86,8 @@ func TestAdditionalReadWritePathsGrantAccess(t *testing.T) {
 	harness.Require(t, "filesystem")
 	try := func(grants func(*scene) harness.Sandbox) (wrote bool) {
 		s := newScene(t)
-		s.start(harness.Settings(grants(s))).Tool("echo x > '" + s.outside("file") + "'")
-		return harness.Read(t, s.outside("file")) == "x\n"
+		s.Start(harness.Settings(grants(s))).Tool("echo x > '" + s.OutsidePath("file") + "'")
+		return harness.Read(t, s.OutsidePath("file")) == "x\n"
 	}
 	if try(func(*scene) harness.Sandbox { return nil }) {
 		t.Error("THE ATTACK WORKS: the write succeeds without the grant")
@@ -107,9 +107,9 @@ func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 	try := func(settings func(*scene) string) (read, left string) {
 		s := newScene(t)
 		secretOutside(s)
-		s.start(settings(s)).Tool("cat '" + s.outside("secret") + "' > copy; echo overwritten > '" + s.outside("secret") +
+		s.Start(settings(s)).Tool("cat '" + s.OutsidePath("secret") + "' > copy; echo overwritten > '" + s.OutsidePath("secret") +
 			"'")
-		return harness.Read(t, s.inside("copy")), harness.Read(t, s.outside("secret"))
+		return harness.Read(t, s.ProjectPath("copy")), harness.Read(t, s.OutsidePath("secret"))
 	}
 	if _, left := try(func(*scene) string { return harness.Off() }); left != "overwritten\n" {
 		t.Errorf("control: without a sandbox the write must succeed, got %q", left)
@@ -148,7 +148,7 @@ func TestEnvironmentVariablesAreFiltered(t *testing.T) {
 func TestASandboxedEchoRunsOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	session := s.start(harness.Defaults(nil)).Spawn(protocol.SpawnParams{Command: "echo hello"})
+	session := s.Start(harness.Defaults(nil)).Spawn(protocol.SpawnParams{Command: "echo hello"})
 	if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 ||
 		!strings.Contains(session.Output(), "hello\n") {
 		t.Errorf("exit %+v:\n%s", exit, session.Output())

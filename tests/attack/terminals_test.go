@@ -30,7 +30,7 @@ func newUsersTerminal(t testing.TB) *usersTerminal {
 	u := &usersTerminal{}
 	for u.path == "" || u.path == "/dev/pts/0" || u.path == "/dev/pts/1" {
 		master, slave, err := pty.Open()
-		must(t, err)
+		harness.Must(t, err)
 		t.Cleanup(func() { master.Close(); slave.Close() })
 		u.master, u.path = master, slave.Name()
 	}
@@ -57,8 +57,8 @@ func onMachines(t *testing.T, try func(t *testing.T, settings string, machine ha
 
 // startOn starts an editor in the scene on a machine.
 func (s *scene) startOn(settings string, machine harness.Machine) *harness.Editor {
-	s.t.Helper()
-	return harness.Start(s.t, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
+	s.T.Helper()
+	return harness.Start(s.T, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
 }
 
 // Reads what the user types into another terminal, a password for instance.
@@ -68,12 +68,12 @@ func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s, u := newScene(t), newUsersTerminal(t)
-		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim,
+		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim,
 			Args: []string{"spy", u.path}})
 		said := session.Await(`(spying|refused: .*)\r\n`)[1]
 		if settings == harness.Off() {
 			_, err := u.master.WriteString("hunter2\n")
-			must(t, err)
+			harness.Must(t, err)
 			session.Await(`spied "hunter2`)
 			return
 		}
@@ -188,7 +188,7 @@ func masterOf(t testing.TB, pid int) string {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	harness.Must(t, err)
 	for _, entry := range entries {
 		if link, err := os.Readlink(filepath.Join(dir, entry.Name())); err == nil && strings.HasSuffix(link, "/ptmx") {
 			return entry.Name()

@@ -18,7 +18,7 @@ func greedy(s *scene) string {
 	return `{"terminal":{"sandbox":{"additional_read_write_paths":["` + s.Outside + `"]}}}`
 }
 
-func (s *scene) projectSettings() string { return s.inside(".zed/settings.json") }
+func (s *scene) projectSettings() string { return s.ProjectPath(".zed/settings.json") }
 
 func (s *scene) trustList() string {
 	return filepath.Join(s.Home, ".local/state/sandbox-sidecar/trust.json")
@@ -30,7 +30,7 @@ func trustForged(t testing.TB, s *scene) string {
 	t.Helper()
 	other := newScene(t)
 	harness.Write(t, other.projectSettings(), greedy(s))
-	e := other.start(harness.Settings(nil))
+	e := other.Start(harness.Settings(nil))
 	harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: other.Project})
 	return strings.ReplaceAll(harness.Read(t, other.trustList()), other.Project, s.Project)
 }
@@ -38,8 +38,8 @@ func trustForged(t testing.TB, s *scene) string {
 // reads reports whether a session in the project can read the secret outside,
 // and what the sidecar says of the project.
 func (s *scene) reads(e *harness.Editor) bool {
-	s.t.Helper()
-	output, _ := e.Tool("cat " + s.outside("secret"))
+	s.T.Helper()
+	output, _ := e.Tool("cat " + s.OutsidePath("secret"))
 	return strings.Contains(output, secretText)
 }
 
@@ -52,7 +52,7 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 	for name, steal := range map[string]func(s *scene, forged string) []string{
 		"write": func(s *scene, forged string) []string { return []string{"write", s.trustList(), forged} },
 		"replace": func(s *scene, forged string) []string {
-			return []string{"write", s.inside("x"), forged, "then", "rename", s.inside("x"), s.trustList()}
+			return []string{"write", s.ProjectPath("x"), forged, "then", "rename", s.ProjectPath("x"), s.trustList()}
 		},
 		"remove": func(s *scene, _ string) []string { return []string{"unlink", s.trustList()} },
 	} {
@@ -64,7 +64,7 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 				forged := trustForged(t, s)
 				harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 				harness.Write(t, s.projectSettings(), greedy(s))
-				e := s.start(settings)
+				e := s.Start(settings)
 				result := s.attempt(e, steal(s, forged)...)
 				harness.Write(t, s.UserSettings(), harness.Settings(nil))
 				return result, harness.Read(t, s.trustList()), s.reads(e)
@@ -94,7 +94,7 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 		s := newScene(t)
 		secretOutside(s)
 		harness.Write(t, s.projectSettings(), greedy(s))
-		e := s.start(settings(s))
+		e := s.Start(settings(s))
 		output, _ := e.Tool(harness.Binary(t) + " trust " + s.Project)
 		harness.Write(t, s.UserSettings(), harness.Settings(nil))
 		return output, s.reads(e)
@@ -122,7 +122,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	secretOutside(s)
 	harmless := `{"terminal":{"sandbox":{"additional_read_only_paths":[]}}}`
 	harness.Write(t, s.projectSettings(), harmless)
-	e := s.start(harness.Settings(harness.Sandbox{"protected_paths": []string{}}))
+	e := s.Start(harness.Settings(harness.Sandbox{"protected_paths": []string{}}))
 	trusted := harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project})
 	if !trusted.Trusted {
 		t.Fatalf("not trusted: %+v", trusted)
@@ -145,9 +145,9 @@ func TestTrustDoesNotSpread(t *testing.T) {
 		t.Error("control: what the user trusts must count")
 	}
 	other := filepath.Join(s.Home, "other")
-	must(t, os.MkdirAll(filepath.Join(other, ".zed"), 0o700))
+	harness.Must(t, os.MkdirAll(filepath.Join(other, ".zed"), 0o700))
 	harness.Write(t, filepath.Join(other, ".zed/settings.json"), greedy(s))
-	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Cwd: other, Command: "cat " + s.outside("secret")})
+	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Cwd: other, Command: "cat " + s.OutsidePath("secret")})
 	session.Exit()
 	if strings.Contains(session.Output(), secretText) {
 		t.Error("THE ATTACK WORKS: a trusted content is trusted in every directory")
@@ -170,14 +170,14 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 			t.Parallel()
 			attack{
 				prepare: func(s *scene) {
-					makeDir(s.t, filepath.Dir(action.path(s)))
+					harness.MakeDir(s.T, filepath.Dir(action.path(s)))
 					if action.make {
-						harness.Write(s.t, action.path(s), "{}")
+						harness.Write(s.T, action.path(s), "{}")
 					}
 				},
 				actions: func(s *scene) []string { return []string{"write", action.path(s), "{ }"} },
 				refusal: "EACCES",
-				harm:    func(s *scene, _ string) bool { return harness.Read(s.t, action.path(s)) == "{ }" },
+				harm:    func(s *scene, _ string) bool { return harness.Read(s.T, action.path(s)) == "{ }" },
 			}.mustFail(t)
 		})
 	}
@@ -198,7 +198,7 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 	ways := map[string]func(s *scene, path string) []string{
 		"write": func(_ *scene, path string) []string { return []string{"write", path, "{ }"} },
 		"rename": func(s *scene, path string) []string {
-			return []string{"write", s.inside("x"), "{ }", "then", "rename", s.inside("x"), path}
+			return []string{"write", s.ProjectPath("x"), "{ }", "then", "rename", s.ProjectPath("x"), path}
 		},
 		"unlink": func(_ *scene, path string) []string { return []string{"unlink", path} },
 		"parent": func(_ *scene, path string) []string {
@@ -213,7 +213,7 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					s := newScene(t)
 					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
-					e := s.start(harness.Settings(harness.Sandbox{
+					e := s.Start(harness.Settings(harness.Sandbox{
 						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{},
 					}))
 					before := harness.Read(t, pathOf(s))

@@ -26,23 +26,22 @@ type asked struct {
 
 // ask starts an editor whose user answers so; the answer may take its time.
 func (s *scene) ask(settings harness.Sandbox, answer func(protocol.RequestAccessParams) protocol.Decision) *asked {
-	s.t.Helper()
+	s.T.Helper()
 	block := harness.Sandbox{"on_denied": "ask"}
 	for key, value := range settings {
 		block[key] = value
 	}
-	a := &asked{editor: &editor{}}
-	a.Editor = harness.Start(s.t, s.World, harness.Options{
+	e := harness.Start(s.T, s.World, harness.Options{
 		Settings: harness.Settings(block), Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
-	a.listen()
+	a := &asked{editor: &editor{e, harness.RecordDenials(e)}}
 	client.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
 		a.mu.Lock()
 		a.questions = append(a.questions, p)
 		a.mu.Unlock()
 		return protocol.RequestAccessResult{Decision: answer(p)}
 	})
-	observed(s.t, a.editor)
+	observed(s.T, a.editor)
 	return a
 }
 
@@ -62,36 +61,36 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("wanted"), "what is wanted\n")
-	harness.Write(t, s.outside("other"), "what is not\n")
+	harness.Write(t, s.OutsidePath("wanted"), "what is wanted\n")
+	harness.Write(t, s.OutsidePath("other"), "what is not\n")
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
-		if p.Target == s.outside("wanted") {
+		if p.Target == s.OutsidePath("wanted") {
 			return protocol.DecisionOnce
 		}
 		return protocol.DecisionDeny
 	})
-	session, status, denials := e.tool("cat", s.outside("wanted"), s.outside("other"))
+	session, status, denials := e.tool("cat", s.OutsidePath("wanted"), s.OutsidePath("other"))
 	if status != 1 || !strings.Contains(session.Output(), "what is wanted") ||
 		strings.Contains(session.Output(), "what is not") {
 		t.Errorf("status %d: %s", status, session.Output())
 	}
-	if _, times := find(denials, "read", s.outside("other")); len(denials) != 1 || times != 1 {
+	if _, times := find(denials, "read", s.OutsidePath("other")); len(denials) != 1 || times != 1 {
 		t.Errorf("denials %+v", denials)
 	}
 	q := e.all()
 	want := []protocol.Decision{"deny", "once", "session", "project", "user"}
-	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" || q[0].Target != s.outside("wanted") ||
+	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" || q[0].Target != s.OutsidePath("wanted") ||
 		q[0].Process == nil || q[0].Process.Name != "cat" || !slices.Equal(q[0].Choices, want) ||
-		q[0].Suggestion == nil || plain(q[0].Suggestion.Value) != s.outside("wanted") {
+		q[0].Suggestion == nil || plain(q[0].Suggestion.Value) != s.OutsidePath("wanted") {
 		t.Errorf("asked %+v", q)
 	}
 	// Once is once.
-	if _, status, _ := e.tool("cat", s.outside("other")); status != 1 || len(e.all()) != 3 {
+	if _, status, _ := e.tool("cat", s.OutsidePath("other")); status != 1 || len(e.all()) != 3 {
 		t.Errorf("status %d, asked %d times", status, len(e.all()))
 	}
 	// Without an editor that answers it is refused as ever.
 	if _, status, denials := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat",
-		s.outside("wanted")); status != 1 || len(denials) != 1 {
+		s.OutsidePath("wanted")); status != 1 || len(denials) != 1 {
 		t.Errorf("control: status %d, denials %+v", status, denials)
 	}
 }
@@ -100,20 +99,20 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("wanted"), "wanted\n")
-	harness.Write(t, s.outside("denied"), "denied\n")
+	harness.Write(t, s.OutsidePath("wanted"), "wanted\n")
+	harness.Write(t, s.OutsidePath("denied"), "denied\n")
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
-		if p.Target == s.outside("wanted") {
+		if p.Target == s.OutsidePath("wanted") {
 			return protocol.DecisionSession
 		}
 		return protocol.DecisionDeny
 	})
-	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.outside("wanted"),
-		s.outside("denied")))
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.OutsidePath("wanted"),
+		s.OutsidePath("denied")))
 	if session.Output() != strings.Repeat("wanted\n", 3) || len(e.all()) != 2 {
 		t.Errorf("asked %d times: %q", len(e.all()), session.Output())
 	}
-	if _, status, _ := e.tool("cat", s.outside("wanted")); status != 0 || len(e.all()) != 3 {
+	if _, status, _ := e.tool("cat", s.OutsidePath("wanted")); status != 0 || len(e.all()) != 3 {
 		t.Errorf("another session: status %d, asked %d times", status, len(e.all()))
 	}
 }
@@ -124,22 +123,22 @@ func TestAnAllowedFileIsOpenedWithTheProgramsOwnFlags(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("log"), "old\n")
-	harness.Write(t, s.outside("cut"), "a long text\n")
-	harness.Write(t, s.outside("dir/inside"), "")
+	harness.Write(t, s.OutsidePath("log"), "old\n")
+	harness.Write(t, s.OutsidePath("cut"), "a long text\n")
+	harness.Write(t, s.OutsidePath("dir/inside"), "")
 	e := s.ask(nil, always(protocol.DecisionOnce))
 	line := fmt.Sprintf("cd %s; umask 027; echo new >%s; echo more >>%s; echo x >%s; ls %s; stat -c %%a %s",
-		s.Outside, s.outside("made"), s.outside("log"), s.outside("cut"), "dir", s.outside("made"))
+		s.Outside, s.OutsidePath("made"), s.OutsidePath("log"), s.OutsidePath("cut"), "dir", s.OutsidePath("made"))
 	session, status, denials := e.tool("sh", "-c", line)
 	if status != 0 || session.Output() != "inside\n640\n" || len(denials) > 0 {
 		t.Errorf("status %d, denials %+v: %s", status, denials, session.Output())
 	}
 	for name, want := range map[string]string{"made": "new\n", "log": "old\nmore\n", "cut": "x\n"} {
-		if got := harness.Read(t, s.outside(name)); got != want {
+		if got := harness.Read(t, s.OutsidePath(name)); got != want {
 			t.Errorf("%s holds %q, want %q", name, got, want)
 		}
 	}
-	if info, err := os.Stat(s.outside("made")); err != nil || info.Mode().Perm() != 0o640 {
+	if info, err := os.Stat(s.OutsidePath("made")); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v", info, err)
 	}
 }
@@ -165,8 +164,8 @@ func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 		t.Errorf("asked %+v", e.all())
 	}
 	// The control: such an editor is asked about others.
-	harness.Write(t, s.outside("file"), "")
-	if _, status, _ := e.tool("cat", s.outside("file")); status != 0 || len(e.all()) != 1 {
+	harness.Write(t, s.OutsidePath("file"), "")
+	if _, status, _ := e.tool("cat", s.OutsidePath("file")); status != 0 || len(e.all()) != 1 {
 		t.Errorf("control: status %d", status)
 	}
 }
@@ -178,17 +177,17 @@ func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	link := filepath.Join(s.Project, "link")
-	harness.Write(t, s.outside("shown"), "shown\n")
-	harness.Write(t, s.outside("hidden"), "hidden\n")
-	if err := os.Symlink(s.outside("shown"), link); err != nil {
+	harness.Write(t, s.OutsidePath("shown"), "shown\n")
+	harness.Write(t, s.OutsidePath("hidden"), "hidden\n")
+	if err := os.Symlink(s.OutsidePath("shown"), link); err != nil {
 		t.Fatal(err)
 	}
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
 		// While the user thinks: a symlink of the session's own is turned, and
 		// the file itself is replaced.
 		for _, turn := range []error{
-			os.Remove(link), os.Symlink(s.outside("hidden"), link), os.Rename(s.outside("hidden"),
-				s.outside("shown")), os.WriteFile(s.outside("hidden"), []byte("hidden\n"), 0o600),
+			os.Remove(link), os.Symlink(s.OutsidePath("hidden"), link), os.Rename(s.OutsidePath("hidden"),
+				s.OutsidePath("shown")), os.WriteFile(s.OutsidePath("hidden"), []byte("hidden\n"), 0o600),
 		} {
 			if turn != nil {
 				t.Error(turn)
@@ -198,18 +197,18 @@ func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	})
 	session, status, _ := e.tool("cat", link)
 	q := e.all()
-	if status != 0 || session.Output() != "shown\n" || len(q) != 1 || q[0].Target != s.outside("shown") {
+	if status != 0 || session.Output() != "shown\n" || len(q) != 1 || q[0].Target != s.OutsidePath("shown") {
 		t.Errorf("status %d, asked %+v: %s", status, q, session.Output())
 	}
 	// And a name that was free is not taken by something that came to be there.
 	e = s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
-		if err := os.Symlink(s.outside("hidden"), s.outside("free")); err != nil {
+		if err := os.Symlink(s.OutsidePath("hidden"), s.OutsidePath("free")); err != nil {
 			t.Error(err)
 		}
 		return protocol.DecisionOnce
 	})
-	if session, status, _ := e.tool("sh", "-c", "echo changed >"+s.outside("free")); status == 0 ||
-		harness.Read(t, s.outside("hidden")) != "hidden\n" {
+	if session, status, _ := e.tool("sh", "-c", "echo changed >"+s.OutsidePath("free")); status == 0 ||
+		harness.Read(t, s.OutsidePath("hidden")) != "hidden\n" {
 		t.Errorf("status %d: %s", status, session.Output())
 	}
 }
@@ -219,15 +218,15 @@ func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("dir/file"), "content\n")
+	harness.Write(t, s.OutsidePath("dir/file"), "content\n")
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
-		if p.Target == s.outside("dir") {
+		if p.Target == s.OutsidePath("dir") {
 			return protocol.DecisionSession
 		}
 		return protocol.DecisionDeny
 	})
 	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("exec 3<%s; ls /proc/self/fd/3/; cat /proc/self/fd/3/file; cat %s",
-		s.outside("dir"), s.outside("dir/file")))
+		s.OutsidePath("dir"), s.OutsidePath("dir/file")))
 	if out := session.Output(); strings.Contains(out, "content") {
 		t.Error(out)
 	}
@@ -241,7 +240,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	s := newScene(t)
 	const files = 300
 	for i := range files {
-		harness.Write(t, s.outside(fmt.Sprint(i)), "content\n")
+		harness.Write(t, s.OutsidePath(fmt.Sprint(i)), "content\n")
 	}
 	never := make(chan struct{})
 	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
@@ -266,7 +265,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 		t.Errorf("%+v", end)
 	}
 	terminal := e.Shell()
-	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.outside("0") + "\n")
+	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.OutsidePath("0") + "\n")
 	harness.Eventually(t, "it asks", func() bool { return len(e.all()) == mostQuestions+1 })
 	terminal.Type("\x03")
 	terminal.Await("interrupted")
@@ -278,10 +277,10 @@ func TestAnEditorThatFailsToAnswerHasDenied(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("file"), "content\n")
+	harness.Write(t, s.OutsidePath("file"), "content\n")
 	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
 		e := s.ask(nil, always(decision))
-		if session, status, _ := e.tool("cat", s.outside("file")); status != 1 ||
+		if session, status, _ := e.tool("cat", s.OutsidePath("file")); status != 1 ||
 			strings.Contains(session.Output(), "content") || len(e.all()) != 1 {
 			t.Errorf("%q: status %d: %s", decision, status, session.Output())
 		}
@@ -297,10 +296,10 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			harness.Write(t, s.outside("wanted"), "wanted\n")
-			harness.Write(t, s.outside("before"), "before\n")
-			harness.Write(t, s.outside("other"), "other\n")
-			e := s.ask(harness.Sandbox{"additional_read_only_paths": []string{s.outside("before")}}, always(scope))
+			harness.Write(t, s.OutsidePath("wanted"), "wanted\n")
+			harness.Write(t, s.OutsidePath("before"), "before\n")
+			harness.Write(t, s.OutsidePath("other"), "other\n")
+			e := s.ask(harness.Sandbox{"additional_read_only_paths": []string{s.OutsidePath("before")}}, always(scope))
 			file := s.UserSettings()
 			if scope == protocol.DecisionProject {
 				file = filepath.Join(s.Project, ".zed", "settings.json")
@@ -309,23 +308,23 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 				harness.Write(t, file, "// mine\n"+harness.Read(t, file))
 			}
 			old := harness.Read(t, file)
-			if session, status, _ := e.tool("cat", s.outside("wanted")); status != 0 || len(e.all()) != 1 {
+			if session, status, _ := e.tool("cat", s.OutsidePath("wanted")); status != 0 || len(e.all()) != 1 {
 				t.Fatalf("status %d: %s", status, session.Output())
 			}
 			now := harness.Read(t, file)
 			comment, _, _ := strings.Cut(old, "\n\"")
-			if !strings.Contains(now, fmt.Sprintf("%q", s.outside("wanted"))) ||
+			if !strings.Contains(now, fmt.Sprintf("%q", s.OutsidePath("wanted"))) ||
 				!strings.HasPrefix(now, comment[:min(len(comment), 8)]) || !strings.Contains(now, "//") {
 				t.Errorf("was\n%s\nis\n%s", old, now)
 			}
 			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
-				if session, status, denials := e.tool("cat", s.outside(name)); status != 0 || len(e.all()) != asks || len(denials) > 0 {
+				if session, status, denials := e.tool("cat", s.OutsidePath(name)); status != 0 || len(e.all()) != asks || len(denials) > 0 {
 					t.Errorf("%s: status %d, asked %d times, denials %+v: %s", name, status, len(e.all()), denials, session.Output())
 				}
 			}
 			if x := harness.Call(e.Editor, protocol.PolicyExplain,
 				protocol.PolicyExplainParams{ProjectDir: s.Project, Kind: protocol.Tool, Access: "read",
-					Target: s.outside("other")}); x.Allowed {
+					Target: s.OutsidePath("other")}); x.Allowed {
 				t.Errorf("another file is open too: %+v", x)
 			}
 			if scope == protocol.DecisionProject {
@@ -344,7 +343,7 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("wanted"), "wanted\n")
+	harness.Write(t, s.OutsidePath("wanted"), "wanted\n")
 	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": map[string]any{"additional_read_write_paths": []string{s.Outside}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +351,7 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	file := filepath.Join(s.Project, ".zed", "settings.json")
 	harness.Write(t, file, string(asks))
 	e := s.ask(nil, always(protocol.DecisionProject))
-	_, status, _ := e.tool("cat", s.outside("wanted"))
+	_, status, _ := e.tool("cat", s.OutsidePath("wanted"))
 	if q := e.all(); status != 1 || len(q) != 1 || slices.Contains(q[0].Choices, protocol.DecisionProject) ||
 		harness.Read(t, file) != string(asks) {
 		t.Errorf("status %d, asked %+v", status, q)

@@ -35,8 +35,8 @@ func otherFailures(t *testing.T, onDenied string) {
 	if err := os.Chmod(closed, 0); err != nil {
 		t.Fatal(err)
 	}
-	harness.Write(t, s.outside("closed"), "content")
-	if err := os.Chmod(s.outside("closed"), 0); err != nil {
+	harness.Write(t, s.OutsidePath("closed"), "content")
+	if err := os.Chmod(s.OutsidePath("closed"), 0); err != nil {
 		t.Fatal(err)
 	}
 	e := s.start(harness.Settings(harness.Sandbox{"on_denied": onDenied}), nil)
@@ -54,13 +54,13 @@ func otherFailures(t *testing.T, onDenied string) {
 		as = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	}
 	for name, argv := range map[string][]string{
-		"no such file":                  {"cat", s.outside("none")},
-		"no such directory":             {"touch", s.outside("none/file")},
+		"no such file":                  {"cat", s.OutsidePath("none")},
+		"no such directory":             {"touch", s.OutsidePath("none/file")},
 		"a directory that is there":     {"mkdir", s.Outside},
 		"a file's mode":                 append(append([]string{}, as...), "cat", closed),
-		"the mode of one outside":       append(append([]string{}, as...), "cat", s.outside("closed")),
-		"a program that says it":        {"sh", "-c", "echo 'cat: " + s.outside("file") + ": Permission denied' >&2; exit 1"},
-		"one that looks whether it may": {"test", "-w", s.outside("none")},
+		"the mode of one outside":       append(append([]string{}, as...), "cat", s.OutsidePath("closed")),
+		"a program that says it":        {"sh", "-c", "echo 'cat: " + s.OutsidePath("file") + ": Permission denied' >&2; exit 1"},
+		"one that looks whether it may": {"test", "-w", s.OutsidePath("none")},
 	} {
 		session, status, denials := e.tool(argv...)
 		if status == 0 || len(denials) > 0 {
@@ -68,12 +68,12 @@ func otherFailures(t *testing.T, onDenied string) {
 		}
 	}
 	// The control: the same user, and a file that is open to it.
-	harness.Write(t, s.outside("open"), "content")
-	if err := os.Chmod(s.outside("open"), 0o644); err != nil {
+	harness.Write(t, s.OutsidePath("open"), "content")
+	if err := os.Chmod(s.OutsidePath("open"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	session, _, denials := e.tool(append(append([]string{}, as...), "cat", s.outside("open"))...)
-	if _, times := find(denials, "read", s.outside("open")); times != 1 {
+	session, _, denials := e.tool(append(append([]string{}, as...), "cat", s.OutsidePath("open"))...)
+	if _, times := find(denials, "read", s.OutsidePath("open")); times != 1 {
 		t.Errorf("control: denials %+v\n%s", denials, session.Output())
 	}
 }
@@ -113,14 +113,14 @@ func TestRepeatedDenialsAreReportedOnce(t *testing.T) {
 func againAndAgain(t *testing.T, access, action string) {
 	t.Helper()
 	s := newScene(t)
-	harness.Write(t, s.outside("file"), "content")
+	harness.Write(t, s.OutsidePath("file"), "content")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
 	times := often()
 	begun := time.Now()
-	session, status, denials := e.tool(s.victim, action, s.outside("file"), strconv.Itoa(times))
+	session, status, denials := e.tool(s.Victim, action, s.OutsidePath("file"), strconv.Itoa(times))
 	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
-	_, events := find(denials, access, s.outside("file"))
+	_, events := find(denials, access, s.OutsidePath("file"))
 	if status != 1 || count(denials) != times && !lossy || lossy && (events == 0 || count(denials) > times) ||
 		events != len(denials) {
 		t.Errorf("status %d, %d reported: %+v\n%s", status, count(denials), denials, session.Output())
@@ -143,27 +143,27 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("file"), "content")
+	harness.Write(t, s.OutsidePath("file"), "content")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	if _, status, _ := e.tool(s.victim, "make-many", s.Outside, "100"); status != 1 {
+	if _, status, _ := e.tool(s.Victim, "make-many", s.Outside, "100"); status != 1 {
 		t.Fatalf("status %d", status)
 	}
 	before := peak(t, e.Process())
 	times := often()
 	begun := time.Now()
-	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim,
+	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim,
 		Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
 	// The control of all this: somebody else is heard, and is not mistaken for
 	// the other.
-	_, _, others := e.tool(s.victim, "open-often", s.outside("file"), "1")
-	if _, times := find(others, "write", s.outside("file")); times != 1 || len(others) != 1 {
+	_, _, others := e.tool(s.Victim, "open-often", s.OutsidePath("file"), "1")
+	if _, times := find(others, "write", s.OutsidePath("file")); times != 1 || len(others) != 1 {
 		t.Errorf("the other session gets %+v", others)
 	}
 	if exit := flood.Exit(); exit.ExitCode == nil || *exit.ExitCode != 1 {
 		t.Errorf("%+v\n%s", exit, flood.Output())
 	}
-	denials := e.denialsOf(flood.SessionID)
+	denials := e.denials.Of(flood.SessionID)
 	took := time.Since(begun)
 	if all := count(denials); all != times {
 		t.Errorf("%d reported, want %d", all, times)
@@ -198,9 +198,9 @@ func TestIgnoredDenialsAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	harness.Write(t, s.outside("file"), "content")
+	harness.Write(t, s.OutsidePath("file"), "content")
 	e := s.start(harness.Settings(harness.Sandbox{"on_denied": "ignore"}), nil)
-	session, status, denials := e.tool(s.victim, "open-often", s.outside("file"), "1")
+	session, status, denials := e.tool(s.Victim, "open-often", s.OutsidePath("file"), "1")
 	if p := session.Sandbox.Protections["denials"]; status != 1 || len(denials) > 0 || p.Status != protocol.Absent {
 		t.Errorf("status %d, %+v, denials %+v", status, p, denials)
 	}

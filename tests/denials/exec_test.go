@@ -4,22 +4,19 @@ package denials
 
 import (
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/creack/pty"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // execute prepares the sidecar's exec in the world, under settings.
 func (s *scene) execute(settings string, args ...string) *exec.Cmd {
-	s.t.Helper()
-	harness.Write(s.t, s.UserSettings(), settings)
-	command := exec.Command(harness.Binary(s.t), args...)
+	s.T.Helper()
+	harness.Write(s.T, s.UserSettings(), settings)
+	command := exec.Command(harness.Binary(s.T), args...)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
 	return command
 }
@@ -29,11 +26,11 @@ func (s *scene) execute(settings string, args ...string) *exec.Cmd {
 func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
-	harness.Write(t, s.outside("file"), "")
+	harness.Write(t, s.OutsidePath("file"), "")
 	key := filepath.Join(s.Home, ".ssh", "id")
 	harness.Write(t, key, "")
-	line := fmt.Sprintf("for i in 1 2 3; do echo >%s; done; mkdir %s; echo >%s; true", s.outside("file"),
-		s.outside("dir"), key)
+	line := fmt.Sprintf("for i in 1 2 3; do echo >%s; done; mkdir %s; echo >%s; true", s.OutsidePath("file"),
+		s.OutsidePath("dir"), key)
 	out, err := s.execute(harness.Settings(nil), "exec", "--", "sh", "-c", line).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -45,7 +42,7 @@ sandbox-sidecar:   create %q by "mkdir"
 sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
 sandbox-sidecar:   write %q by "sh"
 sandbox-sidecar:     note: think twice: that is SSH keys
-`, s.outside("file"), s.outside("file"), s.outside("dir"), s.Outside, key)
+`, s.OutsidePath("file"), s.OutsidePath("file"), s.OutsidePath("dir"), s.Outside, key)
 	if summary != want {
 		t.Errorf("got\n%s\nwant\n%s", summary, want)
 	}
@@ -63,9 +60,7 @@ sandbox-sidecar:     note: think twice: that is SSH keys
 // In the user's own terminal the question stands there, and the answer counts.
 func TestExecAsksOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	harness.Require(t, "filesystem")
-	observedAtAll := newScene(t)
-	observed(t, observedAtAll.start(harness.Settings(nil), nil))
+	newObservedScene(t)
 	ask := harness.Sandbox{"on_denied": "ask"}
 	for name, test := range map[string]struct {
 		typed  string
@@ -78,37 +73,24 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			harness.Write(t, s.outside("file"), "the content\n")
-			command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.outside("file"))
-			terminal, err := pty.Start(command)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer terminal.Close()
-			screen := &harness.Buffer{}
-			read := make(chan struct{})
-			go func() {
-				defer close(read)
-				_, _ = io.Copy(screen, terminal) // ends with EIO
-			}()
-			screen.Await(t, `"cat" wants to read "[^"]*outside/file"`)
-			screen.Await(t, prompt)
-			if _, err := io.WriteString(terminal, test.typed); err != nil {
-				t.Fatal(err)
-			}
-			err = command.Wait()
-			<-read
-			opened := strings.Contains(screen.String(), "the content")
-			written := strings.Contains(harness.Read(t, filepath.Join(s.Project, ".zed", "settings.json")), s.outside("file"))
-			if (err == nil) != test.opens || opened != test.opens || written != test.writes {
-				t.Errorf("%v, opened %t, written %t:\n%s", err, opened, written, screen)
+			harness.Write(t, s.OutsidePath("file"), "the content\n")
+			command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.OutsidePath("file"))
+			terminal := harness.StartTerminal(t, command)
+			terminal.Await(`"cat" wants to read "[^"]*outside/file"`)
+			terminal.Await(prompt)
+			terminal.Type(test.typed)
+			status := terminal.Status()
+			opened := strings.Contains(terminal.Screen.String(), "the content")
+			written := strings.Contains(harness.Read(t, filepath.Join(s.Project, ".zed", "settings.json")), s.OutsidePath("file"))
+			if (status == 0) != test.opens || opened != test.opens || written != test.writes {
+				t.Errorf("status %d, opened %t, written %t:\n%s", status, opened, written, terminal.Screen)
 			}
 		})
 	}
 	// Without a terminal nobody can be asked, and it is refused.
 	s := newScene(t)
-	harness.Write(t, s.outside("file"), "the content\n")
-	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.outside("file"))
+	harness.Write(t, s.OutsidePath("file"), "the content\n")
+	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.OutsidePath("file"))
 	command.SysProcAttr = detached()
 	if out, err := command.CombinedOutput(); err == nil || strings.Contains(string(out), "the content") ||
 		!strings.Contains(string(out), "to allow it: add") {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/creack/pty"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -196,7 +193,7 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		harness.Write(t, long, "secret\n")
 		session := asked.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{
 			"-c", `"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows && echo x >".github/workflows/$6"`, "sh",
-			program, outside, long, s.outside("nothing"), filepath.Join(s.Project, "sub-"+name), name,
+			program, outside, long, s.OutsidePath("nothing"), filepath.Join(s.Project, "sub-"+name), name,
 		}})
 		r.take("spawn", session.SpawnResult)
 		session.Exit()
@@ -240,7 +237,7 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 			harness.Notify(asked.Editor, protocol.Notification[protocol.Empty]{Method: "x/" + name}, protocol.Empty{})
 		}
 	}
-	for _, denied := range asked.allDenied() {
+	for _, denied := range asked.denials.All() {
 		r.take("denied", denied)
 		if strings.HasPrefix(denied.Access, "protected_") {
 			r.take("alarm", denied)
@@ -270,13 +267,6 @@ func protectedNames() []string {
 		}
 	}
 	return list
-}
-
-// allDenied is what all sessions were refused.
-func (e *editor) allDenied() []protocol.DeniedParams {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]protocol.DeniedParams{}, e.denied...)
 }
 
 // The same holds for what the commands print on a terminal: every line is the
@@ -361,35 +351,22 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &scene{World: harness.NewWorld(t), t: t}
+			s := newScene(t)
 			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"), harness.Settings(requestsOf(hostile[2])))
 			command := s.execute(harness.Settings(nil), "trust")
-			terminal, err := pty.Start(command)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer terminal.Close()
-			screen := &harness.Buffer{}
-			read := make(chan struct{})
-			go func() {
-				defer close(read)
-				_, _ = io.Copy(screen, terminal) // ends with EIO
-			}()
-			screen.Await(t, `press Enter to leave them untrusted: `)
-			if _, err := io.WriteString(terminal, test.typed); err != nil {
-				t.Fatal(err)
-			}
-			err = command.Wait()
-			<-read
-			text := screen.String()
+			terminal := harness.StartTerminal(t, command)
+			terminal.Await(`press Enter to leave them untrusted: `)
+			terminal.Type(test.typed)
+			status := terminal.Status()
+			text := terminal.Screen.String()
 			if lines := strings.Count(text, `additional_read_write_paths "/nowhere/a\nFORGED: allowed": sessions may`); lines != 1 && !test.trusted || strings.Contains(text, "\nFORGED") {
 				t.Errorf("%d lines:\n%s", lines, text)
 			}
 			list := filepath.Join(s.Home, ".local", "state", "sandbox-sidecar", "trust.json")
 			_, statErr := os.Stat(list)
 			written := statErr == nil && strings.Contains(harness.Read(t, list), s.Project)
-			if (err == nil) != test.trusted || written != test.trusted {
-				t.Errorf("%v, written %t:\n%s", err, written, text)
+			if (status == 0) != test.trusted || written != test.trusted {
+				t.Errorf("status %d, written %t:\n%s", status, written, text)
 			}
 		})
 	}

@@ -34,19 +34,19 @@ type kind struct {
 }
 
 func kinds(s *scene) map[string]kind {
-	t := s.t
-	harness.Write(t, s.outside("file"), "content\n")
-	harness.Write(t, s.outside("cut"), "content\n")
-	harness.Write(t, s.outside("full/old"), "content\n")
-	harness.Write(t, s.outside("from/old"), "content\n")
-	harness.Victim(t, "tests/victim", s.outside("program"))
-	if err := os.Mkdir(s.outside("empty"), 0o700); err != nil {
+	t := s.T
+	harness.Write(t, s.OutsidePath("file"), "content\n")
+	harness.Write(t, s.OutsidePath("cut"), "content\n")
+	harness.Write(t, s.OutsidePath("full/old"), "content\n")
+	harness.Write(t, s.OutsidePath("from/old"), "content\n")
+	harness.Victim(t, "tests/victim", s.OutsidePath("program"))
+	if err := os.Mkdir(s.OutsidePath("empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(s.outside("file"), filepath.Join(s.Project, "link")); err != nil {
+	if err := os.Symlink(s.OutsidePath("file"), filepath.Join(s.Project, "link")); err != nil {
 		t.Fatal(err)
 	}
-	short := shortDir(t)
+	short := harness.ShortDir(t)
 	listen(t, filepath.Join(short, "s"))
 	address := ownAddress(t)
 	offline := harness.Sandbox{"allow_network": false}
@@ -56,76 +56,76 @@ func kinds(s *scene) map[string]kind {
 	}
 	return map[string]kind{
 		"read": {
-			access: "read", target: s.outside("file"), argv: []string{"cat", s.outside("file")}, process: "cat",
-			setting: "additional_read_only_paths", value: s.outside("file"),
+			access: "read", target: s.OutsidePath("file"), argv: []string{"cat", s.OutsidePath("file")}, process: "cat",
+			setting: "additional_read_only_paths", value: s.OutsidePath("file"),
 		},
 		"list": {
-			access: "read", target: s.outside("full"), argv: []string{"ls", s.outside("full")}, process: "ls",
-			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.outside("full"),
-			opens: map[string][]string{"read": {s.outside("full/old")}},
+			access: "read", target: s.OutsidePath("full"), argv: []string{"ls", s.OutsidePath("full")}, process: "ls",
+			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.OutsidePath("full"),
+			opens: map[string][]string{"read": {s.OutsidePath("full/old")}},
 		},
 		"write": {
-			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", s.outside("file"), "1"},
-			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")},
-				"execute": {s.outside("file")}},
+			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often", s.OutsidePath("file"), "1"},
+			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{"read": {s.OutsidePath("file")},
+				"execute": {s.OutsidePath("file")}},
 		},
 		"write through a symlink": {
-			access: "write", target: s.outside("file"), argv: []string{s.victim, "open-often", filepath.Join(s.Project, "link"),
+			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often", filepath.Join(s.Project, "link"),
 				"1"},
-			setting: rw, value: s.outside("file"), opens: map[string][]string{"read": {s.outside("file")},
-				"execute": {s.outside("file")}},
+			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{"read": {s.OutsidePath("file")},
+				"execute": {s.OutsidePath("file")}},
 		},
 		"cut off": {
-			access: "write", target: s.outside("cut"), argv: []string{"truncate", "-s", "1",
-				s.outside("cut")}, process: "truncate",
-			setting: rw, value: s.outside("cut"), opens: map[string][]string{"read": {s.outside("cut")},
-				"execute": {s.outside("cut")}},
+			access: "write", target: s.OutsidePath("cut"), argv: []string{"truncate", "-s", "1",
+				s.OutsidePath("cut")}, process: "truncate",
+			setting: rw, value: s.OutsidePath("cut"), opens: map[string][]string{"read": {s.OutsidePath("cut")},
+				"execute": {s.OutsidePath("cut")}},
 		},
 		"create": {
-			access: "create", target: s.outside("empty/new"), argv: []string{"touch", s.outside("empty/new")}, process: "touch",
-			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/new")),
-			again: func() { os.Remove(s.outside("empty/new")) },
+			access: "create", target: s.OutsidePath("empty/new"), argv: []string{"touch", s.OutsidePath("empty/new")}, process: "touch",
+			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/new")),
+			again: func() { os.Remove(s.OutsidePath("empty/new")) },
 		},
 		"make a directory": {
-			access: "create", target: s.outside("empty/dir"), argv: []string{"mkdir", s.outside("empty/dir")}, process: "mkdir",
-			setting: rw, value: s.outside("empty"), opens: writes(s.outside("empty"), s.outside("empty/dir"),
-				s.outside("empty/new")),
-			again: func() { os.Remove(s.outside("empty/dir")) },
+			access: "create", target: s.OutsidePath("empty/dir"), argv: []string{"mkdir", s.OutsidePath("empty/dir")}, process: "mkdir",
+			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/dir"),
+				s.OutsidePath("empty/new")),
+			again: func() { os.Remove(s.OutsidePath("empty/dir")) },
 		},
 		"remove": {
-			access: "remove", target: s.outside("full/old"), argv: []string{"rm", s.outside("full/old")}, process: "rm",
-			setting: rw, value: s.outside("full"), opens: writes(s.outside("full"), s.outside("full/old")),
-			again: func() { harness.Write(t, s.outside("full/old"), "content\n") },
+			access: "remove", target: s.OutsidePath("full/old"), argv: []string{"rm", s.OutsidePath("full/old")}, process: "rm",
+			setting: rw, value: s.OutsidePath("full"), opens: writes(s.OutsidePath("full"), s.OutsidePath("full/old")),
+			again: func() { harness.Write(t, s.OutsidePath("full/old"), "content\n") },
 		},
 		"rename away": {
-			access: "remove", target: s.outside("from/old"), argv: []string{"mv", s.outside("from/old"),
-				s.outside("from/new")}, process: "mv",
-			setting: rw, value: s.outside("from"), opens: writes(s.outside("from"), s.outside("from/old"),
-				s.outside("from/new")),
-			again: func() { os.Rename(s.outside("from/new"), s.outside("from/old")) },
+			access: "remove", target: s.OutsidePath("from/old"), argv: []string{"mv", s.OutsidePath("from/old"),
+				s.OutsidePath("from/new")}, process: "mv",
+			setting: rw, value: s.OutsidePath("from"), opens: writes(s.OutsidePath("from"), s.OutsidePath("from/old"),
+				s.OutsidePath("from/new")),
+			again: func() { os.Rename(s.OutsidePath("from/new"), s.OutsidePath("from/old")) },
 		},
 		"execute": {
-			access: "execute", target: s.outside("program"), argv: []string{"sh", "-c", s.outside("program") +
+			access: "execute", target: s.OutsidePath("program"), argv: []string{"sh", "-c", s.OutsidePath("program") +
 				" privileges"}, process: "sh",
-			setting: "additional_executable_paths", value: s.outside(
-				"program"), opens: map[string][]string{"read": {s.outside("program")}},
+			setting: "additional_executable_paths", value: s.OutsidePath(
+				"program"), opens: map[string][]string{"read": {s.OutsidePath("program")}},
 			needs: "execute",
 		},
 		"connect to a socket": {
-			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.victim, "connect",
+			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.Victim, "connect",
 				filepath.Join(short, "s")},
 			setting: "allowed_unix_sockets", value: filepath.Join(short, "s"), needs: "unix_sockets",
 		},
 		"connect": {
-			access: "connect", target: address + ":9", argv: []string{s.victim, "connect-to", address + ":9"},
+			access: "connect", target: address + ":9", argv: []string{s.Victim, "connect-to", address + ":9"},
 			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
 		},
 		"send": {
-			access: "connect", target: address + ":9", argv: []string{s.victim, "send-to", address + ":9"},
+			access: "connect", target: address + ":9", argv: []string{s.Victim, "send-to", address + ":9"},
 			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
 		},
 		"bind": {
-			access: "bind", target: address + ":0", argv: []string{s.victim, "bind-to", address + ":0"},
+			access: "bind", target: address + ":0", argv: []string{s.Victim, "bind-to", address + ":0"},
 			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"connect": {address + ":9"}},
 		},
 	}
@@ -214,9 +214,9 @@ func (k kind) allowed() map[string][]string {
 // probes are the things that are asked about before and after.
 func probes(s *scene, k kind) map[string][]string {
 	files := []string{
-		s.Outside, s.outside("file"), s.outside(
-			"cut"), s.outside("program"), s.outside("full"), s.outside("full/old"), s.outside("empty"),
-		s.outside("from"), s.outside("from/old"), s.Home, filepath.Join(s.Home, ".bashrc"), "/etc/passwd", "/var/tmp", "/run",
+		s.Outside, s.OutsidePath("file"), s.OutsidePath(
+			"cut"), s.OutsidePath("program"), s.OutsidePath("full"), s.OutsidePath("full/old"), s.OutsidePath("empty"),
+		s.OutsidePath("from"), s.OutsidePath("from/old"), s.Home, filepath.Join(s.Home, ".bashrc"), "/etc/passwd", "/var/tmp", "/run",
 	}
 	list := map[string][]string{"read": files, "write": files, "execute": files, "connect_unix": {"/run/docker.sock"}}
 	for access, targets := range k.allowed() {
@@ -241,12 +241,12 @@ func TestARefusedSocketIsReported(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	offline := harness.Settings(harness.Sandbox{"allow_network": false})
-	if _, status, _ := s.start(harness.Settings(nil), nil).tool(s.victim, "socket", "2", "1", "0"); status != 0 {
+	if _, status, _ := s.start(harness.Settings(nil), nil).tool(s.Victim, "socket", "2", "1", "0"); status != 0 {
 		t.Fatalf("control: status %d", status)
 	}
 	e := s.start(offline, harness.WithoutNamespaces(t))
 	observed(t, e)
-	session, status, denials := e.tool(s.victim, "socket", "2", "1", "0")
+	session, status, denials := e.tool(s.Victim, "socket", "2", "1", "0")
 	denial, times := find(denials, "connect", "inet")
 	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil ||
 		denial.Suggestion.Setting != "allow_network" {
@@ -270,10 +270,10 @@ func TestSomeDenialsHaveOnlyAText(t *testing.T) {
 		argv                 []string
 	}{
 		{"read", key, "SSH keys", []string{"cat", key}},
-		{"write", key, "SSH keys", []string{s.victim, "open-often", key, "1"}},
+		{"write", key, "SSH keys", []string{s.Victim, "open-often", key, "1"}},
 		{"create", filepath.Join(s.Home, ".ssh", "new"), "SSH keys", []string{"touch", filepath.Join(s.Home, ".ssh", "new")}},
-		{"signal", pid, "no setting", []string{s.victim, "terminate", pid}},
-		{"signal", pid, "no setting", []string{s.victim, "kill-pidfd", pid}},
+		{"signal", pid, "no setting", []string{s.Victim, "terminate", pid}},
+		{"signal", pid, "no setting", []string{s.Victim, "kill-pidfd", pid}},
 	} {
 		session, status, denials := e.tool(test.argv...)
 		denial, times := find(denials, test.access, test.target)
@@ -321,13 +321,13 @@ func TestForAProtectedPathAnExceptionIsSuggested(t *testing.T) {
 	harness.Write(t, hook, "#!/bin/sh\n")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	_, status, denials := e.tool(s.victim, "open-often", hook, "1")
+	_, status, denials := e.tool(s.Victim, "open-often", hook, "1")
 	denial, times := find(denials, "write", hook)
 	if status == 0 || times != 1 || denial.Suggestion == nil || denial.Suggestion.Setting != "protected_paths" {
 		t.Fatalf("status %d, denials %+v", status, denials)
 	}
 	after := s.start(harness.Settings(paste(t, nil, denial.Suggestion)), nil)
-	if session, status, _ := after.tool(s.victim, "open-often", hook, "1"); status != 0 {
+	if session, status, _ := after.tool(s.Victim, "open-often", hook, "1"); status != 0 {
 		t.Errorf("with the suggestion: status %d\n%s", status, session.Output())
 	}
 }

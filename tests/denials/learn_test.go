@@ -26,18 +26,18 @@ type learnt struct {
 
 // learn runs learn under settings, with a HOME of the world's.
 func (s *scene) learn(settings string, argv ...string) learnt {
-	s.t.Helper()
+	s.T.Helper()
 	file := filepath.Join(s.Home, "learnt.json")
 	command := s.execute(settings, append([]string{"learn", "-o", file, "--"}, argv...)...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	_ = command.Run()
-	l := learnt{status: command.ProcessState.ExitCode(), said: out.String(), text: harness.Read(s.t, file)}
+	l := learnt{status: command.ProcessState.ExitCode(), said: out.String(), text: harness.Read(s.T, file)}
 	var document struct {
 		Terminal struct{ Sandbox map[string]any }
 	}
 	if err := json.Unmarshal([]byte(l.text), &document); err != nil {
-		s.t.Fatalf("%v: %q\n%s", err, l.text, l.said)
+		s.T.Fatalf("%v: %q\n%s", err, l.text, l.said)
 	}
 	l.block = document.Terminal.Sandbox
 	return l
@@ -59,30 +59,30 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
 	for i := range 6 {
-		harness.Write(t, s.outside(fmt.Sprintf("data/%d", i)), fmt.Sprintf("data %d\n", i))
+		harness.Write(t, s.OutsidePath(fmt.Sprintf("data/%d", i)), fmt.Sprintf("data %d\n", i))
 	}
-	harness.Write(t, s.outside("single/one"), "one\n")
-	harness.Write(t, s.outside("before/x"), "before\n")
+	harness.Write(t, s.OutsidePath("single/one"), "one\n")
+	harness.Write(t, s.OutsidePath("before/x"), "before\n")
 	harness.Write(t, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
 	program := filepath.Join(s.Home, ".cargo", "bin", "tool")
 	harness.Victim(t, "tests/victim", makeDirs(t, program))
-	if err := os.Mkdir(s.outside("made"), 0o700); err != nil {
+	if err := os.Mkdir(s.OutsidePath("made"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	settings := harness.Sandbox{"additional_read_only_paths": []string{s.outside("before")}}
+	settings := harness.Sandbox{"additional_read_only_paths": []string{s.OutsidePath("before")}}
 	line := fmt.Sprintf("cat %s/data/* %s %s || exit; %s privileges >/dev/null || exit; cat %s/.ssh/id; echo x >%s",
-		s.Outside, s.outside("single/one"), s.outside("before/x"), program, s.Home, s.outside("made/new"))
+		s.Outside, s.OutsidePath("single/one"), s.OutsidePath("before/x"), program, s.Home, s.OutsidePath("made/new"))
 	first := s.learn(harness.Settings(settings), "sh", "-c", line)
 	if first.status == 0 || strings.Contains(first.said, "secret key") ||
 		!strings.Contains(first.said, "data 5\none\nbefore\n") {
 		t.Errorf("status %d:\n%s", first.status, first.said)
 	}
-	if _, err := os.Stat(s.outside("made/new")); err == nil {
+	if _, err := os.Stat(s.OutsidePath("made/new")); err == nil {
 		t.Error("it was written while it was learnt")
 	}
 	want := map[string][]string{
-		"additional_read_only_paths":  {s.outside("before"), s.outside("data"), s.outside("single/one")},
-		"additional_read_write_paths": {s.outside("made")},
+		"additional_read_only_paths":  {s.OutsidePath("before"), s.OutsidePath("data"), s.OutsidePath("single/one")},
+		"additional_read_write_paths": {s.OutsidePath("made")},
 		"toolchains":                  {"rust"},
 		"additional_executable_paths": {},
 	}
@@ -109,7 +109,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	}
 	session, _, denials := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
 	_, keys := find(denials, "read", filepath.Join(s.Home, ".ssh", "id"))
-	if out := session.Output(); harness.Read(t, s.outside("made/new")) != "x\n" ||
+	if out := session.Output(); harness.Read(t, s.OutsidePath("made/new")) != "x\n" ||
 		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(denials) > 1 || strings.Contains(out, "secret") {
 		t.Errorf("denials %+v:\n%s", denials, out)
 	}
@@ -149,13 +149,13 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	ended := func() bool { return !harness.Alive(sleeper.Process.Pid) }
 	content := func(name, want string) func() bool {
-		return func() bool { return harness.Read(s.t, s.outside(name)) == want }
+		return func() bool { return harness.Read(s.T, s.OutsidePath(name)) == want }
 	}
 	there := func(name string) func() bool {
-		return func() bool { _, err := os.Lstat(s.outside(name)); return err == nil }
+		return func() bool { _, err := os.Lstat(s.OutsidePath(name)); return err == nil }
 	}
 	not := func(is func() bool) func() bool { return func() bool { return !is() } }
 	attacks := []struct {
@@ -181,12 +181,12 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		{"signal", fmt.Sprintf("kill -KILL %d", sleeper.Process.Pid), ended}, // last: it works once
 	}
 	for _, attack := range attacks {
-		harness.Write(t, s.outside("read"), "old\n")
+		harness.Write(t, s.OutsidePath("read"), "old\n")
 		for _, name := range strings.Fields("write append truncate in remove rename") {
-			harness.Write(t, s.outside(name), "old\n")
+			harness.Write(t, s.OutsidePath(name), "old\n")
 		}
 		line := strings.NewReplacer("OUT", s.Outside, "DIR", dir).Replace(attack.line)
-		l := s.learn(harness.Settings(nil), "sh", "-c", "cat "+s.outside("read")+" && "+line)
+		l := s.learn(harness.Settings(nil), "sh", "-c", "cat "+s.OutsidePath("read")+" && "+line)
 		if !strings.Contains(l.said, "old\n") {
 			t.Errorf("%s: what it reads must be let through:\n%s", attack.name, l.said)
 		}

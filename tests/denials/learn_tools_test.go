@@ -44,7 +44,7 @@ func (l lesson) run(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	s := &scene{World: harness.NewWorldOutsideDefaults(t), t: t}
+	s := &scene{harness.NewSceneIn(t, harness.NewWorldOutsideDefaults(t), "")}
 	observed(t, s.start(harness.Defaults(nil), nil))
 	s.prepare(l)
 	try := func(settings string) (output string, status int) {
@@ -74,26 +74,26 @@ func (l lesson) run(t *testing.T) {
 
 // prepare makes the project, and what is around it.
 func (s *scene) prepare(l lesson) {
-	s.t.Helper()
-	harness.RequirePrograms(s.t, l.needs...)
+	s.T.Helper()
+	harness.RequirePrograms(s.T, l.needs...)
 	for name, content := range l.prepare {
-		harness.Write(s.t, filepath.Join(filepath.Dir(s.Home), name), content)
+		harness.Write(s.T, filepath.Join(filepath.Dir(s.Home), name), content)
 	}
 	command := exec.Command("/bin/sh", "-ec", l.before)
 	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "PATH="+harness.SearchPath)
 	if output, err := command.CombinedOutput(); err != nil {
-		s.t.Fatalf("outside: %v\n%s", err, output)
+		s.T.Fatalf("outside: %v\n%s", err, output)
 	}
-	harness.Write(s.t, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
+	harness.Write(s.T, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
 }
 
 // forget makes the home as new as it was, so that each run is a first one: no
 // cache is there, and no directory that a session was given.
 func (s *scene) forget(l lesson) {
-	s.t.Helper()
+	s.T.Helper()
 	entries, err := os.ReadDir(s.Home)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	for _, entry := range entries {
 		// What the sidecar keeps is in use.
@@ -102,7 +102,7 @@ func (s *scene) forget(l lesson) {
 				return strings.HasPrefix(path+"/", "home/"+name+"/")
 			}) {
 			if err := os.RemoveAll(filepath.Join(s.Home, name)); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 		}
 	}
@@ -110,13 +110,13 @@ func (s *scene) forget(l lesson) {
 
 // judge looks whether the block is small.
 func (s *scene) judge(l lesson, learnt learnt) {
-	s.t.Helper()
+	s.T.Helper()
 	if got := learnt.list("toolchains"); !slices.Equal(got, []string{l.toolchain}) {
-		s.t.Errorf("toolchains is %q, want %q alone", got, l.toolchain)
+		s.T.Errorf("toolchains is %q, want %q alone", got, l.toolchain)
 	}
 	for _, key := range []string{"additional_read_write_paths", "additional_executable_paths", "allowed_unix_sockets"} {
 		if got := learnt.list(key); len(got) > 0 {
-			s.t.Errorf("%s is %q, want none", key, got)
+			s.T.Errorf("%s is %q, want none", key, got)
 		}
 	}
 	world, named := filepath.Dir(s.Home), []string{}
@@ -125,24 +125,24 @@ func (s *scene) judge(l lesson, learnt learnt) {
 		case err == nil && filepath.IsLocal(below):
 			named = append(named, below)
 		case !strings.HasPrefix(path, "/usr/") && !strings.HasPrefix(path, "/etc/"):
-			s.t.Errorf("it names %q, which is neither the test's nor the system's", path)
+			s.T.Errorf("it names %q, which is neither the test's nor the system's", path)
 		}
 	}
 	slices.Sort(named)
 	if !slices.Equal(named, l.outside) {
-		s.t.Errorf("for reading it names %q, want %q", named, l.outside)
+		s.T.Errorf("for reading it names %q, want %q", named, l.outside)
 	}
 	if !strings.Contains(learnt.said, l.noted) ||
 		strings.Count(learnt.said, "not allowed by these settings: ") != min(1, len(l.noted)) {
-		s.t.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
+		s.T.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
 	}
 	// What nobody asked for stays closed.
 	e := s.start(learnt.text, nil)
 	if open := e.opened(s, map[string][]string{
-		"read":  {filepath.Join(s.Home, ".ssh", "id"), s.outside("private")},
-		"write": {s.outside("lib"), s.UserSettings(), filepath.Join(s.Home, ".config"), filepath.Join(s.Home, "x")},
+		"read":  {filepath.Join(s.Home, ".ssh", "id"), s.OutsidePath("private")},
+		"write": {s.OutsidePath("lib"), s.UserSettings(), filepath.Join(s.Home, ".config"), filepath.Join(s.Home, "x")},
 	}); len(open) > 0 {
-		s.t.Errorf("the block opens %v", open)
+		s.T.Errorf("the block opens %v", open)
 	}
 }
 

@@ -30,11 +30,11 @@ func TestTheKernelsAuditLogIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
 	s := newScene(t)
-	file, odd, unwanted := s.outside("file"), s.outside("an odd \"name\""), s.outside("unwanted")
+	file, odd, unwanted := s.OutsidePath("file"), s.OutsidePath("an odd \"name\""), s.OutsidePath("unwanted")
 	for _, name := range []string{file, odd, unwanted} {
 		harness.Write(t, name, "content\n")
 	}
-	short := shortDir(t)
+	short := harness.ShortDir(t)
 	listen(t, filepath.Join(short, "s"))
 	abstract := "sidecar-denials-" + strconv.Itoa(unix.Getpid())
 	listen(t, "@"+abstract)
@@ -45,12 +45,12 @@ func TestTheKernelsAuditLogIsReported(t *testing.T) {
 		"an odd name":        {access: "read", target: odd, argv: []string{"grep", "content", odd}},
 		"a list":             {access: "read", target: s.Outside, argv: []string{"ls", s.Outside}},
 		"what all would see": {access: "read", target: file, argv: []string{"cat", file}},
-		"a change":           {access: "write", target: file, argv: []string{s.victim, "open-often", file, "1"}},
+		"a change":           {access: "write", target: file, argv: []string{s.Victim, "open-often", file, "1"}},
 		"a socket": {access: "connect_unix", target: filepath.Join(short, "s"),
-			argv: []string{s.victim, "connect", filepath.Join(short, "s")}},
+			argv: []string{s.Victim, "connect", filepath.Join(short, "s")}},
 		"an abstract socket": {access: "connect_unix", target: "abstract:" + abstract,
-			argv: []string{s.victim, "connect", "@" + abstract}},
-		"a signal": {access: "signal", target: pid, argv: []string{s.victim, "terminate", pid}},
+			argv: []string{s.Victim, "connect", "@" + abstract}},
+		"a signal": {access: "signal", target: pid, argv: []string{s.Victim, "terminate", pid}},
 	}
 	report := s.start(harness.Settings(nil), nil)
 	if !logged(report) {

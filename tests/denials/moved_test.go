@@ -16,7 +16,7 @@ import (
 func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
-	harness.Write(t, s.outside("file"), "content\n")
+	harness.Write(t, s.OutsidePath("file"), "content\n")
 	tries := map[string]string{
 		"a symlink that is made anew": `mkdir a; echo own >a/file; ln -s a link; sleep 0.2; cat link/file; echo own >>link/file
 			rm link; ln -s "$1" link; cat link/file; echo x >>link/file`,
@@ -30,13 +30,13 @@ func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	e := s.start(harness.Settings(nil), nil)
 	for name, script := range tries {
 		session, status, denials := e.tool("sh", "-c", script, "sh", s.Outside)
-		_, reads := find(denials, "read", s.outside("file"))
-		_, writes := find(denials, "write", s.outside("file"))
+		_, reads := find(denials, "read", s.OutsidePath("file"))
+		_, writes := find(denials, "write", s.OutsidePath("file"))
 		if status == 0 || reads != 1 || writes != 1 || len(denials) != 2 {
 			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}
 	}
-	if content, err := os.ReadFile(s.outside("file")); err != nil || string(content) != "content\n" {
+	if content, err := os.ReadFile(s.OutsidePath("file")); err != nil || string(content) != "content\n" {
 		t.Errorf("the file outside holds %q, %v", content, err)
 	}
 }
@@ -51,11 +51,11 @@ func TestPathsUnderAnotherRootAreResolvedFromThere(t *testing.T) {
 	s := newObservedScene(t)
 	file := s.Project + "/file"
 	harness.Write(t, file, "own\n")
-	harness.Write(t, s.outside(file), "content\n")
+	harness.Write(t, s.OutsidePath(file), "content\n")
 	e := s.start(harness.Settings(nil), nil)
 	session, status, denials := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh",
-		file, s.victim, s.Outside)
-	if _, times := find(denials, "write", s.outside(file)); status != 1 || times != 1 || len(denials) != 1 {
+		file, s.Victim, s.Outside)
+	if _, times := find(denials, "write", s.OutsidePath(file)); status != 1 || times != 1 || len(denials) != 1 {
 		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 }
@@ -68,7 +68,7 @@ func TestAnotherRootSuggestsNothing(t *testing.T) {
 		harness.Skip(t, "root", "an ordinary user's programs have no other root")
 	}
 	s := newObservedScene(t)
-	file := s.outside("file")
+	file := s.OutsidePath("file")
 	harness.Write(t, file, "content\n")
 	// The directory that the file below the other root lies in is there under
 	// the same name, seen from that root.
@@ -76,7 +76,7 @@ func TestAnotherRootSuggestsNothing(t *testing.T) {
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
 	session, status, denials := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file,
-		s.victim)
+		s.Victim)
 	if _, times := find(denials, "write", file); status == 0 || times != 1 || len(denials) != 1 {
 		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
@@ -90,7 +90,7 @@ func TestARenameOfNothingIsNotReported(t *testing.T) {
 	harness.Write(t, s.Project+"/some", "")
 	e := s.start(harness.Settings(nil), nil)
 	for name, want := range map[string]int{"none": 0, "some": 1} {
-		session, status, denials := e.tool(s.victim, "rename", name, s.outside("new"))
+		session, status, denials := e.tool(s.Victim, "rename", name, s.OutsidePath("new"))
 		if status != 1 || len(denials) != want {
 			t.Errorf("%s: status %d, denials %+v\n%s", name, status, denials, session.Output())
 		}

@@ -20,7 +20,7 @@ func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 	s := newScene(t)
 	key := filepath.Join(s.Home, ".ssh", "id_rsa")
 	harness.Write(t, key, "key\n")
-	file := s.outside("file")
+	file := s.OutsidePath("file")
 	harness.Write(t, file, "content\n")
 	tries := map[string]*reading{
 		"cat of a key":              {argv: []string{"cat", key}, target: key},
@@ -34,7 +34,7 @@ func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 		"sed":                       {argv: []string{"sed", "-n", "1p", file}},
 		"a redirection":             {argv: []string{"sh", "-c", "read line <" + file}, missed: true},
 		"a script":                  {argv: []string{"sh", "-c", "cd " + s.Project + " && cat ../outside/file"}},
-		"a program, by an argument": {argv: []string{s.victim, "read-often", file, "1"}},
+		"a program, by an argument": {argv: []string{s.Victim, "read-often", file, "1"}},
 		"grep":                      {argv: []string{"grep", "content", file}},
 		"grep of a directory":       {argv: []string{"grep", "-r", "content", s.Outside}, target: s.Outside},
 		"a list":                    {argv: []string{"ls", s.Outside}, target: s.Outside, missed: true},

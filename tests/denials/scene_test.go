@@ -5,35 +5,24 @@ package denials
 import (
 	"encoding/json"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world with the victim in its project.
-type scene struct {
-	*harness.World
-	t      testing.TB
-	victim string
-}
+// scene is a harness.Scene with the victim of tests/victim.
+type scene struct{ *harness.Scene }
 
 func newScene(t testing.TB) *scene {
 	t.Helper()
-	s := &scene{World: harness.NewWorld(t), t: t}
-	s.victim = filepath.Join(s.Project, "victim")
-	harness.Victim(t, "tests/victim", s.victim)
-	return s
+	return &scene{harness.NewScene(t, "tests/victim")}
 }
 
 // newObservedScene is one on a machine that tells of denials.
@@ -47,16 +36,16 @@ func newObservedScene(t testing.TB) *scene {
 
 // target starts a process outside, for signals, and returns its number.
 func (s *scene) target() (pid string) {
-	s.t.Helper()
-	command := exec.Command(s.victim, "target", "secret")
+	s.T.Helper()
+	command := exec.Command(s.Victim, "target", "secret")
 	stdin, err := command.StdinPipe()
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if err := command.Start(); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		stdin.Close()
@@ -64,51 +53,22 @@ func (s *scene) target() (pid string) {
 	return strconv.Itoa(command.Process.Pid)
 }
 
-func (s *scene) outside(name string) string { return filepath.Join(s.Outside, name) }
-
-// editor is one that keeps what it is told.
+// editor is one that gathers the denials that it gets.
 type editor struct {
 	*harness.Editor
-	mu     sync.Mutex // guards denied
-	denied []protocol.DeniedParams
+	denials *harness.Denials
 }
 
 func (s *scene) start(settings string, wrap func(*exec.Cmd)) *editor {
-	s.t.Helper()
-	e := &editor{Editor: harness.Start(s.t, s.World, harness.Options{Settings: settings, Wrap: wrap})}
-	e.listen()
-	return e
+	s.T.Helper()
+	e := harness.Start(s.T, s.World, harness.Options{Settings: settings, Wrap: wrap})
+	return &editor{e, harness.RecordDenials(e)}
 }
 
-func (e *editor) listen() {
-	client.On(e.Client, protocol.Denied, func(p protocol.DeniedParams) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.denied = append(e.denied, p)
-	})
-}
-
-// tool runs a command to its end, after which everything of it has been told.
+// tool runs a command to its end. By then all its denials have been reported.
 func (e *editor) tool(argv ...string) (session *harness.Session, status int, denials []protocol.DeniedParams) {
-	session = e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: argv[0], Args: argv[1:]})
-	status = -1
-	if exit := session.Exit(); exit.ExitCode != nil {
-		status = *exit.ExitCode
-	}
-	return session, status, e.denialsOf(session.SessionID)
-}
-
-// told is what one session was refused.
-func (e *editor) denialsOf(id string) []protocol.DeniedParams {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var list []protocol.DeniedParams
-	for _, p := range e.denied {
-		if p.SessionID == id {
-			list = append(list, p)
-		}
-	}
-	return list
+	session, status = e.Run(protocol.SpawnParams{Command: argv[0], Args: argv[1:]})
+	return session, status, e.denials.Of(session.SessionID)
 }
 
 // find is the one denial of that kind and target.
@@ -183,18 +143,6 @@ func ownAddress(t testing.TB) string {
 	}
 	harness.Skip(t, "ipv4", "no interface but the loopback interface has an address")
 	return ""
-}
-
-// shortDir is a directory whose name leaves room in the address of a socket. No
-// settings of these tests grant it.
-func shortDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "de-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // observed skips a test where nothing that is refused can be seen.

@@ -161,16 +161,24 @@ func (e *Editor) Shell() *Session {
 	return e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "}})
 }
 
+// Run runs a tool to its end, and returns its session and its exit status; -1
+// if a signal ended it. An empty cwd is the project.
+func (e *Editor) Run(params protocol.SpawnParams) (s *Session, status int) {
+	e.t.Helper()
+	params.Kind = protocol.Tool
+	s = e.Spawn(params)
+	if exit := s.Exit(); exit.ExitCode != nil {
+		return s, *exit.ExitCode
+	}
+	return s, -1
+}
+
 // Tool runs a command line as a tool to its end, and returns what it printed,
-// with Unix line ends, and its exit status (-1 where a signal ended it).
+// with Unix line ends, and its exit status; -1 if a signal ended it.
 func (e *Editor) Tool(line string) (output string, status int) {
 	e.t.Helper()
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
-	exit := s.Exit()
-	if exit.ExitCode == nil {
-		return s.Output(), -1
-	}
-	return s.Output(), *exit.ExitCode
+	s, status := e.Run(protocol.SpawnParams{Command: line})
+	return s.Output(), status
 }
 
 // Type sends input.

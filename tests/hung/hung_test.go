@@ -269,7 +269,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	harness.Eventually(t, "it waits", func() bool { return f.Held() > held })
 	begun := time.Now()
-	must(t, command.Process.Signal(os.Interrupt))
+	harness.Must(t, command.Process.Signal(os.Interrupt))
 	err := command.Wait()
 	if took := time.Since(begun); err == nil || took > soon {
 		t.Errorf("it ends %s after the interrupt, %v", took, err)

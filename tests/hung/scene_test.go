@@ -110,7 +110,7 @@ var places = []where{
 			return []string{"XDG_RUNTIME_DIR=" + filepath.Join(w.Outside, "runtime")}
 		},
 		prepare: func(t *testing.T, w *harness.World) {
-			must(t, os.Mkdir(filepath.Join(w.Outside, "runtime"), 0o700))
+			harness.Must(t, os.Mkdir(filepath.Join(w.Outside, "runtime"), 0o700))
 		},
 		probe: "echo is $((40+2))", printed: "is 42",
 	},
@@ -133,7 +133,7 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 	w := harness.NewWorld(t)
 	s := &scene{t: t, at: at, healthy: filepath.Join(w.Outside, "healthy")}
 	for _, dir := range []string{s.healthy, at.mount(w)} {
-		must(t, os.MkdirAll(dir, 0o700))
+		harness.Must(t, os.MkdirAll(dir, 0o700))
 	}
 	if at.prepare != nil {
 		at.prepare(t, w)
@@ -158,13 +158,6 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 	s.Editor = harness.Start(t, w, options)
 	t.Cleanup(s.fuse.Answer) // before the sidecar is hung up on: should it wait for an answer, it gets one
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // timed does something that must be done by a deadline, and remembers the
@@ -246,7 +239,7 @@ func (s *scene) endWithin(how string, limit time.Duration) {
 		case "end of stdin":
 			go func() { defer close(hungUp); _ = s.HangUp() }()
 		case "SIGTERM":
-			must(s.t, s.command.Process.Signal(syscall.SIGTERM))
+			harness.Must(s.t, s.command.Process.Signal(syscall.SIGTERM))
 		case "exit":
 			harness.Notify(s.Editor, protocol.Exit, protocol.Empty{})
 		}

@@ -129,8 +129,8 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
 	s.repository(s.Project)
-	harness.Write(t, s.inside("tools/hooks/pre-commit"), "#!/bin/sh\n")
-	harness.Write(t, s.inside(".gitmore"), "")
+	harness.Write(t, s.ProjectPath("tools/hooks/pre-commit"), "#!/bin/sh\n")
+	harness.Write(t, s.ProjectPath(".gitmore"), "")
 	s.git(s.Project, "config", "core.hooksPath", "tools/hooks")
 	s.git(s.Project, "config", "include.path", "../.gitmore")
 	_, output, _, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(

@@ -22,7 +22,7 @@ func (s *scene) review(end protocol.CloseResult) []string {
 	var list []string
 	for _, f := range end.Review {
 		if f.Why == "" {
-			s.t.Errorf("%+v has no reason", f)
+			s.T.Errorf("%+v has no reason", f)
 		}
 		list = append(list, f.Change+" "+strings.TrimPrefix(f.Path, s.Project+"/"))
 	}
@@ -120,7 +120,7 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	without := harness.Machine{Wrap: harness.WithoutNamespaces(t)}
 	s := newScene(t)
 	s.repository(s.Project)
-	harness.Write(t, s.inside(".vscode/settings.json"), "{}")
+	harness.Write(t, s.ProjectPath(".vscode/settings.json"), "{}")
 	e := s.start(harness.Defaults(nil), without)
 	reply, output, status, end := e.run(
 		`echo evil >.git/hooks/pre-commit; echo >>.git/config; echo evil >.vscode/tasks.json; mv .git .g; mv .g .git`)
@@ -145,7 +145,7 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 			!strings.Contains(refused.Data.Hint, "on_unavailable") {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if _, err := os.Stat(s.inside("ran")); err == nil {
+		if _, err := os.Stat(s.ProjectPath("ran")); err == nil {
 			t.Errorf("%s: the refused command ran", kind)
 		}
 		settings["protected_paths"] = []string{}
@@ -163,7 +163,7 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
 	s.repository(s.Project)
-	if err := os.Symlink("elsewhere", s.inside(".vscode")); err != nil {
+	if err := os.Symlink("elsewhere", s.ProjectPath(".vscode")); err != nil {
 		t.Fatal(err)
 	}
 	e := s.start(harness.Defaults(nil), harness.Machine{})
@@ -196,9 +196,9 @@ func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 			try := func(settings string) (harm bool, output string, err error) {
 				s := newScene(t)
 				s.repository(s.Project)
-				before := harness.Read(t, s.inside(".git/config"))
+				before := harness.Read(t, s.ProjectPath(".git/config"))
 				harness.Write(t, s.UserSettings(), settings)
-				stdin, err := os.OpenFile(s.inside(test.stdin), test.flags, 0)
+				stdin, err := os.OpenFile(s.ProjectPath(test.stdin), test.flags, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -206,12 +206,12 @@ func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 				command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", test.line)
 				command.Dir, command.Env, command.Stdin = s.Project, harness.Environ(s.World), stdin
 				out, err := command.CombinedOutput()
-				_, hook := os.Stat(s.inside(".git/hooks/pre-commit"))
-				_, ran := os.Stat(s.inside("ran"))
-				if copied := harness.Read(t, s.inside("copy")); strings.Contains(test.line, "copy") && copied != before {
+				_, hook := os.Stat(s.ProjectPath(".git/hooks/pre-commit"))
+				_, ran := os.Stat(s.ProjectPath("ran"))
+				if copied := harness.Read(t, s.ProjectPath("copy")); strings.Contains(test.line, "copy") && copied != before {
 					t.Errorf("the file cannot be read: %q", copied)
 				}
-				return hook == nil || ran == nil || harness.Read(t, s.inside(".git/config")) != before, string(out), err
+				return hook == nil || ran == nil || harness.Read(t, s.ProjectPath(".git/config")) != before, string(out), err
 			}
 			if harm, output, err := try(harness.Off()); !harm {
 				t.Fatalf("control: %v: %s", err, output)
@@ -236,11 +236,11 @@ func TestTheWorkingDirectoryIsMountedToo(t *testing.T) {
 	s.repository(s.Project)
 	e := s.start(harness.Defaults(nil), harness.Machine{})
 	session := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Cwd: s.inside(
+		Kind: protocol.Tool, Cwd: s.ProjectPath(
 			".git/hooks"), ProjectDir: s.Project, Command: "pwd -P; echo evil >pre-commit; echo evil >../../fine",
 	})
 	session.Exit()
-	if output := session.Output(); !strings.HasPrefix(output, s.inside(".git/hooks")) ||
+	if output := session.Output(); !strings.HasPrefix(output, s.ProjectPath(".git/hooks")) ||
 		strings.Count(output, "Read-only") != 1 {
 		t.Error(output)
 	}

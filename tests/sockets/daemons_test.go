@@ -34,7 +34,7 @@ var daemons = map[string]daemon{
 		programs: []string{"tmux"},
 		start: func(s *scene, _, socket string) {
 			run(s, "tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d")
-			s.t.Cleanup(func() { _ = exec.Command("tmux", "-S", socket, "kill-server").Run() })
+			s.T.Cleanup(func() { _ = exec.Command("tmux", "-S", socket, "kill-server").Run() })
 		},
 		attack: `tmux -S SOCKET new-window 'touch LOOT'`,
 	},
@@ -44,14 +44,14 @@ var daemons = map[string]daemon{
 			program := filepath.Join(dir, "service")
 			// A service that ends well is waited for until dbus-send's limit of
 			// 25 s: it might be on its way to the bus.
-			harness.Write(s.t, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\nexit 1\n")
+			harness.Write(s.T, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\nexit 1\n")
 			if err := os.Chmod(program, 0o700); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
-			harness.Write(s.t, filepath.Join(dir, "services/a.service"),
+			harness.Write(s.T, filepath.Join(dir, "services/a.service"),
 				"[D-BUS Service]\nName=com.example.Service\nExec="+program+"\n")
 			config := filepath.Join(dir, "bus.conf")
-			harness.Write(s.t, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen><servicedir>`+dir+`/services</servicedir>
+			harness.Write(s.T, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen><servicedir>`+dir+`/services</servicedir>
 <policy context="default"><allow send_destination="*"/><allow own="*"/><allow receive_sender="*"/></policy></busconfig>`)
 			background(s, "dbus-daemon", "--config-file="+config, "--nofork", "--nopidfile")
 		},
@@ -63,7 +63,7 @@ var daemons = map[string]daemon{
 			background(s, "ssh-agent", "-D", "-a", socket)
 			key := filepath.Join(dir, "key")
 			run(s, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
-			harness.Eventually(s.t, "the agent listens", func() bool { _, err := os.Stat(socket); return err == nil })
+			harness.Eventually(s.T, "the agent listens", func() bool { _, err := os.Stat(socket); return err == nil })
 			run(s, "env", "SSH_AUTH_SOCK="+socket, "ssh-add", "-q", key)
 		},
 		attack: `SSH_AUTH_SOCK=SOCKET ssh-add -l`,
@@ -74,12 +74,12 @@ var daemons = map[string]daemon{
 		start: func(s *scene, dir, _ string) {
 			// It keeps the streams it is started with.
 			run(s, "sh", "-c", `exec gpg-agent --homedir "$0" --daemon >/dev/null 2>&1`, dir)
-			s.t.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", dir, "--kill", "gpg-agent").Run() })
+			s.T.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", dir, "--kill", "gpg-agent").Run() })
 		},
 		place: func(s *scene, dir string) string {
 			out, err := exec.Command("gpgconf", "--homedir", dir, "--list-dirs", "agent-socket").Output()
 			if err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 			return strings.TrimSpace(string(out))
 		},
@@ -91,7 +91,7 @@ var daemons = map[string]daemon{
 		start: func(s *scene, _, socket string) {
 			listener, err := net.Listen("unix", socket)
 			if err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("containers: none"))
@@ -101,7 +101,7 @@ var daemons = map[string]daemon{
 				defer close(done)
 				_ = server.Serve(listener)
 			}()
-			s.t.Cleanup(func() { server.Close(); <-done })
+			s.T.Cleanup(func() { server.Close(); <-done })
 		},
 		attack: `curl -sS --unix-socket SOCKET http://d/containers/json`,
 		hears:  "containers: none",
@@ -111,27 +111,27 @@ var daemons = map[string]daemon{
 // run runs a program of the test's own to its end, and background for as long
 // as the test takes.
 func run(s *scene, name string, args ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	command := exec.Command(name, args...)
 	command.Env = harness.Environ(s.World)
 	if out, err := command.CombinedOutput(); err != nil {
-		s.t.Fatalf("%s: %v\n%s", name, err, out)
+		s.T.Fatalf("%s: %v\n%s", name, err, out)
 	}
 }
 
 func background(s *scene, name string, args ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	command := exec.Command(name, args...)
 	command.Env = harness.Environ(s.World)
 	begin(s, command)
 }
 
 func begin(s *scene, command *exec.Cmd) {
-	s.t.Helper()
+	s.T.Helper()
 	if err := command.Start(); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
@@ -186,7 +186,7 @@ func TestNoDaemonActsForASession(t *testing.T) {
 							return err == nil
 						})
 						e := s.start(attempt.settings(socket))
-						output, _ := e.Tool(fill(d.attack, "HEAR", quote(s.victim)+" hear", "SOCKET", socket, "LOOT", loot))
+						output, _ := e.Tool(fill(d.attack, "HEAR", harness.Quote(s.Victim)+" hear", "SOCKET", socket, "LOOT", loot))
 						harmed := func() bool { return d.hears != "" && contains(output, d.hears) || exists(loot) }
 						if attempt.works {
 							harness.Eventually(t, attempt.how+": it works; it printed "+output, harmed)

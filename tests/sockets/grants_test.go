@@ -21,13 +21,13 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 		s := newScene(t, machine)
 		agent, other := listen(t, s.at("agent")), listen(t, s.at("other"))
 		e := s.start(harness.Sandbox{"allowed_unix_sockets": []string{s.at("agent")}})
-		hear := quote(s.victim) + " hear " + quote(s.at("agent"))
+		hear := harness.Quote(s.Victim) + " hear " + harness.Quote(s.at("agent"))
 		if output, _ := e.Tool(hear); !contains(output, "outside") || agent.contacts.Load() != 1 {
 			t.Errorf("control: what is granted must be reached: %s", output)
 		}
-		running := e.Spawn(protocol.SpawnParams{Command: s.victim, Args: []string{"again", s.at("agent")}})
+		running := e.Spawn(protocol.SpawnParams{Command: s.Victim, Args: []string{"again", s.at("agent")}})
 		running.Await(`outside\s+ready`)
-		if output, status := e.Tool("mv " + quote(s.at("other")) + " " + quote(s.at("agent"))); status != 0 {
+		if output, status := e.Tool("mv " + harness.Quote(s.at("other")) + " " + harness.Quote(s.at("agent"))); status != 0 {
 			t.Fatal(output)
 		}
 		running.Type("\n")
@@ -97,7 +97,7 @@ while True: s.accept()[0].send(b"the other session")`
 		harness.Write(t, s.Project+"/server.py", script)
 		server := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "python3 server.py"})
 		server.Await("listens")
-		output, _ := e.Tool(quote(s.victim) + " hear " + quote(s.at("own")))
+		output, _ := e.Tool(harness.Quote(s.Victim) + " hear " + harness.Quote(s.at("own")))
 		if reached := contains(output, "the other session"); reached != (settings == nil) {
 			t.Errorf("sandboxed %t: %s", settings != nil, output)
 		}

@@ -128,7 +128,7 @@ func TestProcessesOfASessionReachEachOther(t *testing.T) {
 				for _, settings := range []harness.Sandbox{nil, defaults(), offline()} {
 					s := newScene(t, machine)
 					harness.Write(t, s.Project+"/script", "set -e\nexport HOME=$PWD\n"+fill(thing.script, "TEMP", s.temp, "VICTIM",
-						quote(s.victim)))
+						harness.Quote(s.Victim)))
 					e := s.start(settings)
 					output, status := e.Tool("bash script")
 					fine := status == 0 && strings.HasSuffix(strings.TrimSpace(output), "fine")

@@ -51,7 +51,7 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
-					output, _ := s.start(settings).Tool(fill(line, "HEAR", quote(s.victim)+" hear", "VICTIM", s.victim, "OUT",
+					output, _ := s.start(settings).Tool(fill(line, "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM", s.Victim, "OUT",
 						s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
 					contacts := int32(0)
 					for _, server := range servers {
@@ -90,7 +90,7 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 						address = "@sidecar-test-datagram" + s.temp
 					}
 					server := receive(t, address)
-					output, _ := s.start(settings).Tool(quote(s.victim) + " " + action + " " + quote(address))
+					output, _ := s.start(settings).Tool(harness.Quote(s.Victim) + " " + action + " " + harness.Quote(address))
 					return server, output
 				}
 				server, output := try(nil)
@@ -117,11 +117,11 @@ func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
 				try := func(settings harness.Sandbox) (*outsideServer, string) {
 					s := newScene(t, machine)
 					server := listen(t, s.at("out"))
-					arguments := " " + quote(s.at("out"))
+					arguments := " " + harness.Quote(s.at("out"))
 					if action == "flip" {
-						arguments = " " + quote(s.at("in")) + arguments
+						arguments = " " + harness.Quote(s.at("in")) + arguments
 					}
-					output, status := s.start(settings).Tool(quote(s.victim) + " " + action + arguments)
+					output, status := s.start(settings).Tool(harness.Quote(s.Victim) + " " + action + arguments)
 					if status != 0 {
 						t.Errorf("the victim failed: %s", output)
 					}

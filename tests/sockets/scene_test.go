@@ -5,7 +5,6 @@ package sockets
 import (
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,33 +15,18 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world with the victim in its project, and a directory below the
-// temporary one, where sessions may write by default. Its name is short, so
-// that the addresses of sockets have room.
+// scene is a harness.Scene with the victim of tests/sockets, and a directory
+// with a short name below the temporary one, where sessions may write by default.
 type scene struct {
-	*harness.World
-	t      testing.TB
-	temp   string
-	victim string
-	wrap   func(*exec.Cmd)
+	*harness.Scene
+	temp string
 }
 
 func newScene(t testing.TB, machine harness.Machine) *scene {
 	t.Helper()
-	s := &scene{World: harness.NewWorld(t), t: t, temp: shortDir(t), wrap: machine.Wrap}
-	s.victim = filepath.Join(s.Project, "victim")
-	harness.Victim(t, "tests/sockets/victim", s.victim)
+	s := &scene{harness.NewScene(t, "tests/sockets/victim"), harness.ShortDir(t)}
+	s.Wrap = machine.Wrap
 	return s
-}
-
-func shortDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "so-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // at names something in the directory that sessions may write.
@@ -51,12 +35,12 @@ func (s *scene) at(name string) string { return filepath.Join(s.temp, name) }
 // start starts an editor with the default settings and the given ones beside;
 // nil: without a sandbox.
 func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
-	s.t.Helper()
+	s.T.Helper()
 	text := harness.Off()
 	if settings != nil {
 		text = harness.Defaults(settings)
 	}
-	return harness.Start(s.t, s.World, harness.Options{Settings: text, Wrap: s.wrap, Env: env})
+	return s.Start(text, env...)
 }
 
 // defaults are the settings of a sandbox without anything beside; network names
@@ -125,9 +109,6 @@ func need(t testing.TB, programs ...string) {
 		}
 	}
 }
-
-// quote makes one word of a command line of it.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // fill puts values for words into a line.
 func fill(line string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(line) }

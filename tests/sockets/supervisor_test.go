@@ -41,7 +41,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	defer lines.Close()
 	e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Command: "/bin/sh",
-		Args: []string{"-c", `trap '' HUP; setsid "$0" again "$1" "$2" <>lines >>said & wait`, s.victim, s.at("out"), name},
+		Args: []string{"-c", `trap '' HUP; setsid "$0" again "$1" "$2" <>lines >>said & wait`, s.Victim, s.at("out"), name},
 	})
 	says := func(words string) func() bool {
 		return func() bool {
@@ -104,6 +104,6 @@ func TestASessionCannotSuperviseItself(t *testing.T) {
 
 // tool lets the victim act in a session of its own.
 func (s *scene) tool(settings harness.Sandbox, action string) (output string, status int) {
-	s.t.Helper()
-	return s.start(settings).Tool(quote(s.victim) + " " + action)
+	s.T.Helper()
+	return s.start(settings).Tool(harness.Quote(s.Victim) + " " + action)
 }

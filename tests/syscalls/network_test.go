@@ -92,9 +92,6 @@ func TestSocketsAreThoseOfTheSettings(t *testing.T) {
 	t.Logf("without a sandbox: %v", control)
 }
 
-// quote makes one word of a command line of it.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
 func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")

@@ -126,7 +126,7 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 				v := newOutsideServer(t, way.address)
 				line := strings.NewReplacer("ADDRESS", way.address, "PORT_T", fmt.Sprint(v.streams.Addr().(*net.TCPAddr).Port),
 					"PORT_U", fmt.Sprint(v.datagrams.LocalAddr().(*net.UDPAddr).Port)).Replace(way.line)
-				output, status = newSceneOn(t, settings, machine).Tool("bash -c " + quote(line))
+				output, status = newSceneOn(t, settings, machine).Tool("bash -c " + harness.Quote(line))
 				if expected && status != 0 && way.lacking {
 					return false, status, output
 				}
@@ -197,7 +197,7 @@ func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 		"join":         `fd = os.open("/proc/1/ns/net", os.O_RDONLY); libc = ctypes.CDLL(None, use_errno=True); raise OSError(0, "joined") if libc.setns(fd, 0) == 0 else OSError(ctypes.get_errno(), "setns")`,
 	} {
 		output, status := newScene(t, offline()).Tool(`/usr/bin/python3 -c ` +
-			quote("import socket, struct, os, ctypes\n"+line))
+			harness.Quote("import socket, struct, os, ctypes\n"+line))
 		refused := strings.Contains(output, "Operation not permitted") || strings.Contains(output, "Permission denied") ||
 			strings.Contains(output, "not supported")
 		if status == 0 || !refused {

@@ -4,7 +4,6 @@ package syscalls
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,11 +27,9 @@ func newScene(t testing.TB, settings string) *scene {
 
 func newSceneOn(t testing.TB, settings string, machine harness.Machine) *scene {
 	t.Helper()
-	w := harness.NewWorld(t)
-	s := &scene{t: t, victim: filepath.Join(w.Project, "victim")}
-	harness.Victim(t, "tests/syscalls/victim", s.victim)
-	s.Editor = harness.Start(t, w, harness.Options{Settings: settings, Wrap: machine.Wrap})
-	return s
+	at := harness.NewScene(t, "tests/syscalls/victim")
+	at.Wrap = machine.Wrap
+	return &scene{at.Start(settings), t, at.Victim}
 }
 
 // sandboxed and offline are the settings of a session with network and of one
@@ -43,10 +40,9 @@ func offline() string   { return harness.Settings(harness.Sandbox{"allow_network
 // ask lets the victim act in a session and returns the answers by name.
 func (s *scene) ask(actions ...string) map[string]string {
 	s.t.Helper()
-	session := s.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: actions})
-	exit := session.Exit()
-	if exit.ExitCode == nil || *exit.ExitCode != 0 {
-		s.t.Fatalf("the victim did not get to its end: %+v\n%s", exit, session.Output())
+	session, status := s.Run(protocol.SpawnParams{Command: s.victim, Args: actions})
+	if status != 0 {
+		s.t.Fatalf("the victim did not get to its end: status %d\n%s", status, session.Output())
 	}
 	answers := map[string]string{}
 	for line := range strings.Lines(session.Output()) {

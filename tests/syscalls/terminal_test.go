@@ -21,7 +21,7 @@ func TestNothingTypesForTheUser(t *testing.T) {
 		s := newScene(t, settings)
 		shell := s.Shell()
 		shell.Await(`[#$] `)
-		shell.Type(quote(s.victim) + " 'answer=type,>typed\n'; echo done'' with it\n")
+		shell.Type(harness.Quote(s.victim) + " 'answer=type,>typed\n'; echo done'' with it\n")
 		shell.Await(`done with it`)
 		shell.Type("exit\n")
 		shell.Exit()
