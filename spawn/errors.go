@@ -5,26 +5,28 @@ import (
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// ErrUnavailable means that the policy cannot be enforced on this machine and
-// does not allow to go without.
+// ErrUnavailable means that this machine cannot enforce the policy, and that the
+// policy does not allow a start without a sandbox.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
-// Error is a session that could not be started, in the parts a user needs.
+// Error is a session that could not be started, in the parts that a user needs.
 type Error struct {
 	// Attempt is what was tried: "change directory".
 	Attempt string
-	// Path is what it was tried on; empty where there is no one thing.
+	// Path is what it was tried on; empty if there is no single path.
 	Path string
-	// Cause is why it failed. It wraps ErrUnavailable where the sandbox is the
+	// Cause is why it failed. It wraps ErrUnavailable if the sandbox is the
 	// reason.
 	Cause error
-	// Hint says what the user can do; empty where nothing.
+	// Hint says what the user can do; empty if there is nothing.
 	Hint string
 }
 
-// Error renders what was attempted, on what, and the cause.
+// Error names the attempt, the path and the cause. The path is quoted.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("%s: %v", e.Attempt, e.Cause)
@@ -32,5 +34,50 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Attempt, display.Quote(e.Path), e.Cause)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// unavailable decides what happens if the backend cannot confine a session. It
+// returns nil to start the session without a sandbox, which the policy must
+// allow, or the error that ends the start. A session that must not have the
+// network is never started without a sandbox.
+func unavailable(p *policy.Policy, err error) error {
+	if p.OnUnavailable == policy.Warn && p.Network.Allowed {
+		return nil
+	}
+	hint := `run "sandbox-sidecar doctor"; the setting on_unavailable: "warn" starts sessions without a sandbox`
+	if !p.Network.Allowed {
+		hint = "set allow_network to true; a session without network needs a sandbox"
+	}
+	if errors.Is(err, platform.ErrUnprotected) {
+		hint = `see "sandbox-sidecar doctor"; without on_unavailable: "refuse", changes of protected paths are only reported`
+	}
+	return &Error{Attempt: "confine session", Cause: fmt.Errorf("%w: %w", ErrUnavailable, err), Hint: hint}
+}
+
+// launchError says why a stage executed nothing. One that wraps errRetry is left
+// as it is, because another attempt follows.
+func launchError(request Request, err error) error {
+	if errors.Is(err, errRetry) {
+		return err
+	}
+	var failure *platform.Failure
+	if !errors.As(err, &failure) {
+		return &Error{Attempt: "start session", Cause: err}
+	}
+	switch failure.Step {
+	case platform.StepConfine:
+		return &Error{
+			Attempt: "confine session", Cause: fmt.Errorf("%w: %s", ErrUnavailable, failure.Cause),
+			Hint: `run "sandbox-sidecar doctor" to see what this machine can enforce`,
+		}
+	case platform.StepProgram:
+		hint := "install it, or name another program"
+		if failure.Denied && request.Policy.Restricted {
+			hint = "grant its directory in additional_executable_paths"
+		}
+		return &Error{Attempt: "execute", Path: failure.Path, Cause: errors.New(failure.Cause), Hint: hint}
+	default:
+		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}
+	}
+}

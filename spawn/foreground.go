@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
 // Foreground is a program that runs on the caller's own terminal.
@@ -42,11 +41,7 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	// to us alone is passed on.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-	running, err := s.start(ctx, request, func(target *platform.Target) (func(), error) {
-		target.Streams = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
-		target.Attr = &syscall.SysProcAttr{}
-		return func() {}, nil
-	})
+	running, err := s.start(ctx, request, callersStreams)
 	if err != nil {
 		signal.Stop(signals)
 		return nil, err

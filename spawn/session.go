@@ -45,10 +45,9 @@ const killTimeout = 10 * time.Second
 // Session is one running leader on its terminal. Its methods may be called from
 // several goroutines.
 type Session struct {
-	id          string
-	master      *os.File
-	running     *running
-	flowControl bool
+	id      string
+	master  *os.File
+	running *running
 
 	gate   gate   // how much output may be sent unacknowledged
 	inputs inputs // bytes on their way into the terminal
@@ -65,9 +64,9 @@ type Session struct {
 	survived error      // what the first kill said that somebody has survived; guarded by groupMu
 }
 
-func newSession(request Request, running *running, master *os.File) *Session {
+func newSession(request Request, running *running) *Session {
 	s := &Session{
-		id: request.ID, master: master, running: running, flowControl: request.FlowControl,
+		id: request.ID, master: running.master, running: running,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.gate.init(request.FlowControl)

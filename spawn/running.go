@@ -1,0 +1,77 @@
+package spawn
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// running is a leader with everything that ends with it.
+type running struct {
+	process        lifecycle.Process
+	group          lifecycle.Group
+	master         *os.File             // of the session's own terminal; nil on the caller's
+	held           []*os.File           // closed with the group
+	supervision    platform.Supervision // nil if the sandbox needs none
+	supervisionEnd sync.Once            // for endSupervision
+	protection     *protectionWatch     // nil if the policy restricts nothing
+	denials        *denialQueue         // nil if denials are not to be reported
+	outcome        Outcome
+	startedAt      time.Time
+	tracker        Tracker
+	log            *slog.Logger
+}
+
+// kill ends every process of the group; see lifecycle.Group.
+func (r *running) kill(ctx context.Context) (killed int, err error) {
+	return r.group.Kill(ctx)
+}
+
+// endSupervision ends the supervision and then the queue of denials. It may wait
+// for the last denials. Only the first call has an effect.
+func (r *running) endSupervision() {
+	r.supervisionEnd.Do(func() {
+		if r.supervision != nil {
+			if err := r.supervision.Close(); err != nil {
+				r.log.Warn("supervision of a session did not end", "error", err)
+			}
+		}
+		r.denials.end()
+	})
+}
+
+// release gives back everything but the terminal. The group must be empty, or
+// killErr must name the survivors, which are killed in the background from then
+// on. Failures are only logged, because the session has ended all the same.
+func (r *running) release(killErr error) {
+	r.protection.end()
+	r.endSupervision()
+	for _, file := range r.held {
+		file.Close()
+	}
+	if killErr != nil {
+		r.log.Error("processes of a session survived; the sidecar goes on killing them", "error", killErr)
+		r.tracker.Linger(r.group)
+		return
+	}
+	if err := r.group.Close(); err != nil {
+		r.log.Warn("a group of processes was not given back", "error", err)
+	}
+}
+
+// abandon ends what a failed start left behind. The program may already have
+// been executed and have started others, if the start was cancelled just then.
+func (r *running) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	_, err := r.kill(ctx)
+	r.release(err)
+	if r.master != nil {
+		r.master.Close()
+	}
+}

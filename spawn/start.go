@@ -1,0 +1,289 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// maxAttempts bounds the attempts to start one leader: in the stage on standby,
+// then with a guess about the machine, then without it.
+const maxAttempts = 3
+
+// errRetry means that the stage on standby, or a guess about the machine, was of
+// no use. Another attempt does without it.
+var errRetry = errors.New("the stage does not fit this session")
+
+// start makes attempts until one starts a leader, or fails for a reason that
+// another attempt cannot change.
+func (s *Spawner) start(ctx context.Context, request Request, streams streams) (*running, error) {
+	var standby *standbyStage
+	if request.Policy.Restricted {
+		standby = s.pool.take()
+	}
+	for attempts := 1; ; attempts++ {
+		a := &attempt{spawner: s, request: request, streams: streams, standby: standby}
+		running, err := a.start(ctx)
+		if !errors.Is(err, errRetry) || attempts == maxAttempts {
+			return running, err
+		}
+		standby = nil
+	}
+}
+
+// attempt is one attempt to start a leader. Its methods are the phases of the
+// start, in the order in which start calls them; see docs/design/spawn.md.
+type attempt struct {
+	spawner *Spawner
+	request Request
+	streams streams
+	standby *standbyStage // nil: the attempt starts a stage of its own
+
+	running        *running
+	target         platform.Target
+	runtimeDir     string         // private to the session; empty if it has none
+	releaseStreams func()         // set by terminal
+	watching       sync.WaitGroup // until running.protection and watchErr are set
+	watchErr       error
+	warnings       []string
+}
+
+// start goes through the phases. On an error nothing is left running.
+func (a *attempt) start(ctx context.Context) (_ *running, err error) {
+	if err := a.group(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			a.abandon()
+		}
+	}()
+	if err := a.confinement(); err != nil {
+		return nil, err
+	}
+	a.environment()
+	if err := a.terminal(); err != nil {
+		return nil, err
+	}
+	defer a.releaseStreams()
+	a.watch()
+	launched, err := a.stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.outcome(launched)
+	return a.running, nil
+}
+
+// abandon ends what an attempt that failed has started.
+func (a *attempt) abandon() {
+	if a.standby != nil {
+		a.standby.stage.Drop()
+	}
+	a.running.abandon()
+}
+
+// group takes the group of the stage on standby, or makes one.
+func (a *attempt) group() error {
+	a.running = &running{tracker: a.spawner.Tracker, log: a.spawner.log()}
+	if a.standby != nil {
+		a.running.group = a.standby.group
+	} else {
+		group, err := a.spawner.Tracker.NewGroup(a.request.ID)
+		if err != nil {
+			return &Error{Attempt: "track processes", Cause: err}
+		}
+		a.running.group = group
+	}
+	a.target = platform.Target{
+		Order: platform.Order{Program: a.request.Program, Argv: a.request.Argv, Dir: a.request.Dir},
+		Start: a.running.group.Start,
+	}
+	return nil
+}
+
+// confinement has the backend prepare the sandbox that the policy asks for. The
+// stage on standby must fit it.
+func (a *attempt) confinement() error {
+	p := &a.request.Policy
+	if p.Restricted || p.TrackBySandbox {
+		confinement, err := a.spawner.Backend.Confine(a.withRuntimeDir(), a.hooks())
+		switch {
+		case err == nil:
+			a.target.Confinement = confinement
+			a.target.Order.InSignalDomain = p.Restricted && useSignalDomain(a.running.group)
+		case !p.Restricted:
+			// The policy restricts nothing, and the reply says how the session
+			// is tracked instead.
+			a.running.log.Warn("a session is not tracked by a sandbox", "error", err)
+		default:
+			if refusal := unavailable(p, err); refusal != nil {
+				return refusal
+			}
+			a.running.outcome.Unconfinable = err
+		}
+	}
+	if a.standby != nil && a.standby.key != a.target.Confinement.StandbyKey {
+		return errRetry
+	}
+	return nil
+}
+
+// withRuntimeDir makes the session's private runtime directory, if it is to have
+// one, and returns its policy with the directory granted.
+func (a *attempt) withRuntimeDir() *policy.Policy {
+	p := a.request.Policy
+	if !p.Restricted || !p.PrivateRuntimeDir {
+		return &p
+	}
+	dir, err := a.running.group.MakeDir()
+	if err != nil {
+		// Having none restricts the session further, and opens nothing.
+		a.running.log.Warn("no private runtime directory for a session", "error", err)
+		a.warnings = append(a.warnings, noRuntimeDir)
+		return &p
+	}
+	a.runtimeDir = dir
+	p.Rules = append(slices.Clone(p.Rules), policy.Rule{
+		Path: dir, Access: policy.ReadWrite,
+		Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
+	})
+	return &p
+}
+
+// noRuntimeDir warns the user of a session that should have a private runtime
+// directory and has none.
+const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; " +
+	"XDG_RUNTIME_DIR is not set"
+
+// hooks are what the sidecar wants of the sandbox for itself: marks to recognise
+// processes by, and reports of denials.
+func (a *attempt) hooks() platform.Hooks {
+	p, request := &a.request.Policy, &a.request
+	hooks := platform.Hooks{}
+	if mark, ok := a.running.group.(lifecycle.Marked); ok {
+		hooks.Mark = mark
+	}
+	if !p.Restricted || p.OnDenied == policy.Ignore {
+		return hooks
+	}
+	most := maxDenials
+	if request.Learn != nil {
+		most, hooks.Learn = maxLearnt, request.Learn
+	}
+	denials := newDenialQueue(most)
+	a.running.denials = denials
+	hooks.Denied, hooks.Missed = denials.put, denials.miss
+	if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
+		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
+	}
+	return hooks
+}
+
+// useSignalDomain lets the kernel hold a group's processes together, if it can
+// and no other mechanism does. It reports whether the stage must be ordered to
+// enter the signal domain.
+func useSignalDomain(group lifecycle.Group) bool {
+	capable, ok := group.(lifecycle.SignalDomainGroup)
+	return ok && capable.UseSignalDomain()
+}
+
+// environment sets the leader's environment.
+func (a *attempt) environment() {
+	env, dropped := a.request.environment(a.runtimeDir)
+	if slices.Contains(a.warnings, noRuntimeDir) { // without this, it would be the user's own
+		env = slices.DeleteFunc(env, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return slices.Contains(runtimeVariables, name)
+		})
+	}
+	a.target.Order.Env, a.running.outcome.Dropped = env, dropped
+}
+
+// terminal sets the leader's standard streams.
+func (a *attempt) terminal() (err error) {
+	a.running.master, a.releaseStreams, err = a.streams(&a.target, a.request)
+	return err
+}
+
+// watch begins to watch the protected paths, if possible while the stage
+// confines itself.
+func (a *attempt) watch() {
+	if a.request.Policy.Restricted {
+		a.watching.Go(func() {
+			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.target.Confinement.Watch)
+		})
+	}
+	if a.target.Settled = a.watching.Wait; a.target.Order.Terminal == nil {
+		a.watching.Wait() // a stage that hands over nothing does not wait for Settled
+	}
+}
+
+// stage lets a stage confine itself and execute the program.
+func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
+	launched, err := a.launch(ctx)
+	a.watching.Wait()
+	if err != nil {
+		return platform.Launched{}, launchError(a.request, err)
+	}
+	return launched, nil
+}
+
+// launch executes the target in the stage on standby, or in a new one. The error
+// wraps errRetry if another attempt may succeed.
+func (a *attempt) launch(ctx context.Context) (platform.Launched, error) {
+	if a.standby != nil {
+		launched, err := a.standby.stage.Launch(ctx, a.target)
+		if (errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errRetry, err) // it was killed or stopped on standby
+		}
+		return launched, err
+	}
+	launched, err := platform.Launch(ctx, a.spawner.Backend, a.target)
+	if invalidate := a.target.Confinement.InvalidateGuess; err != nil && invalidate != nil && ctx.Err() == nil &&
+		unconfined(err) {
+		invalidate()
+		err = fmt.Errorf("%w: %w", errRetry, err)
+	}
+	return launched, err
+}
+
+// unconfined reports whether a stage failed before it was confined.
+func unconfined(err error) bool {
+	var failure *platform.Failure
+	return !errors.As(err, &failure) || failure.Step == platform.StepConfine
+}
+
+// outcome records what the session got, and has a stage started for the next
+// session.
+func (a *attempt) outcome(launched platform.Launched) {
+	a.spawner.pool.refill(a.spawner, a.target.Confinement)
+	r := a.running
+	r.process, r.startedAt = launched.Process, time.Now()
+	r.held, r.supervision = launched.HeldFiles, launched.Supervision
+	if launched.Terminal != nil {
+		r.master = launched.Terminal
+	}
+	o := &r.outcome
+	o.Confined = a.request.Policy.Restricted && a.target.Confinement.Orders != nil
+	o.Enforcement = launched.Enforcement
+	o.Tracking = r.group.Tracking() // the sandbox may have changed it
+	if a.target.Order.InSignalDomain && o.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
+		o.Tracking = o.Tracking.InSignalDomain()
+	}
+	if a.watchErr != nil {
+		// The editor's own watches may have used up the user's
+		// fs.inotify.max_user_watches.
+		o.Enforcement.Warnings = append(o.Enforcement.Warnings,
+			fmt.Sprintf("protected paths are checked only when the session ends: %v", a.watchErr))
+	}
+	o.Enforcement.Warnings = append(o.Enforcement.Warnings, a.warnings...)
+}
