@@ -74,7 +74,7 @@ func proveObserved() error {
 	case err == nil:
 		unix.Close(fd)
 	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("open a file for writing, observed: nobody supervises: %w", err)
+		return fmt.Errorf("open a file for writing, observed: no supervisor answers: %w", err)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestSupervision_IsProved(t *testing.T) {
 		}
 		job.Confinement.Supervise = take
 		if _, _, err := platformtest.Output(older{abi: 2}, job); err == nil ||
-			!strings.Contains(err.Error(), "nobody supervises") {
+			!strings.Contains(err.Error(), "no supervisor answers") {
 			t.Errorf("%s: error is %v", name, err)
 		}
 		if _, err := os.Stat(marker); err == nil {

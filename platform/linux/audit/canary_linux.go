@@ -12,21 +12,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// canaryTimeout is how long the record of a mark is waited for. It takes well
-// below a millisecond where nobody else has much to log.
+// canaryTimeout is how long to wait for the canary's record. It takes much less
+// than a millisecond if little else is logged.
 const canaryTimeout = time.Second
 
-// canary are refusals of our own. The log keeps the order, so that with a mark's
-// record all that was refused before has come; and that it comes at all proves
-// that the log is read. They are made by a thread that may not list
-// directories, and does nothing else.
+// canary makes denials of this process's own. The log keeps the order, so once
+// the canary's record has arrived, so have all earlier denials. That it arrives
+// at all proves that the log is read. A dedicated thread makes them; it may not
+// list directories and does nothing else.
 type canary struct {
-	making   sync.Mutex    // held by who makes one
+	making   sync.Mutex    // held while one is awaited
 	provoke  chan struct{} // closed at the end
 	provoked chan error
 
 	mu     sync.Mutex // guards the fields below
-	domain uint64     // the thread's; 0 as long as it is not known
+	domain uint64     // the thread's; 0 until it is known
 	seen   chan struct{}
 }
 
@@ -48,8 +48,8 @@ func (m *canary) start() error {
 
 func (m *canary) stop() { close(m.provoke) }
 
-// denyListing confines the calling thread, with what Landlock does by
-// default: it logs what it refuses to who has confined himself.
+// denyListing confines the calling thread with Landlock's default flags, which
+// log denials of the process that has confined itself.
 func denyListing() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -73,11 +73,11 @@ func list() error {
 	if err == nil {
 		unix.Close(fd)
 	}
-	return fmt.Errorf("list / where Landlock forbids it: expected a denial: %w", errors.Join(err, unix.ENOTSUP))
+	return fmt.Errorf("list / against Landlock's rules: expected a denial: %w", errors.Join(err, unix.ENOTSUP))
 }
 
-// awaitCanary makes a mark, and waits for its record. One that comes too late is taken
-// for the next, which then waits too short.
+// awaitCanary makes a denial and waits for its record. A record that arrives
+// too late counts for the next canary, which then waits too short.
 func (l *Log) awaitCanary() error {
 	m := &l.canary
 	m.making.Lock()
@@ -96,12 +96,12 @@ func (l *Log) awaitCanary() error {
 	case <-seen:
 		return nil
 	case <-late.C:
-		return errors.New("what Landlock refuses does not come by the audit log: wait for a denial of our own: too late")
+		return errors.New("Landlock's denials do not arrive in the audit log: waited in vain for a test denial")
 	}
 }
 
-// setDomain notes which domain the thread is in: its first mark is followed by
-// that.
+// setDomain records the thread's domain, which the log names after its first
+// denial.
 func (m *canary) setDomain(domain uint64) {
 	m.mu.Lock()
 	m.domain = domain
@@ -109,8 +109,8 @@ func (m *canary) setDomain(domain uint64) {
 	m.seenFrom(domain)
 }
 
-// seenFrom reports whether a domain is the thread's, and then lets who waits
-// for that go on.
+// seenFrom reports whether a domain is the thread's. If so, it wakes
+// awaitCanary.
 func (m *canary) seenFrom(domain uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Denial is one that Landlock has logged.
+// Denial is one denial that Landlock has logged.
 type Denial struct {
-	// Blockers are the rights that were missing, as the kernel names them:
+	// Blockers are the missing rights, as the kernel names them:
 	// "fs.read_file", "scope.signal" …
 	Blockers []string
-	// Path is that of the file or directory, from the root of who was refused;
-	// an abstract socket's begins with a NUL. Empty where there is none.
+	// Path is the file or directory, from the root of the denied process. An
+	// abstract socket's name begins with a NUL. It is empty if there is none.
 	Path string
 	// Peer is the process that was to be signalled, or 0.
 	Peer int
-	// PID and Process are who was refused, as the host numbers it and as it
-	// calls itself. PID is 0 where the kernel does not say: where a rule of the
-	// machine ("never,task") keeps it from following system calls.
+	// PID and Process are the denied process: its id in the initial PID
+	// namespace and its own name for itself. PID is 0 if the kernel does not
+	// say, because an audit rule ("never,task") disables the syscall records.
 	PID     int
 	Process string
-	// Call is which system call it was; its Arch is 0 where PID is.
+	// Call is the system call. Its Arch is 0 if PID is 0.
 	Call Call
 
 	domain uint64
@@ -37,17 +37,17 @@ type Call struct {
 }
 
 const (
-	// maxPending bounds the system calls whose records have not all come.
+	// maxPending bounds the system calls whose records are not complete yet.
 	maxPending = 64
-	// maxPerCall bounds the refusals of one call: who signals everybody is
-	// refused once for each process.
+	// maxPerCall bounds the denials of one call: kill(-1) is denied once for
+	// each process.
 	maxPerCall = 8
-	// timeout is how long the rest of a call's records is waited for. They come
-	// at its end, and a refused call ends at once.
+	// timeout is how long to wait for the other records of a call. They arrive
+	// when it returns, and a denied call returns at once.
 	timeout = 100 * time.Millisecond
 )
 
-// collector puts together what belongs to one system call.
+// collector joins the records that belong to one system call.
 type collector struct {
 	pending map[uint64]*pendingCall
 	order   []uint64 // the keys of pending, the oldest first
@@ -58,8 +58,8 @@ type pendingCall struct {
 	since   time.Time
 }
 
-// access notes a refusal, and returns those that have waited for too long
-// because of it.
+// access records a denial. It returns the oldest pending ones if there are too
+// many.
 func (g *collector) access(r record, now time.Time) []Denial {
 	denial, ok := denialOf(r)
 	if !ok {
@@ -81,7 +81,7 @@ func (g *collector) access(r record, now time.Time) []Denial {
 	return pushed
 }
 
-// call notes which call the refusals are of.
+// call records which system call the denials belong to.
 func (g *collector) call(r record) {
 	waiting := g.pending[r.serial]
 	if waiting == nil {
@@ -96,7 +96,7 @@ func (g *collector) call(r record) {
 	}
 }
 
-// end gives the refusals of a call, of which no more is to come.
+// end returns the denials of a call that is complete.
 func (g *collector) end(serial uint64) []Denial {
 	waiting := g.pending[serial]
 	if waiting == nil {
@@ -107,7 +107,7 @@ func (g *collector) end(serial uint64) []Denial {
 	return waiting.denials
 }
 
-// overdue gives those whose call was not told in time, or all.
+// overdue returns the denials whose call has not completed in time, or all.
 func (g *collector) overdue(now time.Time, all bool) (list []Denial) {
 	for len(g.order) > 0 && (all || now.Sub(g.pending[g.order[0]].since) >= timeout) {
 		list = append(list, g.end(g.order[0])...)
@@ -161,8 +161,8 @@ func callOf(r record) (pid int, process string, call Call, ok bool) {
 	return pid, process, call, ok && pid != 0
 }
 
-// confined reads who has confined itself by a domain; false where the record
-// does not say it.
+// confined reads which process has created a domain. It returns false if the
+// record does not say so.
 func confined(r record) (domain uint64, pid int, ok bool) {
 	allocated := false
 	for key, value := range r.each {

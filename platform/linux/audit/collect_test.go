@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// callRecord is what Linux 7.3 writes of a call, with what differs left to the
-// caller.
+// callRecord is a syscall record of Linux 7.3.
 func callRecord(serial, call string) string {
 	return "audit(1795277761.128:" + serial + "): arch=c000003e " + call +
 		" items=0 ppid=1 pid=94 auid=4294967295 uid=0 gid=0 euid=0 suid=0 " +
@@ -16,7 +15,7 @@ func callRecord(serial, call string) string {
 }
 
 // The records are those of Linux 7.3.
-func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
+func TestCollector_JoinsRecords(t *testing.T) {
 	t.Parallel()
 	const domain = 0x1fe89312d
 	openat := Call{Arch: 0xc000003e, Number: 257, Args: [4]uint64{0xffffffffffffff9c, 0x397296ede0d0, 0x80000, 0x1a4}}
@@ -87,10 +86,10 @@ func TestGatherer_PutsTogetherWhatTheKernelWrites(t *testing.T) {
 			g := collector{pending: map[uint64]*pendingCall{}}
 			for _, access := range test.access {
 				if pushed := g.access(parsed(t, kindAccess, "audit(1795277761.128:8): "+access), time.Now()); pushed != nil {
-					t.Errorf("told at once: %+v", pushed)
+					t.Errorf("reported at once: %+v", pushed)
 				}
 			}
-			g.call(parsed(t, kindSyscall, callRecord("7", test.call))) // another's
+			g.call(parsed(t, kindSyscall, callRecord("7", test.call))) // another call's
 			g.call(parsed(t, kindSyscall, callRecord("8", test.call)))
 			for i := range test.want {
 				test.want[i].PID, test.want[i].Process, test.want[i].domain = 94, "init", domain
@@ -109,12 +108,12 @@ func parsed(t *testing.T, kind uint16, line string) record {
 	t.Helper()
 	r, ok := parse(kind, line)
 	if !ok {
-		t.Fatalf("not taken for a record: %s", line)
+		t.Fatalf("not parsed as a record: %s", line)
 	}
 	return r
 }
 
-func TestConfined_SaysWhoseADomainIs(t *testing.T) {
+func TestConfined_ReadsTheProcessOfADomain(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		line string
@@ -132,25 +131,25 @@ func TestConfined_SaysWhoseADomainIs(t *testing.T) {
 	}
 }
 
-// Where the kernel follows no system calls, nothing says that a call has ended;
-// and a flood takes no memory.
-func TestGatherer_IsBounded(t *testing.T) {
+// Without syscall records nothing says that a call has ended. A flood of
+// records takes bounded memory.
+func TestCollector_IsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	g := collector{pending: map[uint64]*pendingCall{}}
 	lone := record{kind: kindAccess, serial: 1, fields: `domain=1 blockers=fs.read_file path="/x"`}
 	g.access(lone, now)
 	if early := g.overdue(now.Add(timeout/2), false); early != nil {
-		t.Errorf("told before its time: %+v", early)
+		t.Errorf("reported too early: %+v", early)
 	}
 	if late := g.overdue(now.Add(timeout), false); len(late) != 1 || late[0].PID != 0 || late[0].Path != "/x" {
-		t.Errorf("told late: %+v", late)
+		t.Errorf("reported late: %+v", late)
 	}
 	for range 10 * maxPerCall {
 		g.access(lone, now)
 	}
 	if all := g.end(1); len(all) != maxPerCall {
-		t.Errorf("of one call %d are kept", len(all))
+		t.Errorf("%d denials of one call are kept", len(all))
 	}
 	pushed := 0
 	for serial := range uint64(10 * maxPending) {
@@ -162,8 +161,7 @@ func TestGatherer_IsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a line is, reading it ends, and what comes of it is one refusal at
-// most.
+// Parsing any line ends, and yields at most one denial.
 func FuzzRecord(f *testing.F) {
 	f.Add(uint16(kindAccess), `audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`)
 	f.Add(uint16(kindDomain), `audit(1795277761.040:7): domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`)
@@ -186,7 +184,7 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		if len(g.pending) != 0 {
-			t.Errorf("%q: something is left", line)
+			t.Errorf("%q: denials are left", line)
 		}
 	})
 }

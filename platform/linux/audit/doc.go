@@ -1,13 +1,14 @@
-// Package audit reads from the kernel's audit log what Landlock refuses to
-// sessions.
+// Package audit reads Landlock's denials from the kernel's audit log.
 //
-// From Linux 6.15 on Landlock logs its refusals (ABI 7). Only who has
-// CAP_AUDIT_READ in the initial user namespace may read the log, and only where
-// audit is on; whether that is so here is found out by a refusal of our own,
-// whose record must arrive. A record names the domain that has refused; the
-// first of each domain is followed by one that names the process that has
-// confined itself by it, which is how a [Log] knows whose session it is.
+// Landlock logs its denials from Linux 6.15 on (ABI 7). Reading the log needs
+// CAP_AUDIT_READ in the initial user namespace, and audit must be on. [Open]
+// finds out by a canary: a denial of this process's own, whose record must
+// arrive. A record names the Landlock domain. The first record of each domain
+// is followed by one that names the process which created it, so a [Log] knows
+// whose session it is.
 //
-// The log is asynchronous and may drop records: nothing that a session may do
+// The log is asynchronous and may drop records. No decision about a session
 // depends on it.
+//
+// See docs/design/predicted-denials.md.
 package audit

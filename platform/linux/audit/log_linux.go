@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Log is the kernel's audit log as far as it is about Landlock. Its methods may
-// be called from several goroutines. It is never closed: one is enough for a
-// process, and reading it costs nothing while Landlock refuses nothing.
+// Log is Landlock's part of the kernel's audit log. Its methods may be called
+// from several goroutines. It is never closed: a process needs one, and reading
+// it costs nothing while Landlock denies nothing.
 type Log struct {
 	socket *os.File
 	canary canary
 
 	mu        sync.Mutex // guards the fields below
 	collector collector
-	watches   map[int]*Watch    // by the process that has confined itself
-	domains   map[uint64]*Watch // of those that have refused something
-	broken    bool              // nothing more will come
+	watches   map[int]*Watch    // by the process that confines itself
+	domains   map[uint64]*Watch // the domains that have denied something
+	broken    bool              // no more records will arrive
 }
 
 // Watch is one session's part of the log.
@@ -33,8 +33,8 @@ type Watch struct {
 	lost   func()
 }
 
-// Open starts to read the log. The error says why that cannot be, or, as
-// ErrOff, why nothing would be in it.
+// Open starts to read the log. The error says why it cannot be read; ErrOff
+// says that nothing would be in it.
 func Open() (*Log, error) {
 	if err := enabled(); err != nil {
 		return nil, err
@@ -60,12 +60,12 @@ func Open() (*Log, error) {
 	return l, nil
 }
 
-// readLog is the group that the kernel sends the log to (AUDIT_NLGRP_READLOG,
+// readLog is the multicast group of the log (AUDIT_NLGRP_READLOG,
 // linux/audit.h).
 const readLog = 1
 
-// bufferSize holds the records of some thousand refusals, for when this process
-// is kept waiting.
+// bufferSize holds the records of some thousand denials, for when this process
+// is delayed.
 const bufferSize = 4 << 20
 
 func subscribe() (int, error) {
@@ -74,7 +74,7 @@ func subscribe() (int, error) {
 		return -1, fmt.Errorf("open the audit log: %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferSize) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as anybody may have
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // without CAP_NET_ADMIN, up to the system's limit
 	}
 	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})
@@ -83,14 +83,14 @@ func subscribe() (int, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("read the audit log, which takes CAP_AUDIT_READ: %w", err)
+		return -1, fmt.Errorf("read the audit log (needs CAP_AUDIT_READ): %w", err)
 	}
 	return fd, nil
 }
 
-// wanted lets the kernel keep all other records, so that a machine that logs
-// much does not push out what matters here. A filter loads numbers as networks
-// have them, and the kernel writes this one as the machine has it.
+// wanted is a socket filter that drops all other records, so that a busy log
+// does not push out Landlock's. A filter loads numbers in network byte order,
+// and the kernel writes this one in the machine's.
 var wanted = func() []unix.SockFilter {
 	kinds := []uint16{kindSyscall, kindEnd, kindAccess, kindDomain}
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
@@ -103,7 +103,7 @@ var wanted = func() []unix.SockFilter {
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})
 }()
 
-// read takes in the log until it fails.
+// read processes the log until reading fails.
 func (l *Log) read() {
 	defer l.fail()
 	raw, err := l.socket.SyscallConn()
@@ -139,12 +139,12 @@ func sentByKernel(from unix.Sockaddr) bool {
 	return is && address.Pid == 0
 }
 
-// take takes in one message, of which nil is none.
+// take processes one message; nil only checks for timeouts.
 func (l *Log) take(message []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if len(message) > unix.SizeofNlMsghdr { // each has one record, and the length in its header is not always right
+	if len(message) > unix.SizeofNlMsghdr { // each message has one record; its header's length is not always right
 		if r, ok := parse(binary.NativeEndian.Uint16(message[4:]), string(message[unix.SizeofNlMsghdr:])); ok {
 			l.record(r, now)
 		}
@@ -154,10 +154,10 @@ func (l *Log) take(message []byte) {
 	if len(l.collector.order) > 0 {
 		deadline = now.Add(timeout)
 	}
-	_ = l.socket.SetReadDeadline(deadline) // it fails once the log has failed
+	_ = l.socket.SetReadDeadline(deadline) // fails only if the log is closed
 }
 
-// record takes in one record. l.mu is held.
+// record processes one record. l.mu is held.
 func (l *Log) record(r record, now time.Time) {
 	switch r.kind {
 	case kindAccess:
@@ -182,7 +182,7 @@ func (l *Log) record(r record, now time.Time) {
 	}
 }
 
-// report passes refusals on to whose they are. l.mu is held.
+// report passes denials on to their watches. l.mu is held.
 func (l *Log) report(list []Denial) {
 	for _, denial := range list {
 		if watch := l.domains[denial.domain]; watch != nil {
@@ -191,8 +191,8 @@ func (l *Log) report(list []Denial) {
 	}
 }
 
-// reportLoss tells everybody that the kernel had to drop records: nobody knows whose
-// they were.
+// reportLoss tells every watch that the kernel has dropped records: nobody
+// knows whose.
 func (l *Log) reportLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,11 +209,11 @@ func (l *Log) fail() {
 	l.socket.Close()
 }
 
-// Err says why nothing can be read any more, or why nothing is logged at
-// present, or nil.
+// Err returns why the log cannot be read any more, or why nothing is logged
+// now, or nil.
 func (l *Log) Err() error {
 	if l.ended() {
-		return errors.New("the audit log has come to an end")
+		return errors.New("the audit log was closed")
 	}
 	return enabled()
 }
@@ -224,10 +224,10 @@ func (l *Log) ended() bool {
 	return l.broken
 }
 
-// Watch tells of what is refused by the domains into which a process puts
-// itself from now on, to itself or to those that it leaves them to. It is the
-// only one watched by that number. Neither told nor lost, which says that
-// something may have been missed, may block, or call the log.
+// Watch reports the denials of the domains that a process creates from now on,
+// for itself and its descendants. Only one watch at a time may exist for a pid.
+// denied is called for each denial; lost, if some may be missing. Neither may
+// block or call the log.
 func (l *Log) Watch(pid int, denied func(Denial), lost func()) *Watch {
 	w := &Watch{log: l, pid: pid, denied: denied, lost: lost}
 	l.mu.Lock()
@@ -236,8 +236,8 @@ func (l *Log) Watch(pid int, denied func(Denial), lost func()) *Watch {
 	return w
 }
 
-// Close waits, for a short time, until all has come that was refused before,
-// and ends the watch: nothing is told after it. Closing twice is harmless.
+// Close waits briefly until the earlier denials have arrived, and ends the
+// watch. Nothing is reported after it. Closing twice is harmless.
 func (w *Watch) Close() {
 	l := w.log
 	l.mu.Lock()

@@ -13,24 +13,24 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// refusedEnv makes this binary one that is refused something, as often as its
-// value says, once its standard input ends.
-const refusedEnv = "SIDECAR_TEST_REFUSED"
+// deniedEnv makes this binary a process that is denied something, as often as
+// the value says, once its standard input ends.
+const deniedEnv = "SIDECAR_TEST_DENIED"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(refusedEnv) == "" {
+	if os.Getenv(deniedEnv) == "" {
 		os.Exit(m.Run())
 	}
-	if err := beRefused(); err != nil {
+	if err := beDenied(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func beRefused() error {
+func beDenied() error {
 	runtime.LockOSThread()
 	var times int
-	if _, err := fmt.Sscan(os.Getenv(refusedEnv), &times); err != nil {
+	if _, err := fmt.Sscan(os.Getenv(deniedEnv), &times); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -49,12 +49,12 @@ func beRefused() error {
 
 var testLog = sync.OnceValues(Open)
 
-// refuse lets somebody be refused, and returns what was told of him, and who he
-// was.
-func refuse(t *testing.T, log *Log, times int) (denials []Denial, lost, pid int) {
+// deny starts a process that is denied something. It returns what was reported
+// of it, and its pid.
+func deny(t *testing.T, log *Log, times int) (denials []Denial, lost, pid int) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", refusedEnv, times))
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", deniedEnv, times))
 	command.Stderr = os.Stderr
 	input, err := command.StdinPipe()
 	if err != nil {
@@ -84,9 +84,8 @@ func refuse(t *testing.T, log *Log, times int) (denials []Denial, lost, pid int)
 	return denials, lost, command.Process.Pid
 }
 
-// Each watch hears of what its own process is refused, to the last, before it
-// is closed.
-func TestLog_TellsWhoWasRefused(t *testing.T) {
+// Each watch gets every denial of its own process before it is closed.
+func TestLog_ReportsDenials(t *testing.T) {
 	t.Parallel()
 	log, err := testLog()
 	if err != nil {
@@ -95,14 +94,14 @@ func TestLog_TellsWhoWasRefused(t *testing.T) {
 	var all sync.WaitGroup
 	for times := range 4 {
 		all.Go(func() {
-			denials, lost, pid := refuse(t, log, times)
+			denials, lost, pid := deny(t, log, times)
 			if len(denials) != times || lost != 0 {
-				t.Errorf("refused %d times, %d losses, and told %+v", times, lost, denials)
+				t.Errorf("denied %d times, %d losses, and reported %+v", times, lost, denials)
 			}
 			for _, r := range denials {
 				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid || r.Process == "" ||
 					r.Call.Arch == 0 {
-					t.Errorf("process %d, told: %+v", pid, r)
+					t.Errorf("process %d, reported: %+v", pid, r)
 				}
 			}
 		})
@@ -115,9 +114,8 @@ func TestLog_TellsWhoWasRefused(t *testing.T) {
 	}
 }
 
-// What the kernel had to drop is said to everybody who may have missed
-// something.
-func TestLog_SaysThatRecordsAreLost(t *testing.T) {
+// Every watch learns that records were dropped.
+func TestLog_ReportsLoss(t *testing.T) {
 	t.Parallel()
 	log := &Log{watches: map[int]*Watch{}, domains: map[uint64]*Watch{}}
 	lost := 0
@@ -125,17 +123,17 @@ func TestLog_SaysThatRecordsAreLost(t *testing.T) {
 	log.Watch(2, func(Denial) {}, func() { lost++ })
 	log.reportLoss()
 	if lost != 2 {
-		t.Errorf("%d were told", lost)
+		t.Errorf("%d watches were told", lost)
 	}
 }
 
-// Where the log cannot be read, nobody is made to believe that it is.
-func TestOpen_SaysWhyItCannot(t *testing.T) {
+// If the log cannot be read, Open returns an error.
+func TestOpen_ReturnsAReason(t *testing.T) {
 	t.Parallel()
 	if log, err := testLog(); (log == nil) != (err != nil) {
 		t.Fatalf("%v, %v", log, err)
 	} else if err != nil && err.Error() == "" {
-		t.Error("no word why")
+		t.Error("the error is empty")
 	} else if err != nil {
 		t.Log(err)
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Kinds of records that matter here (linux/audit.h).
+// The types of records that matter here (linux/audit.h).
 const (
 	kindSyscall = 1300
-	kindEnd     = 1320 // of the records of one system call
+	kindEnd     = 1320 // ends the records of one system call
 	kindAccess  = 1423
 	kindDomain  = 1424
 )
@@ -18,13 +18,13 @@ const (
 // blockers=fs.read_file path="/secret" dev="vda" ino=7".
 type record struct {
 	kind uint16
-	// serial is shared by all that comes of one system call, where the kernel
-	// knows of the call at all; else each record has its own.
+	// serial is shared by all records of one system call, if the kernel writes
+	// syscall records. Otherwise each record has its own.
 	serial uint64
 	fields string
 }
 
-// parse reads the head of a record; false where it is none.
+// parse reads the head of a record. It returns false if the text is no record.
 func parse(kind uint16, text string) (record, bool) {
 	head, fields, found := strings.Cut(text, "): ")
 	rest, isAudit := strings.CutPrefix(head, "audit(")
@@ -36,8 +36,8 @@ func parse(kind uint16, text string) (record, bool) {
 	return record{kind: kind, serial: serial, fields: fields}, true
 }
 
-// each gives every field with its value as it is written. The kernel quotes
-// what others have named only where it has neither quotes nor blanks.
+// each yields every field with its raw value. The kernel quotes untrusted
+// values only if they contain neither quotes nor blanks.
 func (r record) each(yield func(key, value string) bool) {
 	for rest := strings.TrimLeft(r.fields, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		var field string
@@ -49,8 +49,8 @@ func (r record) each(yield func(key, value string) bool) {
 	}
 }
 
-// text decodes a name: it is quoted, or, where it has bytes that would confuse
-// readers of the log, written in hexadecimal digits.
+// text decodes an untrusted value: it is quoted, or hexadecimal if it contains
+// bytes that would confuse readers of the log.
 func text(value string) (string, bool) {
 	if inside, quoted := strings.CutPrefix(value, `"`); quoted {
 		return strings.CutSuffix(inside, `"`)

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOff means that audit is switched off, which whoever may do so can change
-// at any time.
+// ErrOff means that audit is disabled. An administrator can change that at any
+// time.
 var ErrOff = errors.New("audit is off on this machine")
 
-// enabled asks the kernel whether audit is on: where it is off, to wait for a
-// record would be to wait in vain. Who may not ask is not told, and finds out.
+// enabled returns ErrOff if audit is disabled: waiting for a record would then
+// be in vain. Without permission to ask it returns nil, and the canary decides.
 func enabled() error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
 	if err != nil {
@@ -36,12 +36,12 @@ func enabled() error {
 		return fmt.Errorf("ask whether audit is on: %w", err)
 	}
 	if !sentByKernel(from) {
-		return errors.New("ask whether audit is on: somebody else answers")
+		return errors.New("ask whether audit is on: the answer is not the kernel's")
 	}
 	on, err := readStatus(reply[:n])
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return nil // it takes CAP_AUDIT_CONTROL, and reading the log does not
+		return nil // asking needs CAP_AUDIT_CONTROL, reading the log does not
 	case err != nil:
 		return fmt.Errorf("ask whether audit is on: %w", err)
 	case !on:
@@ -50,8 +50,8 @@ func enabled() error {
 	return nil
 }
 
-// readStatus reads an answer, which is an error or a struct audit_status
-// (linux/audit.h), whose second member says it.
+// readStatus parses an answer: an error, or a struct audit_status
+// (linux/audit.h), whose second member is the answer.
 func readStatus(reply []byte) (on bool, err error) {
 	if len(reply) < unix.SizeofNlMsghdr+4 {
 		return false, errors.New("the answer is too short")

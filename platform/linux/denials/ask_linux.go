@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// timeout bounds the wait for an answer. Who gives none has said no.
+	// timeout bounds the wait for an answer. No answer in time means no.
 	timeout = time.Minute
-	// mostQuestions bounds the questions of one session that wait for an
-	// answer; more are refused without being asked.
+	// maxQuestions bounds the questions of one session that wait for an answer.
+	// Further accesses are denied without a question.
 	maxQuestions = 8
-	// mostAnswers bounds the answers that are remembered, of which each is good
-	// for one access to one path.
+	// maxAnswers bounds the answers that are remembered. Each answers one
+	// access to one path.
 	maxAnswers = 1024
 )
 
-// questions are those of one session, with their answers.
+// questions are the open questions of one session and the answers so far.
 type questions struct {
 	mu      sync.Mutex // guards the fields below
 	open    map[question]*pending
@@ -36,17 +36,18 @@ type question struct {
 	target string
 }
 
-// pending is a question that waits; all who have the same share it.
+// pending is a question that waits for its answer. Callers with the same
+// question share it.
 type pending struct {
 	done   chan struct{} // closed once answer is set
 	answer platform.Answer
-	users  int // who still wait
+	users  int // callers that still wait
 	cancel context.CancelFunc
 }
 
-// ask answers a call that is about to be refused: it opens the file for the
-// caller, if that is allowed. Landlock never knows of it. It reports false
-// where there is nobody to ask about this, and the call is to go on.
+// ask asks the user before a call is denied, and opens the file for the caller
+// if the answer allows it. Landlock then never sees the call. It returns false
+// if nobody can be asked about this call, which must then continue.
 func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	if o.options.Ask == nil || !o.started.Load() || f.op != opOpen || !askable(f) {
 		return false
@@ -55,7 +56,7 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	answer, err := o.answer(call, denial)
 	switch {
 	case errors.Is(err, notify.ErrGone):
-		return true // needs no answer
+		return true // the caller needs no answer any more
 	case errors.Is(err, unix.EINTR):
 		call.Fail(unix.EINTR)
 		return true
@@ -79,14 +80,14 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	return true
 }
 
-// askable reports whether a file can be opened for somebody else without doing
-// more than opening it: a device or a FIFO may wait, and act.
+// askable reports whether the sidecar can open the file for the caller without
+// side effects. Opening a device or a FIFO may block or act.
 func askable(f *finding) bool {
 	kind := f.loc.kind()
 	return !f.flags.has(unix.O_TMPFILE) && (!f.loc.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
 }
 
-// answer finds out what is said about a denial, and waits for it.
+// answer waits for the user's answer about a denial.
 func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.Answer, error) {
 	if o.options.Learn {
 		return o.options.Ask(context.Background(), denial), nil
@@ -107,8 +108,8 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.A
 	return p.answer, nil
 }
 
-// put asks a question, unless it was answered for good, or waits already, or
-// too many do.
+// submit asks a question. It returns nil and the answer at once if the question
+// was answered for the whole session, or if too many questions are open.
 func (o *Observer) submit(q question, denial platform.Denial) (*pending, platform.Answer) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
@@ -135,14 +136,14 @@ func (o *Observer) submit(q question, denial platform.Denial) (*pending, platfor
 			delete(o.open, q)
 		}
 		if answer != platform.AnswerOnce && ctx.Err() == nil && len(o.answers) < maxAnswers {
-			o.answers[q] = answer // a refusal too: who asks in a loop is not to ask the user in a loop
+			o.answers[q] = answer // a no as well: a program that retries in a loop must not ask the user again
 		}
 		close(p.done)
 	}()
 	return p, 0
 }
 
-// leave takes back a question that nobody waits for any more.
+// withdraw cancels a question once no caller waits for it.
 func (o *Observer) withdraw(q question, p *pending) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
@@ -154,9 +155,10 @@ func (o *Observer) withdraw(q question, p *pending) {
 	}
 }
 
-// carryOut opens what was asked about, as the caller would: that very file, by
-// the descriptor that has held it since the question was put, or a new one in
-// that very directory, where nothing may have come to be meanwhile.
+// openForCaller opens the file with the caller's identity. An existing file is
+// opened through the descriptor held since the question was asked, so it is
+// that very file. A new file is created in the directory held since then, and
+// only if the name is still free.
 func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd int, err error) {
 	caller, err := call.Identity()
 	if err != nil {
@@ -180,7 +182,8 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 			if err != nil {
 				return -1, err
 			}
-			// Our own umask has no say.
+			// Open without the sidecar's own umask; the caller's was applied
+			// above.
 			if err := unix.Fchmod(made, mode); err != nil {
 				unix.Close(made)
 				return -1, err
@@ -193,8 +196,8 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 	return fd, errors.Join(err, failed)
 }
 
-// errnoOf is what the caller is told; what is no error of the kernel's is a
-// refusal.
+// errnoOf returns the error number for the caller. An error that is not the
+// kernel's becomes EACCES.
 func errnoOf(err error) unix.Errno {
 	if errno, is := errors.AsType[unix.Errno](err); is {
 		return errno

@@ -4,36 +4,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deed is what a call does with the path that it names.
+// operation is what a system call does with a path argument.
 type operation int
 
 const (
-	opOpen     operation = iota // as the flags say
-	opCreate                    // a name that must not be there yet
-	opLink                      // a name that may be there: something is renamed to it
-	opRemove                    // a name
-	opTruncate                  // a file off
-	opExecute                   // a program
+	opOpen     operation = iota // open, as the flags say
+	opCreate                    // create a name that must not exist yet
+	opLink                      // rename something to a name that may exist already
+	opRemove                    // remove a name
+	opTruncate                  // truncate a file
+	opExecute                   // execute a program
 )
 
-// use says where a call names a path.
+// pathArg says which argument of a call is a path.
 type pathArg struct {
 	op operation
-	// dir is the argument that says from where, path that of the path.
+	// dir is the number of the argument with the directory descriptor, path
+	// that of the path.
 	dir, path int
-	// flags is the argument with the flags; none where there is none.
+	// flags is the number of the argument with the flags; none if the call has
+	// no flags.
 	flags int
 }
 
 const (
-	workDir = -1 // for dir: the path is always from the working directory
+	workDir = -1 // for dir: the path is relative to the working directory
 	none    = -1
 )
 
-// uses lists the calls on paths that Landlock may refuse, by the names that
-// filters have for them. A hard link of a file is only looked at for the name
-// that it gets: where the file itself may not be linked the answer is EXDEV,
-// and programs copy instead.
+// pathArgs lists the system calls on paths that Landlock may deny, by name. For
+// a hard link only the new name is checked: if the file itself may not be
+// linked, the kernel answers EXDEV and programs copy instead.
 var pathArgs = map[string][]pathArg{
 	"open":       {{opOpen, workDir, 0, 1}},
 	"openat":     {{opOpen, 0, 1, 2}},
@@ -59,13 +60,13 @@ var pathArgs = map[string][]pathArg{
 	"execveat":   {{opExecute, 0, 1, 4}},
 }
 
-// openFlags are those of an opening.
+// openFlags are the flags of open(2).
 type openFlags uint64
 
 func (f openFlags) has(flag openFlags) bool { return f&flag == flag }
 
-// writes reports whether the file is opened to be changed. O_TRUNC changes it
-// whatever else is asked for.
+// writes reports whether the file is opened for writing. O_TRUNC writes,
+// whatever the access mode says.
 func (f openFlags) writes() bool {
 	mode := f & unix.O_ACCMODE
 	return mode == unix.O_WRONLY || mode == unix.O_RDWR || f&unix.O_TRUNC != 0
@@ -76,7 +77,7 @@ func (f openFlags) reads() bool {
 	return mode == unix.O_RDONLY || mode == unix.O_RDWR
 }
 
-// follows reports whether a symlink that the path ends in is followed.
+// follows reports whether open(2) follows a symlink at the end of the path.
 func (f openFlags) follows() bool {
 	return f&unix.O_NOFOLLOW == 0 && !f.has(unix.O_CREAT|unix.O_EXCL)
 }

@@ -1,15 +1,11 @@
-// Package denials notices what the kernel refuses a session for the sandbox's
-// sake.
+// Package denials reports what the sandbox denies a session.
 //
-// Landlock tells nobody what it refuses but the audit log, which few may read
-// (package audit does). So the filter sends the calls that can be refused here
-// first, by package notify, and an [Observer] says of each, by the same rules,
-// whether it is about to be refused. It lets every call go on: Landlock
-// decides, and who changes a path or its arguments meanwhile changes a report
-// and nothing else.
+// Landlock reports its denials only to the audit log, which few processes may
+// read (see package audit). So denials are predicted: the seccomp filter sends
+// calls that may fail to an [Observer], through package notify. The observer
+// evaluates the policy, reports a denial, and lets the call continue. Landlock
+// still decides. A process that changes a path or its arguments meanwhile can
+// falsify a report and nothing else.
 //
-// Each look costs the caller some microseconds. Calls that change files are few
-// beside those that read them, and are looked at wherever denials are reported;
-// of those that read, the few are that people make by hand, unless all were
-// asked for.
+// See docs/design/predicted-denials.md.
 package denials

@@ -17,15 +17,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Most calls are about files that the session may change, or that are not
-// there, and the caller waits. So the path is judged as it is written first,
-// and where the policy grants that, and no symlink leads elsewhere, or nothing
-// is there, the call goes on at once.
+// Most calls concern files that the session may change, or files that do not
+// exist, and the caller waits for the answer. The fast path checks the path as
+// the caller wrote it. See docs/design/predicted-denials.md.
 
-// First returns what answers calls of that name at once where that can be: it
-// lets them go on. It asks no file system of another machine's or of a
-// process's; what this machine's own have on their disks is read, and so is the
-// caller's memory, wherever that comes from.
+// FastPath returns a handler that lets a call of that name continue at once if
+// the call cannot be denied. It returns false otherwise; SlowPath then handles
+// the call. It never waits for a file system of another machine or process. It
+// may read from this machine's disks, and it reads the caller's memory.
 func FastPath(o *Observer, name string) func(*notify.Call) bool {
 	list, moves := pathArgs[name], linkMoving[name]
 	return func(call *notify.Call) bool {
@@ -34,7 +33,7 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 				return false
 			}
 			if name == "execve" {
-				o.started.Store(true) // who starts the session learns from the stage why it does not start
+				o.started.Store(true) // the stage itself reports why the target cannot start
 			}
 			call.Continue()
 			return true
@@ -52,7 +51,7 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 	}
 }
 
-// isCanary reports whether a call is the opening of the canary.
+// isCanary reports whether a call opens the canary.
 func (o *Observer) isCanary(call *notify.Call, name string) bool {
 	if name != "openat" || o.options.Canary == "" {
 		return false
@@ -61,25 +60,25 @@ func (o *Observer) isCanary(call *notify.Call, name string) bool {
 	return err == nil && text == o.options.Canary
 }
 
-// movesLinks are the calls after which a symlink may lead elsewhere, itself or
-// a directory on its way.
+// linkMoving lists the calls after which a symlink may lead elsewhere, because
+// the symlink or a directory above it has changed.
 var linkMoving = map[string]bool{
 	"symlink": true, "symlinkat": true, "link": true, "linkat": true, "rename": true, "renameat": true, "renameat2": true,
 }
 
-// written is one path of a call, as it was written, from the caller's root. An
-// empty name is none that could be refused.
+// literalPath is one path argument as the caller wrote it, made absolute. If
+// name is empty, nothing about the argument can be denied.
 type literalPath struct {
 	request
 	name string
 }
 
-// written reads a path of a call; false where it cannot be judged as it is
-// written.
+// literalPath reads a path argument of a call. It returns false if the path
+// cannot be checked as it is written.
 func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (literalPath, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
-		return literalPath{}, true // nobody will find out more
+		return literalPath{}, true // the slow path cannot read it either
 	}
 	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
@@ -103,7 +102,7 @@ func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (liter
 	if strings.Contains(text+"/", "/../") || mayHaveOtherRoot && otherRoot(call.TID) {
 		return literalPath{}, false
 	}
-	// What is behind a slash is looked for in what the name before it leads to.
+	// A trailing slash makes the kernel follow a symlink before it.
 	w.follow = w.follow || strings.HasSuffix(text, "/") || strings.HasSuffix(text, "/.")
 	text = path.Clean(text)
 	if w.follow {
@@ -112,7 +111,7 @@ func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (liter
 	return literalPath{request: w, name: text}, true
 }
 
-// harmless reports whether nothing about a path can be refused.
+// harmless reports whether nothing about a path can be denied.
 func (o *Observer) harmless(w literalPath) bool {
 	granted := o.grants(w.request, w.name)
 	o.rootMu.RLock()
@@ -134,13 +133,14 @@ func (o *Observer) harmless(w literalPath) bool {
 	return false
 }
 
-// makes reports whether something may be refused where nothing is.
+// makes reports whether the request can be denied if nothing exists at the
+// path.
 func (w request) makes() bool {
 	return w.op == opCreate || w.op == opLink || w.op == opOpen && w.flags.has(unix.O_CREAT)
 }
 
-// mayHaveOtherRoot is true where programs in sessions may change their root
-// directory: chroot(2) needs a capability that only root's have.
+// mayHaveOtherRoot is true if programs in sessions may change their root
+// directory: chroot(2) needs a capability that only root's sessions have.
 var mayHaveOtherRoot = os.Geteuid() == 0
 
 func otherRoot(tid int) bool {
@@ -148,7 +148,8 @@ func otherRoot(tid int) bool {
 	return err != nil || root != "/"
 }
 
-// grants reports whether the policy grants a wish, whatever is there.
+// grants reports whether the policy grants a request, whatever exists at the
+// path.
 func (o *Observer) grants(w request, name string) bool {
 	p := o.options.Policy
 	at, above := p.At(name), policy.Access(0)
@@ -169,24 +170,23 @@ func (o *Observer) grants(w request, name string) bool {
 			needs |= policy.Write
 		}
 		return at.Has(needs) && above.Has(policy.Write)
-	default: // also of a name below it, so that it is not protected
+	default: // the name itself must be writable too, or it is protected
 		return at.Has(policy.Write) && above.Has(policy.Write)
 	}
 }
 
-// seen is what a look at a name has found.
+// pathState is what is known about a path.
 type pathState int
 
 const (
-	stateUnknown pathState = iota // it cannot be said without waiting, or a symlink leads there
+	stateUnknown pathState = iota // finding out would wait, or a symlink is on the way
 	stateAbsent
 	statePlain
 )
 
-// A look of ours asks for what the kernel has in memory (RESOLVE_CACHED, Linux
-// 5.12), so that it waits for no file system. What is not there it looks for
-// where the directory's own file system is this machine's, and does not leave
-// that.
+// The lookup first uses only what the kernel has in memory (RESOLVE_CACHED,
+// Linux 5.12), so it waits for no file system. If that fails, it reads from the
+// disk, but only on a local file system and without leaving it.
 const (
 	inMemory    = unix.RESOLVE_NO_SYMLINKS | resolveCached
 	onThisMount = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
@@ -194,8 +194,8 @@ const (
 	resolveCached = 0x20 // RESOLVE_CACHED (linux/openat2.h)
 )
 
-// inMemoryTries are how often it is asked again: the kernel also answers EAGAIN
-// while anybody mounts something.
+// maxInMemoryTries bounds the retries: the kernel also answers EAGAIN while any
+// process mounts something.
 const maxInMemoryTries = 3
 
 func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
@@ -208,8 +208,8 @@ func (o *Observer) openInMemory(name string, flags uint64) (fd int, err error) {
 	return fd, err
 }
 
-// isPlainDir reports whether no symlink leads to a directory, or nothing is
-// there. o.rooted is held for reading.
+// isPlainDir reports whether no symlink leads to a directory, or the directory
+// does not exist. o.rootMu must be held for reading.
 func (o *Observer) isPlainDir(dir string) bool {
 	fd, err := o.openInMemory(dir, unix.O_DIRECTORY)
 	if err == nil {
@@ -218,7 +218,7 @@ func (o *Observer) isPlainDir(dir string) bool {
 	return err == nil || errors.Is(err, unix.ENOENT)
 }
 
-// whatIs looks at a name. o.rooted is held for reading.
+// stateOf looks up a path. o.rootMu must be held for reading.
 func (o *Observer) stateOf(name string) pathState {
 	fd, err := o.openInMemory(name, 0)
 	if errors.Is(err, unix.EAGAIN) {
@@ -231,7 +231,7 @@ func (o *Observer) stateOf(name string) pathState {
 	case errors.Is(err, unix.ENOENT):
 		return stateAbsent
 	}
-	return stateUnknown // with ELOOP it is a symlink
+	return stateUnknown // ELOOP: a symlink
 }
 
 func (o *Observer) stateOnDisk(name string) pathState {
@@ -263,15 +263,17 @@ func (o *Observer) stateOnDisk(name string) pathState {
 	return statePlain
 }
 
-// mounted tells where a file is: by a mount's number that is never used again
-// (Linux 6.8), else by that of a device that is one. The numbers of file
-// systems without a device are used again when they are gone.
+// mountID identifies the mount that a file is on. Linux 6.8 and newer give a
+// mount number that is never reused. Older kernels give the device number,
+// which is usable only for real devices: other file systems' numbers are
+// reused.
 type mountID struct {
 	mount        uint64
 	major, minor uint32
 }
 
-// mountOf asks for what is in memory.
+// mountOf returns the mount of an open file, without waiting for its file
+// system.
 func mountOf(fd int) (m mountID, ok bool) {
 	var stat unix.Statx_t
 	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_MNT_ID_UNIQUE,
@@ -284,7 +286,8 @@ func mountOf(fd int) (m mountID, ok bool) {
 	return mountID{major: stat.Dev_major, minor: stat.Dev_minor}, stat.Dev_major != 0
 }
 
-// isKnown reports what was found out about the file system of a file.
+// knownLocal returns what was found out before about the file system of an open
+// file.
 func (o *Observer) knownLocal(fd int) (local, known bool) {
 	m, ok := mountOf(fd)
 	o.pathCache.mu.Lock()
@@ -293,8 +296,8 @@ func (o *Observer) knownLocal(fd int) (local, known bool) {
 	return local, ok && known
 }
 
-// localFileSystems answer without another machine or process (linux/magic.h),
-// an overlay as far as its layers do.
+// localFileSystems answer without another machine or process (linux/magic.h).
+// For an overlay this depends on its layers.
 var localFileSystems = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 	unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, 0x2fc12fc1, // ZFS, which is not in the kernel's list
@@ -305,11 +308,11 @@ func isLocal(fd int) bool {
 	return unix.Fstatfs(fd, &stat) == nil && slices.Contains(localFileSystems, int64(uint32(stat.Type)))
 }
 
-// mostRemembered bounds what is remembered, of each kind.
+// maxRemembered bounds each of the two caches.
 const maxRemembered = 1024
 
-// leading is what a clean path leads to, where that is known to be another:
-// programs execute /bin/sh all the time.
+// resolved returns the target of a path if it is known to contain a symlink.
+// Programs execute /bin/sh all the time.
 func (o *Observer) resolved(name string) string {
 	o.pathCache.mu.Lock()
 	defer o.pathCache.mu.Unlock()
@@ -319,12 +322,13 @@ func (o *Observer) resolved(name string) string {
 	return name
 }
 
-// settling is for how long after a call that moves symlinks nobody knows
-// whether it has been carried out.
+// settleTime is how long after a call that moves symlinks the kernel may not
+// have carried it out yet.
 const settleTime = 50 * time.Millisecond
 
-// forget what paths lead to. Symlinks that somebody outside changes meanwhile
-// are believed in until then.
+// forget clears the known symlink targets. A symlink that a process outside the
+// session changes is trusted until then, which can falsify a report but grants
+// nothing.
 func (o *Observer) forget(now time.Time) {
 	o.pathCache.mu.Lock()
 	defer o.pathCache.mu.Unlock()
@@ -332,10 +336,10 @@ func (o *Observer) forget(now time.Time) {
 	o.moved = now
 }
 
-// remember notes about a place of a caller that has the session's root what a
-// later look needs: whether its directory is on a file system of this machine's
-// own, and what the path leads to, if nothing has moved since the look began.
-// It may wait.
+// remember caches what a later fast path needs: whether the directory's file
+// system is local, and the path's target, if no symlink has moved since
+// started. Call it only for callers with the session's root. It may wait for a
+// file system.
 func (o *Observer) remember(root int, w request, loc *location, begun time.Time) {
 	if loc.openParent(root) != nil {
 		return
@@ -360,7 +364,7 @@ func (o *Observer) remember(root int, w request, loc *location, begun time.Time)
 	}
 }
 
-// bounded is a map that can take one more.
+// withRoom returns the map, emptied if it is full.
 func withRoom[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) >= maxRemembered {
 		clear(m)
@@ -368,7 +372,8 @@ func withRoom[K comparable, V any](m map[K]V) map[K]V {
 	return m
 }
 
-// hold keeps the root of the session's mounts, which a caller has told.
+// holdRoot keeps a descriptor of the root of the session's mounts, which the
+// first caller provides.
 func (o *Observer) holdRoot(root int) {
 	o.rootMu.RLock()
 	held := o.rootFD >= 0
@@ -385,8 +390,7 @@ func (o *Observer) holdRoot(root int) {
 	}
 }
 
-// Close gives back what the observer holds, once nobody looks at a path any
-// more.
+// Close releases the observer's descriptors. No other method may be running.
 func (o *Observer) Close() {
 	o.rootMu.Lock()
 	defer o.rootMu.Unlock()
@@ -397,15 +401,15 @@ func (o *Observer) Close() {
 	}
 }
 
-// views are what an observer has found out about the session's files.
+// pathCache is what an observer has found out about the session's files.
 type pathCache struct {
-	rootMu sync.RWMutex // guards what follows; who looks at a path holds it for reading
+	rootMu sync.RWMutex // guards rootFD and closed; held for reading during a lookup
 	rootFD int
 	closed bool
 
-	mu      sync.Mutex        // guards what follows, for no longer than it takes to read or write it
-	local   map[mountID]bool  // whether file systems answer without another machine or process
-	targets map[string]string // what paths with symlinks lead to, until the session moves one
+	mu      sync.Mutex        // guards the fields below; held only to read or write them
+	local   map[mountID]bool  // whether a mount's file system is local
+	targets map[string]string // real paths of paths with symlinks, until the session moves a symlink
 	moved   time.Time
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// wood is a directory with a part that a policy grants and one that it does
-// not, and who looks at paths in it.
-type wood struct {
+// fixture is a directory with a part that the policy grants and a part that it
+// does not, and an observer.
+type fixture struct {
 	*Observer
 	t    *testing.T
 	top  string
 	root int
 }
 
-func plant(t *testing.T) *wood {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -37,7 +37,7 @@ func plant(t *testing.T) *wood {
 		}
 	}
 	if fd, err := unix.Open(top, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil || !isLocal(fd) {
-		t.Fatalf("%s is on no file system of this machine's own (%v), where no path is judged at once: set TMPDIR", top, err)
+		t.Fatalf("%s is not on a local file system (%v), so the fast path does not apply: set TMPDIR", top, err)
 	} else {
 		unix.Close(fd)
 	}
@@ -50,50 +50,50 @@ func plant(t *testing.T) *wood {
 		Access: policy.ReadWrite | policy.Execute}}}})
 	t.Cleanup(o.Close)
 	o.holdRoot(root)
-	w := &wood{Observer: o, t: t, top: top, root: root}
-	w.lookAt("rw/file", false) // so that the file system is known
-	return w
+	f := &fixture{Observer: o, t: t, top: top, root: root}
+	f.rememberPath("rw/file", false) // so that the file system is known to be local
+	return f
 }
 
-// lookAt looks as the long way does.
-func (w *wood) lookAt(name string, follow bool) {
-	w.t.Helper()
-	loc, err := resolve(w.root, w.top+"/"+name, follow)
+// rememberPath resolves a path as the slow path does.
+func (f *fixture) rememberPath(name string, follow bool) {
+	f.t.Helper()
+	loc, err := resolve(f.root, f.top+"/"+name, follow)
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	defer loc.close()
-	loc.name = w.top + "/" + name
-	w.remember(w.root, request{follow: follow}, loc, time.Now())
+	loc.name = f.top + "/" + name
+	f.remember(f.root, request{follow: follow}, loc, time.Now())
 }
 
-// letGo reports whether an opening goes on at once.
-func (w *wood) letGo(op operation, flags openFlags, name string) bool {
+// continues reports whether the fast path lets a call continue.
+func (f *fixture) continues(op operation, flags openFlags, name string) bool {
 	request := newRequest(op, flags)
-	path := w.top + "/" + name
+	path := f.top + "/" + name
 	if request.follow {
-		path = w.resolved(path)
+		path = f.resolved(path)
 	}
-	return w.harmless(literalPath{request: request, name: path})
+	return f.harmless(literalPath{request: request, name: path})
 }
 
-func (w *wood) link(target, name string) {
-	w.t.Helper()
-	next := filepath.Join(w.top, "next")
+func (f *fixture) link(target, name string) {
+	f.t.Helper()
+	next := filepath.Join(f.top, "next")
 	if err := os.Symlink(target, next); err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	if err := os.Rename(next, filepath.Join(w.top, name)); err != nil {
-		w.t.Fatal(err)
+	if err := os.Rename(next, filepath.Join(f.top, name)); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func TestHarmless_IsWhatCannotBeRefused(t *testing.T) {
+func TestHarmless_CannotBeDenied(t *testing.T) {
 	t.Parallel()
-	wood := plant(t)
-	wood.link("../out", "rw/to-out")
-	wood.link("../../out/file", "rw/dir/to-file")
-	wood.link("../../out/new", "rw/dir/dangling")
+	f := newFixture(t)
+	f.link("../out", "rw/to-out")
+	f.link("../../out/file", "rw/dir/to-file")
+	f.link("../../out/new", "rw/dir/dangling")
 	const reads, makes = unix.O_RDONLY, unix.O_WRONLY | unix.O_CREAT
 	for _, test := range []struct {
 		op    operation
@@ -124,52 +124,52 @@ func TestHarmless_IsWhatCannotBeRefused(t *testing.T) {
 		{opRemove, 0, "out/file", false},
 		{opRemove, 0, "out/none", true},
 	} {
-		if got := wood.letGo(test.op, test.flags, test.name); got != test.want {
-			t.Errorf("%d %#x %s: goes on at once: %t", test.op, test.flags, test.name, got)
+		if got := f.continues(test.op, test.flags, test.name); got != test.want {
+			t.Errorf("%d %#x %s: continues on the fast path: %t", test.op, test.flags, test.name, got)
 		}
 	}
 }
 
-// What was so once is not believed of later calls.
-func TestHarmless_KnowsNoDirectoryThatWas(t *testing.T) {
+// The fast path must not trust what earlier calls saw of a directory.
+func TestHarmless_ChecksDirectoriesEveryTime(t *testing.T) {
 	t.Parallel()
-	wood := plant(t)
-	if !wood.letGo(opOpen, unix.O_RDONLY, "rw/dir/file") || !wood.letGo(opCreate, 0, "rw/dir/new") {
-		t.Fatal("what is granted does not go on at once")
+	f := newFixture(t)
+	if !f.continues(opOpen, unix.O_RDONLY, "rw/dir/file") || !f.continues(opCreate, 0, "rw/dir/new") {
+		t.Fatal("a granted path does not take the fast path")
 	}
-	if err := os.RemoveAll(filepath.Join(wood.top, "rw/dir")); err != nil {
+	if err := os.RemoveAll(filepath.Join(f.top, "rw/dir")); err != nil {
 		t.Fatal(err)
 	}
-	wood.link("../out/dir", "rw/dir")
-	if wood.letGo(opOpen, unix.O_RDONLY, "rw/dir/file") || wood.letGo(opCreate, 0, "rw/dir/new") {
-		t.Error("a directory that has become a symlink is taken for what it was")
+	f.link("../out/dir", "rw/dir")
+	if f.continues(opOpen, unix.O_RDONLY, "rw/dir/file") || f.continues(opCreate, 0, "rw/dir/new") {
+		t.Error("the fast path trusts a directory that has become a symlink")
 	}
 }
 
-func TestLeading_HoldsUntilTheSessionMovesALink(t *testing.T) {
+func TestResolved_HoldsUntilTheSessionMovesASymlink(t *testing.T) {
 	t.Parallel()
-	wood := plant(t)
-	wood.link("dir", "rw/link")
-	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
-		t.Fatal("it is not known yet where the link leads")
+	f := newFixture(t)
+	f.link("dir", "rw/link")
+	if f.continues(opOpen, unix.O_RDONLY, "rw/link/file") {
+		t.Fatal("the fast path follows an unknown symlink")
 	}
-	wood.lookAt("rw/link/file", true)
-	if !wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
-		t.Error("it is known where the link leads, and the path goes the long way")
+	f.rememberPath("rw/link/file", true)
+	if !f.continues(opOpen, unix.O_RDONLY, "rw/link/file") {
+		t.Error("the fast path does not follow a known symlink")
 	}
-	wood.lookAt("rw/link/../file", true)
-	if got := wood.resolved(wood.top + "/rw/file"); got != wood.top+"/rw/file" {
-		t.Errorf("what stands behind a link and .. is taken for %s", got)
+	f.rememberPath("rw/link/../file", true)
+	if got := f.resolved(f.top + "/rw/file"); got != f.top+"/rw/file" {
+		t.Errorf("a path with a symlink and .. resolves to %s", got)
 	}
-	wood.forget(time.Now()) // as calls in linkMoving make it do
-	wood.lookAt("rw/link/file", true)
-	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
-		t.Error("what a link led to while a call moved it is remembered")
+	f.forget(time.Now()) // as calls in linkMoving make it do
+	f.rememberPath("rw/link/file", true)
+	if f.continues(opOpen, unix.O_RDONLY, "rw/link/file") {
+		t.Error("the target of a symlink was cached while a call moved it")
 	}
-	wood.forget(time.Now().Add(-2 * settleTime))
-	wood.link("../out/dir", "rw/link")
-	if wood.letGo(opOpen, unix.O_RDONLY, "rw/link/file") {
-		t.Error("a link that leads elsewhere is taken for what it was")
+	f.forget(time.Now().Add(-2 * settleTime))
+	f.link("../out/dir", "rw/link")
+	if f.continues(opOpen, unix.O_RDONLY, "rw/link/file") {
+		t.Error("the fast path trusts a symlink that has changed")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestRemember_IsBounded(t *testing.T) {
 	for i := range 3 * maxRemembered {
 		withRoom(m)[i] = true
 		if len(m) > maxRemembered {
-			t.Fatalf("%d are remembered", len(m))
+			t.Fatalf("%d entries are cached", len(m))
 		}
 	}
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// place is what a path leads a caller to. The descriptors hold it: whatever
-// becomes of the names, it stays this one.
+// location is what a path refers to for a caller. Its descriptors hold the
+// files, whatever happens to the names.
 type location struct {
-	// name is the path as it was written, made absolute; empty where that is
+	// name is the path as the caller wrote it, made absolute; empty if that is
 	// not known.
 	name string
-	// path is the real one, from the root of the caller's mounts.
+	// path is the real path, from the root of the caller's mounts.
 	path string
-	// fd is what is there, without any right to it; -1 where nothing is.
+	// fd is an O_PATH descriptor of the file; -1 if nothing exists.
 	fd   int
-	mode uint32 // of fd: S_IFMT and permissions
-	// parent is the directory that holds the name, or would.
+	mode uint32 // of fd: file type (S_IFMT) and permissions
+	// parent is a descriptor of the directory that holds the name, or would
+	// hold it; -1 until openParent.
 	parent     int
 	parentPath string
 }
@@ -42,18 +43,18 @@ func (p *location) close() {
 	}
 }
 
-// locate finds what a path leads the caller of a call to, from its root, as the
-// kernel will a moment later. dir is a descriptor of the caller's, or AT_FDCWD.
-// The error is that of the kernel; ELOOP also stands for a magic link
-// (/proc/PID/fd/N), which in a path of the caller's would lead from us, and for
-// which what it leads to was opened before.
+// locate resolves a path as the kernel will for the caller a moment later. dir
+// is a descriptor number of the caller's, or AT_FDCWD. The error is the
+// kernel's. ELOOP also stands for a magic link (/proc/PID/fd/N): it would
+// resolve for the sidecar instead of the caller, and its target was opened
+// before.
 func locate(call *notify.Call, root, dir int, name string, follow bool) (*location, error) {
 	if !strings.HasPrefix(name, "/") {
 		from, err := directory(call.TID, root, dir)
 		if err != nil {
 			return nil, err
 		}
-		name = from + "/" + name // not cleaned: "link/.." is where the link leads
+		name = from + "/" + name // not cleaned: "link/.." is the parent of the link's target
 	}
 	loc, err := resolve(root, name, follow)
 	if err == nil {
@@ -62,12 +63,13 @@ func locate(call *notify.Call, root, dir int, name string, follow bool) (*locati
 	return loc, err
 }
 
-// rootOf opens the root of a thread, which is to be closed.
+// rootOf opens the root directory of a thread. The caller closes it.
 func rootOf(tid int) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// directory is the path, from the caller's root, of where relative paths start.
+// directory returns where the caller's relative paths start, as a path from the
+// caller's root.
 func directory(tid, root, dir int) (string, error) {
 	link := fmt.Sprintf("/proc/%d/cwd", tid)
 	if dir != unix.AT_FDCWD {
@@ -86,7 +88,7 @@ func directory(tid, root, dir int) (string, error) {
 	case from == top || strings.HasPrefix(from, top+"/"):
 		from = strings.TrimPrefix(from, top)
 	default:
-		return "", unix.ENOENT // it has left its root
+		return "", unix.ENOENT // the directory is outside the caller's root
 	}
 	if !strings.HasPrefix(from, "/") && from != "" || strings.HasSuffix(from, " (deleted)") {
 		return "", unix.ENOENT
@@ -96,13 +98,13 @@ func directory(tid, root, dir int) (string, error) {
 
 func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// mostLinks bounds the symlinks that lead to nothing yet; the kernel's own
-// bound is 40.
+// maxLinks bounds the dangling symlinks on the way; the kernel's own limit is
+// 40.
 const maxLinks = 8
 
-// walk follows a path from a root. Where nothing is there its directory is
-// found instead, and where a symlink leads to nothing, the directory that it
-// leads into: there a file would be made.
+// resolve follows a path from a root. If nothing exists there, it finds the
+// parent directory instead. If a symlink dangles, it finds the directory that
+// the symlink leads into: open(2) would create the file there.
 func resolve(root int, name string, follow bool) (*location, error) {
 	if err := fsguard.Answers(name); err != nil {
 		return nil, err
@@ -136,8 +138,8 @@ func resolve(root int, name string, follow bool) (*location, error) {
 	return nil, unix.ELOOP
 }
 
-// missing is the place of a name that is not there. It takes the directory
-// over.
+// newMissing returns the location of a name that does not exist. It takes
+// ownership of parent.
 func newMissing(parent int, base string) (*location, error) {
 	dir, err := os.Readlink(fdPath(parent))
 	if err != nil {
@@ -147,7 +149,7 @@ func newMissing(parent int, base string) (*location, error) {
 	return &location{path: path.Join(dir, base), fd: -1, parent: parent, parentPath: dir}, nil
 }
 
-// hold is the place of what was found. It takes the descriptor over.
+// newLocation returns the location of an open file. It takes ownership of fd.
 func newLocation(fd int) (*location, error) {
 	p := &location{fd: fd, parent: -1}
 	var stat unix.Stat_t
@@ -164,7 +166,7 @@ func newLocation(fd int) (*location, error) {
 	return p, nil
 }
 
-// holdParent opens the directory that a place lies in.
+// openParent opens the directory that holds the location.
 func (p *location) openParent(root int) error {
 	if p.parent >= 0 {
 		return nil
@@ -174,7 +176,7 @@ func (p *location) openParent(root int) error {
 	return err
 }
 
-// split cuts a path before its last name, without touching what stands before.
+// split cuts a path before its last name and leaves the rest unchanged.
 func split(name string) (dir, base string) {
 	name = strings.TrimRight(name, "/")
 	at := strings.LastIndexByte(name, '/')
@@ -184,7 +186,7 @@ func split(name string) (dir, base string) {
 	return name[:at+1], name[at+1:]
 }
 
-// lookUp opens a path beneath a root without touching what is there.
+// openPath opens a path below a root with O_PATH, which has no side effects.
 func openPath(root int, name string, follow bool) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	if !follow {
@@ -192,8 +194,8 @@ func openPath(root int, name string, follow bool) (int, error) {
 	}
 	for range maxTries {
 		fd, err := unix.Openat2(root, name, &how)
-		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
-		// ".." stayed inside.
+		// EAGAIN: something was renamed meanwhile, so the kernel cannot tell
+		// whether ".." stayed below the root.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
+func TestResolve_FindsTheTarget(t *testing.T) {
 	t.Parallel()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -53,7 +53,7 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 		{name: "/to-file", noFollow: true, want: "/to-file"},
 		{name: "/absolute", want: "/dir/file"},
 		{name: "/../../dir/file", want: "/dir/file"},
-		{name: "/out", want: "", missing: false, err: unix.ENOENT}, // beneath the root there is no such directory
+		{name: "/out", want: "", missing: false, err: unix.ENOENT}, // below the root there is no such directory
 		{name: "/dir/new", want: "/dir/new", missing: true},
 		{name: "/dir/new/", want: "/dir/new", missing: true},
 		{name: "/link/new", want: "/dir/new", missing: true},
@@ -67,7 +67,7 @@ func TestWalk_FindsWhatThePathLeadsTo(t *testing.T) {
 		{name: "/dir/..", want: ""},
 	} {
 		got, err := resolve(root, test.name, !test.noFollow)
-		if test.name == "/out" { // a root keeps ".." inside, so that it is a name in the root
+		if test.name == "/out" { // a root keeps ".." inside, so the link's target is a name in the root
 			if err != nil || got.path != filepath.Join(top, "root/beside") || got.exists() {
 				t.Errorf("%s: %+v, %v", test.name, got, err)
 			}

@@ -11,18 +11,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// longestAddress is sizeof(struct sockaddr_storage), above which the kernel
-// takes no address.
+// longestAddress is sizeof(struct sockaddr_storage), the kernel's limit for an
+// address.
 const longestAddress = 128
 
-// Connect looks at connect(2) in a network that consists of a loopback
-// interface: whatever is elsewhere is out of reach (ENETUNREACH).
+// Connect checks connect(2) in a network namespace with only a loopback
+// interface, where any other address is unreachable (ENETUNREACH).
 func (o *Observer) Connect(call *notify.Call) { o.network(call, platform.RefusedConnect, 1, 2) }
 
-// SendTo looks at sendto(2) with an address, likewise.
+// SendTo checks sendto(2) with an address, likewise.
 func (o *Observer) SendTo(call *notify.Call) { o.network(call, platform.RefusedConnect, 4, 5) }
 
-// Bind looks at bind(2): in such a network no other address is this machine's
+// Bind checks bind(2): in such a namespace no other address is local
 // (EADDRNOTAVAIL).
 func (o *Observer) Bind(call *notify.Call) { o.network(call, platform.RefusedBind, 1, 2) }
 
@@ -32,7 +32,7 @@ func (o *Observer) network(call *notify.Call, access platform.Refused, at, size 
 	}
 }
 
-// BindUnix looks at bind(2) of a Unix socket with a path, which makes a file.
+// BindUnix checks bind(2) of a Unix socket with a path, which creates a file.
 func (o *Observer) BindUnix(call *notify.Call) {
 	raw, ok := rawAddress(call, 1, 2)
 	const pathAt = 2
@@ -56,15 +56,15 @@ func (o *Observer) BindUnix(call *notify.Call) {
 	}
 }
 
-// families are those of sockets that programs ask for when they want the
-// network (linux/socket.h).
+// families names the socket families that programs request for network access
+// (linux/socket.h).
 var families = map[int]string{
 	unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet", unix.AF_VSOCK: "vsock",
 	unix.AF_BLUETOOTH: "bluetooth", unix.AF_ALG: "alg", unix.AF_XDP: "xdp", unix.AF_CAN: "can",
 }
 
-// Socket reports socket(2) that the filter is to refuse. Which address it was
-// for nobody knows.
+// Socket reports a socket(2) that the filter denies. The address it was meant
+// for is unknown.
 func (o *Observer) Socket(call *notify.Call) {
 	number := int(int32(call.Args[0]))
 	name, known := families[number]
@@ -90,7 +90,7 @@ func rawAddress(call *notify.Call, at, size int) ([]byte, bool) {
 	return raw, call.Read(call.Args[at], raw) == nil
 }
 
-// address reads one of the internet (struct sockaddr_in, sockaddr_in6).
+// address reads an internet address (struct sockaddr_in, sockaddr_in6).
 func address(call *notify.Call, at, size int) (netip.AddrPort, bool) {
 	raw, ok := rawAddress(call, at, size)
 	if !ok {

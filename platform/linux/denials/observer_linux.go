@@ -20,39 +20,41 @@ import (
 
 // Options of an observer.
 type Options struct {
-	// Policy is what holds in the session: a rule that has no effect here is
-	// none.
+	// Policy is the policy that is in force. Rules without effect on this
+	// machine must be left out.
 	Policy *policy.Policy
-	// Signals is true where processes outside cannot be signalled.
+	// Signals is true if the sandbox denies signals to processes outside.
 	Signals bool
-	// ChangesOnly is true where refused readings are told by somebody else.
+	// ChangesOnly is true if somebody else reports denied reads.
 	ChangesOnly bool
-	// Report is told of each denial. It must not block.
+	// Report is called for each denial. It must not block.
 	Report func(platform.Denial)
-	// Ask, where it is not nil, is asked before a file is refused; see
+	// Ask, if not nil, is called before a file access is denied; see
 	// platform.Hooks.
 	Ask func(context.Context, platform.Denial) platform.Answer
-	// Canary is a path that the stage opens for writing before it executes its
-	// target, which must be refused, and noticed.
+	// Canary is a path that the stage tries to open for writing before it
+	// executes its target. The observer must notice that denial.
 	Canary string
-	// Learn is true where Ask answers at once, and about everything.
+	// Learn is true if Ask answers at once, and about everything.
 	Learn bool
 }
 
-// Observer looks at the calls of one session. Its methods may be called from
-// several goroutines; those that take a call answer none.
+// Observer predicts the denials of one session. Its methods may be called from
+// several goroutines. Methods that take a call do not answer it, unless they
+// say so.
 type Observer struct {
 	options Options
-	// begun is true from when the stage executes its target: what it does
-	// before, it does to prove itself.
+	// started is true once the stage executes its target. Calls before that are
+	// the stage's own checks.
 	started atomic.Bool
-	// noticed is true once the canary's refusal was found out as any other is.
+	// noticed is true once the canary's denial was noticed by the ordinary
+	// path.
 	noticed atomic.Bool
 	pathCache
 	questions
 }
 
-// New makes an observer, which is to be closed.
+// New returns an observer. The caller closes it.
 func New(options Options) *Observer {
 	return &Observer{
 		options: options, pathCache: newPathCache(),
@@ -60,7 +62,7 @@ func New(options Options) *Observer {
 	}
 }
 
-// Calls lists the calls on paths that Look knows.
+// Calls lists the names of the system calls that FastPath and SlowPath handle.
 func Calls() []string {
 	var names []string
 	for name := range pathArgs {
@@ -69,8 +71,8 @@ func Calls() []string {
 	return names
 }
 
-// Answer returns what answers calls of that name, which Calls lists, where
-// First does not.
+// SlowPath returns a handler that answers every call of that name which
+// FastPath has not answered. The name must be one of Calls.
 func SlowPath(o *Observer, name string) func(*notify.Call) {
 	list := pathArgs[name]
 	return func(call *notify.Call) {
@@ -80,22 +82,22 @@ func SlowPath(o *Observer, name string) func(*notify.Call) {
 	}
 }
 
-// handle looks at a call, and reports whether it has answered it.
+// handle checks a call, and reports whether it has answered it.
 func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	root, err := rootOf(call.TID)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(root)
-	own := !mayHaveOtherRoot || !otherRoot(call.TID)
-	if own {
+	ownRoot := !mayHaveOtherRoot || !otherRoot(call.TID)
+	if ownRoot {
 		o.holdRoot(root)
 	}
 	for _, u := range list {
-		f, absent := o.inspect(call, root, own, name, u)
+		f, absent := o.inspect(call, root, ownRoot, name, u)
 		if f == nil {
 			if absent && u.op == opRemove {
-				return false // loc is nothing to be moved
+				return false // a rename without a source fails anyway
 			}
 			continue
 		}
@@ -109,29 +111,29 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	return false
 }
 
-// refusal is what is about to be refused.
+// refusal is an access that is about to be denied.
 type refusal struct {
 	access platform.Refused
 	target string
 }
 
-// finding is a refusal with what it is about.
+// finding is a refusal with the request and the file it concerns.
 type finding struct {
 	refusal
 	request
 	loc  *location
-	mode uint32 // of a file that is made
+	mode uint32 // of a file that is created
 }
 
-// look decides about one path of a call. What cannot be found out (the caller's
-// memory is hidden, it is gone) is not reported. The place of a finding is to
-// be closed. own is true where the caller's root is the session's; absent is
-// that nothing is there.
-func (o *Observer) inspect(call *notify.Call, root int, own bool, name string, u pathArg) (f *finding, absent bool) {
+// inspect checks one path argument of a call. If something cannot be found out
+// (the caller hides its memory, or is gone), nothing is reported. The caller
+// closes the location of the finding. ownRoot says that the caller has the
+// session's root; absent, that nothing exists at the path.
+func (o *Observer) inspect(call *notify.Call, root int, ownRoot bool, name string, u pathArg) (f *finding, absent bool) {
 	begun := time.Now()
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
-		return nil, false // with AT_EMPTY_PATH it is about an open file
+		return nil, false // with AT_EMPTY_PATH the call concerns an open file
 	}
 	flags, mode, err := flagsOf(call, name, u)
 	if err != nil {
@@ -147,11 +149,11 @@ func (o *Observer) inspect(call *notify.Call, root int, own bool, name string, u
 	}
 	loc, err := locate(call, root, dir, text, w.follow)
 	if err != nil {
-		return nil, false // the caller gets this very error
+		return nil, false // the caller gets this very error from the kernel
 	}
 	access, refused := o.decide(w, loc)
 	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, loc, access) {
-		if own {
+		if ownRoot {
 			o.remember(root, w, loc, begun)
 		}
 		loc.close()
@@ -161,8 +163,8 @@ func (o *Observer) inspect(call *notify.Call, root int, own bool, name string, u
 		false
 }
 
-// flagsOf are the flags of an opening, and the permissions of a file that it
-// makes, wherever the call has them.
+// flagsOf returns the flags of an open and the permissions of a file that it
+// creates, wherever the call has them.
 func flagsOf(call *notify.Call, name string, u pathArg) (flags openFlags, mode uint32, err error) {
 	switch {
 	case name == "creat":
@@ -184,12 +186,12 @@ func flagsOf(call *notify.Call, name string, u pathArg) (flags openFlags, mode u
 	return 0, 0, nil
 }
 
-// wish is what a call needs of a path.
+// request is what a call wants to do with a path.
 type request struct {
 	op     operation
 	flags  openFlags
 	follow bool
-	exempt bool // that anybody could refuse
+	exempt bool // nothing about the request can be denied (O_PATH)
 }
 
 func newRequest(op operation, flags openFlags) request {
@@ -205,8 +207,8 @@ func newRequest(op operation, flags openFlags) request {
 	return w
 }
 
-// decide says what Landlock, or the mounts that protect paths, will answer,
-// where the kernel does not answer something else before.
+// decide predicts the answer of Landlock, or of the mounts that protect paths,
+// unless the kernel gives another error first.
 func (o *Observer) decide(w request, loc *location) (access platform.Refused, refused bool) {
 	p := o.options.Policy
 	if isTerminal(loc.path) {
@@ -253,12 +255,12 @@ func (o *Observer) decideOpening(flags openFlags, loc *location, at policy.Acces
 	return "", false
 }
 
-// ours reports whether a path is granted by something that is no rule: the
-// session's terminals, by their descriptors or their mount.
+// isTerminal reports whether a path is one of the session's terminals. They are
+// granted by descriptor or by mount, and no rule covers them.
 func isTerminal(name string) bool { return policy.Contains("/dev/pts", name) }
 
-// display names files of the caller's process as every process names its own:
-// they were looked up by us.
+// display replaces the sidecar's own /proc directory, in which the path was
+// resolved, by /proc/self.
 func display(name string) string {
 	own := fmt.Sprintf("/proc/%d", os.Getpid())
 	if name == own || strings.HasPrefix(name, own+"/") {
@@ -267,11 +269,10 @@ func display(name string) string {
 	return name
 }
 
-// permitted reports whether the file's own permissions allow what the policy
-// does not. access(2) is a poor question about a sandbox, as Landlock does not
-// hear it; here it is the right one, because it is all that is to be left out:
-// a refusal that would have come without a sandbox too is not the sandbox's. We
-// ask from outside, as the caller.
+// permitted reports whether the file's own permissions allow the access, asked
+// as the caller from outside the sandbox. If they do not, the denial is not the
+// sandbox's. access(2) cannot check a sandbox, because Landlock does not hook
+// it; here only the file's permissions matter.
 func (o *Observer) permitted(call *notify.Call, root int, w request, loc *location, access platform.Refused) bool {
 	mode, fd := uint32(unix.R_OK), loc.fd
 	switch access {
@@ -302,7 +303,7 @@ func (o *Observer) permitted(call *notify.Call, root int, w request, loc *locati
 	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && kept)
 }
 
-// tell reports a refusal.
+// report reports a refusal, or notes that the canary was noticed.
 func (o *Observer) report(call *notify.Call, r refusal) {
 	switch {
 	case o.started.Load():
@@ -312,10 +313,10 @@ func (o *Observer) report(call *notify.Call, r refusal) {
 	}
 }
 
-// Noticed reports whether the refusal of the canary was noticed.
+// Noticed reports whether the denial of the canary was noticed.
 func (o *Observer) Noticed() bool { return o.noticed.Load() }
 
-// describe says who was refused.
+// describe turns a refusal into a denial and names the caller's process.
 func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	denial := platform.Denial{Access: r.access, Target: r.target, Count: 1}
 	if pid, name, err := call.Process(); err == nil {
@@ -324,7 +325,7 @@ func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	return denial
 }
 
-// ConnectUnix reports a connection that somebody else has refused. An abstract
+// ConnectUnix reports a connection that package sockets has denied. An abstract
 // address is written "abstract:" and its name.
 func (o *Observer) ConnectUnix(call *notify.Call, target string) {
 	if strings.HasPrefix(target, "/") {

@@ -12,13 +12,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// Kill looks at kill(2) of one process. A signal to a group, or to everybody,
-// is only refused where it reaches nobody.
+// Kill checks kill(2) of one process. A signal to a group, or to all processes,
+// is denied only if it reaches none.
 func (o *Observer) Kill(call *notify.Call) {
 	o.signal(call, int(int32(call.Args[0])), int(int32(call.Args[1])))
 }
 
-// KillHandle looks at pidfd_send_signal(2).
+// KillHandle checks pidfd_send_signal(2).
 func (o *Observer) KillHandle(call *notify.Call) {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", call.TID, int32(call.Args[0])))
 	if err != nil {
@@ -33,10 +33,10 @@ func (o *Observer) KillHandle(call *notify.Call) {
 	}
 }
 
-// signal reports a signal to a process that is certainly outside of the
-// session. Who belongs to the caller's Landlock domain the kernel tells nobody:
-// another mount namespace, or another cgroup, says that a process does not, as
-// no session can leave its own. Signal 0 is a question, not an attempt.
+// signal reports a signal to a process that is certainly outside the session.
+// The kernel does not expose Landlock domains. But a session cannot leave its
+// mount namespace or its cgroup, so a process with another one is outside.
+// Signal 0 only asks whether the process exists.
 func (o *Observer) signal(call *notify.Call, pid, signal int) {
 	if !o.options.Signals || pid <= 0 || signal == 0 || !o.outside(call.TID, pid) || !mayKill(call, pid) {
 		return
@@ -66,8 +66,8 @@ func readText(name string) (string, error) {
 	return string(data), err
 }
 
-// mayKill reports whether the kernel would let the caller without a sandbox:
-// root may, and who acts as the target's user.
+// mayKill reports whether the kernel would allow the signal without a sandbox:
+// as root, or as the target's user.
 func mayKill(call *notify.Call, pid int) bool {
 	caller, err := call.Identity()
 	if err != nil {

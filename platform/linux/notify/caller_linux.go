@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read copies memory of the caller's. It is copied once and may have changed
-// since; nothing may be decided by a second look. The error is EFAULT where not
-// all of it can be read, and EPERM where the caller hides its memory (prctl(2),
-// PR_SET_DUMPABLE) or Yama forbids it.
+// Read copies the caller's memory. The caller may change it at any time, so
+// decide on one copy only. The error is EFAULT if not all of it can be read,
+// and EPERM if the caller hides its memory (prctl(2), PR_SET_DUMPABLE) or Yama
+// forbids the access.
 func (c *Call) Read(address uint64, into []byte) error {
 	if len(into) == 0 {
 		return nil
@@ -30,11 +30,11 @@ func (c *Call) Read(address uint64, into []byte) error {
 	return nil
 }
 
-// Text copies a string of the caller's that a NUL ends, as Read does. The error
-// is ENAMETOOLONG where it is longer than any path may be.
+// Text copies a NUL-terminated string, as Read does. The error is ENAMETOOLONG
+// if it is longer than PATH_MAX.
 func (c *Call) Text(address uint64) (string, error) {
-	// In pieces that do not reach over the end of a page: what lies behind may
-	// not be the caller's.
+	// Read in pieces that do not cross the end of a page: the next page may not
+	// be mapped.
 	const page, first = 4096, 256
 	var text []byte
 	for size := uint64(first); len(text) < unix.PathMax; size = page {
@@ -51,8 +51,8 @@ func (c *Call) Text(address uint64) (string, error) {
 	return "", fmt.Errorf("read memory of thread %d: %w", c.TID, unix.ENAMETOOLONG)
 }
 
-// Process names the caller's process: its number, and what it calls itself,
-// which may hold anything.
+// Process returns the caller's process id and the name that the process gives
+// itself, which may contain any bytes.
 func (c *Call) Process() (pid int, name string, err error) {
 	status, err := c.status("Tgid", "Name")
 	if err != nil {
@@ -64,8 +64,7 @@ func (c *Call) Process() (pid int, name string, err error) {
 	return pid, status["Name"], nil
 }
 
-// Umask is what the caller takes away from the permissions of files that it
-// makes.
+// Umask returns the caller's umask.
 func (c *Call) Umask() (uint32, error) {
 	status, err := c.status("Umask")
 	if err != nil {
@@ -78,9 +77,9 @@ func (c *Call) Umask() (uint32, error) {
 	return uint32(mask), nil
 }
 
-// Descriptor duplicates one of the caller's. The duplicate is the same open
-// file, close-on-exec, and is to be closed with unix.Close. The error is EBADF
-// where the caller has no such descriptor, and EPERM as for Read.
+// Descriptor duplicates a descriptor of the caller's. The duplicate refers to
+// the same open file and is close-on-exec; the caller of Descriptor closes it.
+// The error is EBADF if there is no such descriptor, and EPERM as for Read.
 func (c *Call) Descriptor(number int) (int, error) {
 	process, err := c.pidfd()
 	if err != nil {
@@ -94,10 +93,10 @@ func (c *Call) Descriptor(number int) (int, error) {
 	return fd, nil
 }
 
-// pidfd returns one of the calling thread. Before PIDFD_THREAD (Linux 6.9) it
-// is one of its process, whose descriptors are the thread's too unless that has
-// taken a table of its own by unshare(2): what is then done is done to another
-// file of the same process.
+// pidfd returns a pidfd of the calling thread. Before PIDFD_THREAD (Linux 6.9)
+// it is one of the process. The thread's descriptors are the same, unless it
+// has unshared its table (unshare(2)): then another file of the same process is
+// used.
 func (c *Call) pidfd() (int, error) {
 	fd, err := unix.PidfdOpen(c.TID, unix.PIDFD_THREAD)
 	if !errors.Is(err, unix.EINVAL) {
@@ -135,8 +134,8 @@ func (c *Call) status(fields ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// interrupted reports whether a signal waits that the caller handles. The
-// kernel holds it back until the call is answered, but for one that kills
+// interrupted reports whether a signal with a handler is pending. The kernel
+// delays it until the call is answered, except for a fatal one
 // (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).
 func (c *Call) interrupted() bool {
 	status, err := c.status("SigPnd", "ShdPnd", "SigBlk", "SigCgt")

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity is as whom a thread acts: what permissions are checked by, and what
-// a server learns (credentials(7)).
+// Identity is the user, group and supplementary groups of a thread: permissions
+// are checked by them, and servers see them (credentials(7)).
 type Identity struct {
 	uid, gid int
 	groups   []int
 }
 
-// Identity reads that of the caller. It is looked for only where we are root:
-// nobody else can take another's, and what an ordinary user's sidecar starts
-// has its identity.
+// Identity reads the caller's effective identity. It returns the zero value
+// unless this process is root: an ordinary user's sessions have the sidecar's
+// own identity, and nobody but root can take another.
 func (c *Call) Identity() (Identity, error) {
 	if os.Geteuid() != 0 {
 		return Identity{}, nil
@@ -31,7 +31,7 @@ func (c *Call) Identity() (Identity, error) {
 		return Identity{}, err
 	}
 	id := Identity{}
-	const effective = 1 // behind the real one
+	const effective = 1 // after the real id
 	for _, part := range []struct {
 		text string
 		into *int
@@ -54,7 +54,8 @@ func (c *Call) Identity() (Identity, error) {
 	return id, nil
 }
 
-// As runs do with an identity, which is our own where we are not root.
+// As runs do with the identity, on another thread if it differs from this
+// process's. Without root it runs do unchanged.
 func (id Identity) As(do func()) error {
 	if os.Geteuid() != 0 {
 		do()
@@ -78,8 +79,8 @@ func (id Identity) As(do func()) error {
 	return err
 }
 
-// assume changes the calling thread alone: the system calls do what the
-// functions of package syscall do on every thread.
+// assume changes the identity of the calling thread only. Package syscall's
+// functions would change every thread.
 func (id Identity) assume() error {
 	groups := make([]uint32, len(id.groups))
 	for i, group := range id.groups {

@@ -52,17 +52,16 @@ func kernelSizes() (sizes, error) {
 	return s, nil
 }
 
-// setSyncWakeup lets the kernel hand the processor over to whoever waits for the
-// listener, where it can (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6). Every
-// call is answered sooner, and what is more: a caller is protected from being
-// interrupted, with calls that never are otherwise, from the moment on when its
-// notification is received.
+// setSyncWakeup makes the kernel switch to the supervisor directly
+// (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6), if it can. Calls are
+// answered sooner. It also protects callers: a call can be interrupted until
+// its notification is received, even one that is never interrupted otherwise.
 func setSyncWakeup(fd int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
 		unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
-// arrival is what a look at a listener has found.
+// event is what a poll of a listener has found.
 type event int
 
 const (
@@ -71,10 +70,10 @@ const (
 	eventUnused // no process uses the filter any more
 )
 
-// receive takes a notification if there is one; it does not wait.
-// SECCOMP_IOCTL_NOTIF_RECV itself knows no O_NONBLOCK, and before Linux 6.11 it
-// sleeps for ever once the last process with the filter is gone: poll(2) goes
-// first. Since Linux 5.9 it tells that too.
+// receive reads a notification if there is one; it does not wait.
+// SECCOMP_IOCTL_NOTIF_RECV ignores O_NONBLOCK, and before Linux 6.11 it sleeps
+// forever once the last process with the filter is gone. So poll(2) goes first;
+// since Linux 5.9 it reports that case too.
 func receive(fd int, buffer []byte) (event, request, error) {
 	for {
 		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -83,7 +82,7 @@ func receive(fd int, buffer []byte) (event, request, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return eventNone, request{}, fmt.Errorf("look for notifications: %w", err)
+			return eventNone, request{}, fmt.Errorf("poll for notifications: %w", err)
 		case n == 0 || polled[0].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0:
 			return eventNone, request{}, nil
 		case polled[0].Revents&unix.POLLIN == 0:
@@ -100,8 +99,8 @@ func receive(fd int, buffer []byte) (event, request, error) {
 	}
 }
 
-// respond answers. A caller that is gone, or was interrupted, needs no answer,
-// which is no error.
+// respond sends an answer. It is no error if the caller is gone or was
+// interrupted.
 func respond(fd int, size uint16, answer response) error {
 	buffer := make([]byte, size)
 	*(*response)(unsafe.Pointer(&buffer[0])) = answer
@@ -116,7 +115,7 @@ func respond(fd int, size uint16, answer response) error {
 	}
 }
 
-// sendFD hands a descriptor over as the answer to a call.
+// sendFD sends a descriptor to the caller, as the answer to its call.
 func sendFD(fd int, a addFD) error {
 	for {
 		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a)); errno {
@@ -124,14 +123,14 @@ func sendFD(fd int, a addFD) error {
 			return nil
 		case unix.EINTR:
 		default:
-			return fmt.Errorf("hand a descriptor over: %w", errno)
+			return fmt.Errorf("send a descriptor to the caller: %w", errno)
 		}
 	}
 }
 
-// valid reports whether a caller still waits for its answer. What was found out
-// about its process by number before is then true of it, and not of another
-// that got the number later.
+// valid reports whether a call still waits for its answer. If so, what was read
+// before through the caller's number concerns that caller and not a later
+// process with the same number.
 func valid(fd int, id uint64) bool {
 	for {
 		switch ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) {

@@ -22,7 +22,7 @@ import (
 
 const timeout = 30 * time.Second
 
-// auditArch is the machine's own (linux/audit.h).
+// auditArch is this machine's architecture (linux/audit.h).
 var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}[runtime.GOARCH]
 
 func key(number int) notify.Key { return notify.Key{Arch: auditArch, Number: number} }
@@ -46,8 +46,8 @@ func supervise(t *testing.T, c *notifytest.Caller, handlers map[notify.Key]notif
 	return session
 }
 
-// prctl makes the one call that these tests supervise, with arguments that the
-// kernel finds invalid.
+// prctl makes the one call that these tests supervise. The kernel itself would
+// reject its arguments.
 func prctl(args ...uintptr) unix.Errno {
 	var all [5]uintptr
 	copy(all[:], args)
@@ -60,7 +60,7 @@ const unknownOption = 0x7fffffff // EINVAL
 func TestSession_Answers(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, unix.SYS_PRCTL, unix.SYS_GETPPID)
-	text := []byte("what the caller says")
+	text := []byte("the caller's text")
 	type utterance struct {
 		text string
 		tid  int
@@ -88,7 +88,7 @@ func TestSession_Answers(t *testing.T) {
 				t.Errorf("duplicate a bad descriptor: %v", err)
 			}
 			if !call.Valid() {
-				t.Error("the caller is said to be gone")
+				t.Error("Valid says that the caller is gone")
 			}
 			call.Fail(unix.EBADF)
 		}
@@ -136,8 +136,8 @@ func TestSession_FailsClosed(t *testing.T) {
 	}
 }
 
-// A caller of its own process can end; then nobody is left.
-func TestSession_TellsWhenItIsEmpty(t *testing.T) {
+// After the calling thread ends, no process uses the filter.
+func TestSession_ReportsThatItIsEmpty(t *testing.T) {
 	t.Parallel()
 	var session *notify.Session
 	t.Run("caller", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestSession_TellsWhenItIsEmpty(t *testing.T) {
 		}
 		select {
 		case <-session.Empty():
-			t.Error("the session is said to be empty while its caller lives")
+			t.Error("the session is reported empty while its caller lives")
 		default:
 		}
 	})
@@ -159,13 +159,13 @@ func TestSession_TellsWhenItIsEmpty(t *testing.T) {
 	select {
 	case <-session.Empty():
 	case <-time.After(timeout):
-		t.Error("nobody is left, and that was not noticed")
+		t.Error("the session has no caller and is not reported empty")
 	}
 }
 
-// Calls that wait hold no slot: many more than are handled at a time wait
+// Waiting calls hold no slot: many more than are handled at a time can wait
 // together.
-func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
+func TestCall_WaitsWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	const callers = 40
 	var gate [2]int
@@ -178,7 +178,7 @@ func TestCall_WaitsWithoutHoldingOthersUp(t *testing.T) {
 	var waiting atomic.Int32
 	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_SYNC): {Handle: func(call *notify.Call) {
 		if waiting.Add(1) == callers {
-			unix.Close(opened) // everybody is here
+			unix.Close(opened) // all callers have arrived
 		}
 		defer call.Succeed()
 		fd, err := unix.Dup(waited)
@@ -235,7 +235,7 @@ func waitEnds(t *testing.T, piece time.Duration) {
 	session := supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
 		waits <- struct{}{}
 		var err error
-		for err == nil { // in pieces, as for a server that is busy
+		for err == nil { // in pieces, as for a busy server
 			_, err = call.Wait(-1, 0, piece)
 		}
 		outcome <- err
@@ -272,7 +272,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
+func TestCall_ReturnsDescriptorsAndAwaitsAnswers(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, unix.SYS_PRCTL)
 	text := []byte("/a/path\x00rest")
@@ -299,10 +299,10 @@ func TestCall_GivesDescriptorsAndWaitsForAnswers(t *testing.T) {
 				t.Errorf("umask is %#o, %v", mask, err)
 			}
 			if ready, err := call.Await(make(chan struct{}), time.Millisecond); ready || err != nil {
-				t.Errorf("nobody answers: %t, %v", ready, err)
+				t.Errorf("await an open channel: %t, %v", ready, err)
 			}
 			if ready, err := call.Await(answered, timeout); !ready || err != nil {
-				t.Errorf("somebody answers: %t, %v", ready, err)
+				t.Errorf("await a closed channel: %t, %v", ready, err)
 			}
 			var ends [2]int
 			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {

@@ -12,7 +12,7 @@ func Expect(attempt string, got, want error) error {
 	case errors.Is(got, want):
 		return nil
 	case got == nil:
-		return fmt.Errorf("%s: it succeeded, and nobody can be supervising", attempt)
+		return fmt.Errorf("%s: it succeeded, so no supervisor answers", attempt)
 	}
-	return fmt.Errorf("%s: nobody supervises: want %w: got %w", attempt, want, got)
+	return fmt.Errorf("%s: no supervisor answers: want %w: got %w", attempt, want, got)
 }

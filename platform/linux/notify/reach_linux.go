@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yamaScope is where Yama says who may look into whom (Linux
+// yamaScope is Yama's setting of which processes may trace others (Linux
 // Documentation/admin-guide/LSM/Yama.rst).
 const yamaScope = "/proc/sys/kernel/yama/ptrace_scope"
 
-// Reach says why the memory and descriptors of sandboxed processes cannot be
-// reached from here, in words a user can act on, or nil. It tries the calls on
-// this process itself, which a filter of a container engine may forbid.
+// Reach returns nil if this process can read the memory and the descriptors of
+// sandboxed processes, else the reason, in words for a user. It tries the calls
+// on itself, because a container engine's filter may forbid them.
 func Reach() error {
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -43,10 +43,10 @@ func Reach() error {
 	return yamaAllows()
 }
 
-// The degrees of Yama.
+// Values of yamaScope.
 const (
 	yamaOff         = 0
-	yamaDescendants = 1 // a process may look into those that it descends to
+	yamaDescendants = 1 // a process may trace its descendants
 	yamaAdmins      = 2
 )
 
@@ -56,13 +56,12 @@ func yamaAllows() error {
 		return err
 	}
 	if scope > yamaAdmins || scope == yamaAdmins && !mayTrace() {
-		return fmt.Errorf("processes may not look into others (kernel.yama.ptrace_scope is %d)", scope)
+		return fmt.Errorf("processes may not trace others (kernel.yama.ptrace_scope is %d)", scope)
 	}
 	return nil
 }
 
-// OnlyDescendants reports whether this process can look into those only that it
-// descends to.
+// OnlyDescendants reports whether this process can trace its descendants only.
 func OnlyDescendants() bool {
 	scope, err := readYama()
 	return err == nil && scope == yamaDescendants && !mayTrace()

@@ -10,31 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Key names a system call: its architecture (AUDIT_ARCH_*, linux/audit.h) and
-// its number there.
+// Key identifies a system call: its architecture (AUDIT_ARCH_*, linux/audit.h)
+// and its number there.
 type Key struct {
 	Arch   uint32
 	Number int
 }
 
-// Handler answers a kind of call.
+// Handler answers one kind of call.
 type Handler struct {
-	// Handle must answer the call once, by Call.Continue, Call.Fail or
-	// Call.Succeed. It is called on a goroutine of its own.
+	// Handle must answer the call once, by one of Call's methods. It is called
+	// on a goroutine of its own, unless Quick is set.
 	Handle func(*Call)
-	// Quick handlers never wait, neither for another process nor for a file
-	// system. They are called by the goroutine that reads the listener, one at
-	// a time.
+	// Quick says that Handle never waits for another process or a file system.
+	// The goroutine that reads the listener then calls it, one call at a time.
 	Quick bool
-	// FastPath, where it is not nil, may answer a call before Handle does, and
-	// reports whether it has. It is called as a quick handler is, and never
-	// waits.
+	// FastPath, if not nil, may answer a call before Handle does, and reports
+	// whether it has. It must never wait, and is called one call at a time.
 	FastPath func(*Call) bool
 }
 
-// maxHandled bounds the calls of one session that are handled at a time, each
-// of which may hold a thread while a file system does not answer. Further
-// callers wait in the kernel.
+// maxHandled bounds the calls of one session that are handled at a time. Each
+// may hold a thread while a file system does not answer. Further callers wait
+// in the kernel.
 const maxHandled = 16
 
 // Session is the supervision of one session.
@@ -42,7 +40,7 @@ type Session struct {
 	listener *os.File
 	sizes    sizes
 	handlers map[Key]Handler
-	slots    chan struct{} // a token for each call that is being handled
+	slots    chan struct{} // holds a token for each call that is being handled
 	waiting  waiting
 
 	closing chan struct{} // closed by Close
@@ -51,9 +49,9 @@ type Session struct {
 	empty   chan struct{}
 }
 
-// Supervise answers the calls that come by a listener until Close, or until no
-// process is left that could make one. The listener is taken over in any case.
-// A call without handler is refused with ENOSYS.
+// Supervise answers the calls of a listener until Close, or until no process is
+// left that could make one. It takes ownership of the listener, also on an
+// error. A call without a handler fails with ENOSYS.
 func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
@@ -67,15 +65,14 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
-	// os.NewFile lets the runtime's poller wait for what is in this mode, and
-	// for nothing else.
+	// The runtime's poller accepts only descriptors in non-blocking mode.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
 	setSyncWakeup(fd)
 	s.listener = os.NewFile(uintptr(fd), "seccomp listener")
-	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // an error where it does not wait for it after all
+	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // fails if the poller has not accepted it
 		s.listener.Close()
 		return nil, fmt.Errorf("wait for listener: %w", err)
 	}
@@ -83,12 +80,13 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	return s, nil
 }
 
-// Empty is closed when no process is left that uses the session's filter.
+// Empty returns a channel that is closed when no process uses the session's
+// filter any more.
 func (s *Session) Empty() <-chan struct{} { return s.empty }
 
 // Close ends the supervision; later calls fail with ENOSYS. It does not wait
-// for handlers that wait for something else: a file system that does not answer
-// must not hold up a session's end. Closing twice is harmless.
+// for handlers that are blocked: a file system that does not answer must not
+// delay the end of a session. Closing twice is harmless.
 func (s *Session) Close() error {
 	var err error
 	s.once.Do(func() {
@@ -103,7 +101,7 @@ func (s *Session) Close() error {
 }
 
 func (s *Session) run() {
-	// However this ends, callers must fail rather than wait for ever.
+	// However this ends, callers must fail instead of waiting forever.
 	defer s.listener.Close()
 	raw, err := s.listener.SyscallConn()
 	if err != nil {
@@ -149,7 +147,7 @@ func (s *Session) dispatch(call *Call) {
 	}
 }
 
-// control runs do with the listener's descriptor, or not at all once it is
+// control calls do with the listener's descriptor, unless the listener is
 // closed.
 func (s *Session) control(do func(fd int)) error {
 	raw, err := s.listener.SyscallConn()
@@ -159,6 +157,6 @@ func (s *Session) control(do func(fd int)) error {
 	return raw.Control(func(fd uintptr) { do(int(fd)) })
 }
 
-// ErrGone means that the caller waits no longer: it was killed, or the
+// ErrGone means that the caller no longer waits: it was killed, or the
 // session's supervision has ended.
 var ErrGone = errors.New("the caller is gone")

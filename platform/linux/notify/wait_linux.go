@@ -11,19 +11,19 @@ import (
 )
 
 // maxWaiting bounds the calls of one session that wait for something outside,
-// such as another machine. Each holds a descriptor of ours.
+// such as another machine. Each holds a descriptor of the sidecar.
 const maxWaiting = 512
 
-// checkInterval is how often a caller is looked at that waits for long: whether
-// it is still there, and whether a signal wants it.
+// checkInterval is how often a long wait checks that the caller still exists
+// and has no pending signal.
 const checkInterval = 50 * time.Millisecond
 
-// Wait waits until a file is ready for the events (EPOLLIN …), or a time has
-// passed; fd -1 waits for the time alone. It holds neither a thread nor one of
-// the session's slots meanwhile. The error is ErrGone where the caller waits no
-// longer, EINTR where a signal is to interrupt it, and EAGAIN where too many
-// wait. A descriptor can be waited for by one call at a time; a duplicate is
-// another.
+// Wait waits until a file is ready for the events (EPOLLIN …), or the timeout
+// has passed; fd -1 waits for the timeout alone. Meanwhile it holds neither a
+// thread nor one of the session's slots. The error is ErrGone if the caller no
+// longer waits, EINTR if a signal must interrupt it, and EAGAIN if too many
+// calls wait. Only one call at a time may wait for a descriptor; a duplicate is
+// another descriptor.
 func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, err error) {
 	became, forget, err := c.session.waiting.add(fd, events)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Call) Wait(fd int, events uint32, timeout time.Duration) (ready bool, e
 	return c.await(became, timeout)
 }
 
-// Await waits until a channel is closed or a time has passed; else it is as
+// Await waits until a channel is closed or the timeout has passed, otherwise as
 // Wait.
 func (c *Call) Await(done <-chan struct{}, timeout time.Duration) (ready bool, err error) {
 	_, forget, err := c.session.waiting.add(-1, 0)
@@ -47,7 +47,7 @@ func (c *Call) Await(done <-chan struct{}, timeout time.Duration) (ready bool, e
 func (c *Call) await(became <-chan struct{}, timeout time.Duration) (ready bool, err error) {
 	s := c.session
 	<-s.slots
-	defer func() { s.slots <- struct{}{} }() // the caller's answer is then not far
+	defer func() { s.slots <- struct{}{} }() // the call is answered soon after
 	end := time.NewTimer(timeout)
 	defer end.Stop()
 	checks := time.NewTicker(checkInterval)
@@ -57,7 +57,7 @@ func (c *Call) await(became <-chan struct{}, timeout time.Duration) (ready bool,
 		case <-became:
 			return true, nil
 		case <-end.C:
-			return false, c.check() // who waits in short pieces is looked at too
+			return false, c.check() // a caller that waits in short pieces must be checked too
 		case <-s.closing:
 			return false, ErrGone
 		case <-checks.C:
@@ -68,7 +68,7 @@ func (c *Call) await(became <-chan struct{}, timeout time.Duration) (ready bool,
 	}
 }
 
-// check looks at the caller of a call that takes long.
+// check checks on the caller of a long call.
 func (c *Call) check() error {
 	switch {
 	case !c.Valid():
@@ -79,22 +79,22 @@ func (c *Call) check() error {
 	return nil
 }
 
-// waiting are the files that calls of a session wait for. The sockets of
-// callers may be in blocking mode, which is theirs to choose and shared with
-// them, and the runtime's poller does not take such: an epoll of the session's
-// own does, and the runtime waits for that. The zero value is ready.
+// waiting holds the files that a session's calls wait for. A caller's socket
+// may be in blocking mode, which the caller chooses and shares, and the
+// runtime's poller does not accept those. So the session has an epoll of its
+// own, and the poller waits for that. The zero value is ready.
 type waiting struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
 	count  int
 	next   int32
 	epoll  *os.File                // nil until the first
-	ready  map[int32]chan struct{} // by what was told to epoll
+	ready  map[int32]chan struct{} // by the id given to epoll
 	loop   sync.WaitGroup
 }
 
-// add returns a channel that is closed when the file is ready, and what is to
-// be called before the file is closed.
+// add returns a channel that is closed when the file is ready, and a function
+// to call before the file is closed.
 func (w *waiting) add(fd int, events uint32) (became <-chan struct{}, forget func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +133,8 @@ func (w *waiting) remove(id int32, fd int) {
 	}
 	delete(w.ready, id)
 	if !w.closed {
-		// The caller's own descriptor would keep the file in the epoll after
-		// ours is closed.
+		// Remove it explicitly: the caller's own descriptor would keep the file
+		// in the epoll after ours is closed.
 		_ = w.control(unix.EPOLL_CTL_DEL, fd, nil)
 	}
 }

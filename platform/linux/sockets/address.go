@@ -2,25 +2,26 @@ package sockets
 
 import "bytes"
 
-// address is a sockaddr_un (unix(7)) as the kernel would understand it.
+// address is a sockaddr_un (unix(7)) as the kernel reads it.
 type address struct {
-	// path is set for a socket in the file system, without the NUL behind it.
+	// path is the path of a socket in the file system, without the NUL after
+	// it.
 	path string
-	// abstract is the name of an abstract socket, without the NUL before it; it
-	// may hold any byte.
+	// abstract is the name of an abstract socket, without the NUL before it. It
+	// may contain any byte.
 	abstract   string
 	isAbstract bool
 }
 
-// unixLength is sizeof(struct sockaddr_un), and pathOffset where its path
-// begins.
+// unixLength is sizeof(struct sockaddr_un), and pathOffset the offset of its
+// path.
 const (
 	unixLength = 110
 	pathOffset = 2
 )
 
-// parse reads the bytes that a caller gave as an address, beginning with the
-// family. It reports false for what the kernel finds invalid.
+// parse reads an address as the caller passed it, beginning with the family. It
+// returns false for what the kernel finds invalid.
 func parse(raw []byte) (address, bool) {
 	if len(raw) <= pathOffset || len(raw) > unixLength {
 		return address{}, false
@@ -35,7 +36,7 @@ func parse(raw []byte) (address, bool) {
 	return address{path: string(name)}, true
 }
 
-// family is the first member of every address.
+// family returns the first member of every address.
 func family(raw []byte) int {
 	if len(raw) < pathOffset {
 		return 0
@@ -43,7 +44,7 @@ func family(raw []byte) int {
 	return int(raw[0]) | int(raw[1])<<8
 }
 
-// encode writes an address of the family AF_UNIX.
+// encode returns the address in the kernel's form.
 func (a address) encode() []byte {
 	raw := []byte{1, 0}
 	if a.isAbstract {

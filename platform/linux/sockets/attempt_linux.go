@@ -8,19 +8,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// attempt is a connection that was decided about.
+// attempt is a connection that was allowed.
 type attempt struct {
 	call   *notify.Call
 	fd     int // the caller's socket
 	domain int // its family
 	raw    []byte
-	// caller is as whom a Unix socket is connected to; it is without meaning
-	// for others.
+	// caller is the identity to connect with. It is used for Unix sockets only.
 	caller notify.Identity
 	locks  *locks
 }
 
-// connectSocket connects the caller's socket, unless the caller has gone meanwhile.
+// connectSocket connects the caller's socket. answer is false if the caller is
+// gone.
 func (a *attempt) connectSocket() (errno unix.Errno, answer bool) {
 	flags, err := unix.FcntlInt(uintptr(a.fd), unix.F_GETFL, 0)
 	if err != nil {
@@ -39,8 +39,8 @@ func (a *attempt) connectSocket() (errno unix.Errno, answer bool) {
 	return a.connect(), true
 }
 
-// connect is connect(2) as the caller would be seen by it: file modes are about
-// the caller, and a server learns as whom it acts.
+// connect calls connect(2) with the caller's identity: file permissions apply
+// to the caller, and the server sees the caller's credentials.
 func (a *attempt) connect() (errno unix.Errno) {
 	do := func() {
 		var first unsafe.Pointer

@@ -10,17 +10,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// The pauses between two looks at a Unix socket whose queue of connections is
-// full. No event tells when it is not.
+// The pauses between two attempts to connect to a Unix socket whose queue is
+// full. No event says when there is room.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 50 * time.Millisecond
 )
 
-// connectBlocking connects a socket that is in blocking mode. No thread of ours
-// may wait for as long as the caller would, for another machine, or for a
-// server of the session's own that never accepts: the kernel is let wait for a
-// moment only, and then asked again when there is something to ask.
+// connectBlocking connects a socket in blocking mode. No thread of the sidecar
+// may wait as long as the caller would: for another machine, or for a server in
+// the session that never accepts. So each attempt waits only a moment, and is
+// repeated when it may succeed.
 func (a *attempt) connectBlocking() (errno unix.Errno, answer bool) {
 	pause := firstPause
 	deadline := time.Time{}
@@ -35,7 +35,7 @@ func (a *attempt) connectBlocking() (errno unix.Errno, answer bool) {
 			return errno, true
 		}
 		left := time.Hour
-		if limit > 0 { // SO_SNDTIMEO of the caller's
+		if limit > 0 { // the caller's SO_SNDTIMEO
 			if deadline.IsZero() {
 				deadline = time.Now().Add(limit)
 			}
@@ -59,7 +59,7 @@ func (a *attempt) connectBlocking() (errno unix.Errno, answer bool) {
 	}
 }
 
-// onTimeout is what connect(2) answers when SO_SNDTIMEO has run out
+// onTimeout is the answer of connect(2) when SO_SNDTIMEO has run out
 // (socket(7)).
 func onTimeout(domain int) unix.Errno {
 	if domain == unix.AF_UNIX {
@@ -68,10 +68,10 @@ func onTimeout(domain int) unix.Errno {
 	return unix.EINPROGRESS
 }
 
-// connectBriefly connects with a time limit of one tick of the kernel's clock.
-// The limit is an option of the socket, which is the caller's too: it gets its
-// own back at once, and no two of us change it at a time. The other way,
-// O_NONBLOCK, would be seen by every read.
+// connectBriefly connects with a timeout of one tick of the kernel's clock. The
+// timeout is an option of the socket, which the caller shares. So its own value
+// is restored at once, and no two goroutines change it at a time. The
+// alternative, O_NONBLOCK, would affect every concurrent read.
 func (a *attempt) connectBriefly() (errno unix.Errno, limit time.Duration, valid bool) {
 	cookie, err := unix.GetsockoptUint64(a.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *attempt) connectBriefly() (errno unix.Errno, limit time.Duration, valid
 		return 0, 0, false
 	}
 	errno = a.connect()
-	if errno == unix.EINTR { // by a signal of our own; with a time limit the kernel does not restart
+	if errno == unix.EINTR { // interrupted by a signal to the sidecar; with a timeout the kernel does not restart
 		errno = unix.EINPROGRESS
 		if a.domain == unix.AF_UNIX {
 			errno = unix.EAGAIN
@@ -101,7 +101,7 @@ func (a *attempt) connectBriefly() (errno unix.Errno, limit time.Duration, valid
 	return errno, time.Duration(own.Nano()), true
 }
 
-// locks are mutexes for sockets, some of which share one.
+// locks are mutexes for sockets. Several sockets may share one.
 type locks [64]sync.Mutex
 
 func (l *locks) of(cookie uint64) *sync.Mutex { return &l[cookie%uint64(len(l))] }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A blocking caller waits for a place in the queue of a server that is busy,
-// and gets it; the server is then not the only one served.
+// A blocking caller waits for room in the queue of a busy server and gets it.
+// Other servers are served meanwhile.
 func TestConnect_WaitsForABusyServer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)
@@ -25,7 +25,7 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.connect(unix.SOCK_STREAM|unix.SOCK_NONBLOCK, to); !errors.Is(err, unix.EAGAIN) {
-		t.Errorf("a caller that does not wait is answered with %v", err)
+		t.Errorf("a non-blocking caller gets %v", err)
 	}
 	limited := socket(t, unix.SOCK_STREAM)
 	limit := unix.Timeval{Usec: 20000}
@@ -34,12 +34,12 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 	}
 	s.Do(func() {
 		if err := unix.Connect(limited, to); !errors.Is(err, unix.EAGAIN) {
-			t.Errorf("a caller with a limit is answered with %v", err)
+			t.Errorf("a caller with a timeout gets %v", err)
 		}
 	})
 	if live, err := unix.GetsockoptTimeval(limited, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err != nil || live.Sec != 0 ||
 		live.Usec < limit.Usec {
-		t.Errorf("the caller's limit is %+v now, %v", live, err)
+		t.Errorf("the caller's timeout is %+v now, %v", live, err)
 	}
 	waits := socket(t, unix.SOCK_STREAM)
 	done := s.Go(func() {
@@ -60,8 +60,8 @@ func TestConnect_WaitsForABusyServer(t *testing.T) {
 	<-done
 }
 
-// The same for a server on the network: it does not take the connection until
-// it has room.
+// The same for a network server, which does not accept the connection until it
+// has room.
 func TestConnect_WaitsForTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)

@@ -9,9 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// Connect answers connect(2). The caller's address is copied once and its
-// socket duplicated; the decision and the connection are of these, and the call
-// never goes on in the kernel, where another thread could have changed both
+// Connect answers connect(2). It copies the caller's address once and
+// duplicates the socket, decides about these copies and connects them. The call
+// never continues in the kernel, because another thread could have changed both
 // meanwhile.
 func (m *Mediator) Connect(call *notify.Call) {
 	switch errno, answer := m.connect(call); {
@@ -23,11 +23,11 @@ func (m *Mediator) Connect(call *notify.Call) {
 	}
 }
 
-// storageLength is sizeof(struct sockaddr_storage), above which the kernel
-// takes no address.
+// storageLength is sizeof(struct sockaddr_storage), the kernel's limit for an
+// address.
 const storageLength = 128
 
-// connect reports false where the caller is gone, who needs no answer.
+// connect returns answer false if the caller is gone and needs no answer.
 func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	fd, err := call.Descriptor(int(int32(call.Args[0])))
 	if err != nil {
@@ -51,8 +51,8 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	case unix.AF_INET, unix.AF_INET6:
 		return attempt.connectSocket()
 	case unix.AF_NETLINK:
-		// To any but the kernel needs CAP_NET_ADMIN, which no session has and
-		// we may.
+		// An address other than the kernel's needs CAP_NET_ADMIN. Sessions
+		// never have it, but the sidecar may.
 		const kernelLength = 12 // struct sockaddr_nl: family, padding, port, groups
 		if len(raw) >= kernelLength && binary.NativeEndian.Uint64(raw[4:]) != 0 {
 			return unix.EPERM, true
@@ -61,7 +61,7 @@ func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
 	case unix.AF_UNIX:
 		return m.connectUnix(attempt)
 	}
-	return unix.EACCES, true // no session can make one, and its own rules may ask who connects
+	return unix.EACCES, true // the filter lets no session create other families
 }
 
 func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
@@ -98,10 +98,10 @@ func (m *Mediator) report(call *notify.Call, target string) {
 	}
 }
 
-// connectAbstract has no inode to hold on to: between the decision and the
-// connection the name may have got another owner. It is looked at again
-// afterwards, and a connection that may have gone elsewhere is broken before
-// anybody is told of it.
+// connectAbstract connects to an abstract name. There is no inode to hold, so
+// the name may get another owner between the decision and the connection. It is
+// checked again afterwards, and a connection that may have gone elsewhere is
+// shut down before the caller gets the answer.
 func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
 	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
 		if refusal == refusedAbstract {
@@ -120,9 +120,8 @@ func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, an
 	return errno, answer
 }
 
-// translate makes the kernel's answer of an error. Where the caller's memory
-// and descriptors are hidden from us nothing can be decided, and permission is
-// what is lacking.
+// translate turns an error into the kernel's answer. If the caller's memory or
+// descriptors cannot be read, nothing can be decided: the answer is EACCES.
 func translate(err error) unix.Errno {
 	var errno unix.Errno
 	if !errors.As(err, &errno) || errno == unix.EPERM || errno == unix.ESRCH {

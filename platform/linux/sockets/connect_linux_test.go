@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestConnect_ReachesWhatIsInsideAndGranted(t *testing.T) {
+func TestConnect_ReachesOwnAndGrantedSockets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(dir string) Grants {
 		return Grants{Paths: []string{dir + "/granted"}, Abstract: []string{"granted" + dir}}
@@ -39,10 +39,9 @@ func TestConnect_ReachesWhatIsInsideAndGranted(t *testing.T) {
 		}
 	})
 	if err := Prove(); err == nil {
-		t.Error("a mediator is proved that is not there")
+		t.Error("Prove succeeds without a mediator")
 	}
-	// Connections of packets, and the error of a server of another kind, are
-	// the kernel's to tell.
+	// The kernel decides about the type of the socket.
 	packets := socket(t, unix.SOCK_SEQPACKET)
 	s.Do(func() { listen(t, packets, s.path("packets")) })
 	if err := s.connect(unix.SOCK_SEQPACKET, &unix.SockaddrUnix{Name: s.path("packets")}); err != nil {
@@ -84,8 +83,8 @@ func TestConnect_InvalidArguments(t *testing.T) {
 	}
 }
 
-// rawConnect is connect(2) with a length that need not be that of the address;
-// an empty address lies where no memory is.
+// rawConnect calls connect(2) with a length that need not be that of the
+// address. An empty address points to unmapped memory.
 func rawConnect(fd int, raw string, length int) unix.Errno {
 	address := uintptr(8)
 	bytes := []byte(raw)
@@ -97,7 +96,8 @@ func rawConnect(fd int, raw string, length int) unix.Errno {
 	return errno
 }
 
-// The addresses of other families pass, but for what only an administrator may.
+// Other families' addresses are allowed, except for what needs an
+// administrator.
 func TestConnect_OtherFamilies(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)
@@ -132,9 +132,9 @@ func TestConnect_OtherFamilies(t *testing.T) {
 	}
 }
 
-// A listener of an outside process that the session got hold of does not become
-// its own by another bind.
-func TestBind_DoesNotAdoptWhatIsBound(t *testing.T) {
+// Another bind(2) does not turn an outside process's listener into the
+// session's own.
+func TestBind_DoesNotAdoptBoundSockets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)
 	fd := s.outside(s.path("out"))
@@ -154,7 +154,7 @@ func TestPinned(t *testing.T) {
 	listen(t, first, agent)
 	listen(t, second, other)
 	if err := CheckPinned(agent); err != nil {
-		t.Errorf("what is bound there: %v", err)
+		t.Errorf("a socket bound there: %v", err)
 	}
 	s := newStage(t, func(string) Grants { return Grants{Pinned: []string{agent}} }, nil)
 	s.expect(agent, nil)
@@ -163,13 +163,13 @@ func TestPinned(t *testing.T) {
 	}
 	s.expect(agent, unix.EACCES)
 	if err := CheckPinned(agent); !errors.Is(err, ErrNotBoundThere) {
-		t.Errorf("what was moved there: %v", err)
+		t.Errorf("a socket moved there: %v", err)
 	}
 	if err := os.Remove(agent); err != nil {
 		t.Fatal(err)
 	}
 	if err := CheckPinned(agent); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no socket: %v", err)
 	}
 	if err := os.WriteFile(agent, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -181,8 +181,8 @@ func TestPinned(t *testing.T) {
 	s.expect(agent, unix.ECONNREFUSED)
 }
 
-// A session that binds without end is not remembered without end.
-func TestCookies_AreForgotten(t *testing.T) {
+// A session that binds without end uses bounded memory.
+func TestCookies_ArePruned(t *testing.T) {
 	t.Parallel()
 	namespace, err := openDiag()
 	if err != nil {
@@ -200,6 +200,6 @@ func TestCookies_AreForgotten(t *testing.T) {
 		c.add(1<<60+gone, namespace) // no socket has these
 	}
 	if len(c.set) > minPruned || !c.has(cookie) {
-		t.Errorf("%d sockets are remembered, the one that exists: %t", len(c.set), c.has(cookie))
+		t.Errorf("%d cookies are kept, that of the open socket: %t", len(c.set), c.has(cookie))
 	}
 }

@@ -2,14 +2,15 @@ package sockets
 
 import "sync"
 
-// cookies are the sockets that a session has bound. The zero value is empty.
+// cookies are the socket cookies of what a session has bound. The zero value is
+// empty.
 type cookies struct {
 	mu    sync.Mutex // guards what follows
 	set   map[uint64]struct{}
-	prune int // the size at which those that are gone are looked for
+	prune int // the size at which closed sockets are removed
 }
 
-// minPruned is below what a look at all sockets is worth.
+// minPruned is the least size for which listing all sockets is worthwhile.
 const minPruned = 1024
 
 func (c *cookies) has(cookie uint64) bool {
@@ -19,8 +20,8 @@ func (c *cookies) has(cookie uint64) bool {
 	return there
 }
 
-// add notes a socket. A session may bind without end; sockets that exist no
-// longer are forgotten, and it can only have as many as its limits allow.
+// add records a socket. A session may bind without end, so closed sockets are
+// removed; the session's limits bound the open ones.
 func (c *cookies) add(cookie uint64, namespace *diag) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,23 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diag asks the kernel for the Unix sockets of one network namespace
-// (sock_diag(7)); unprivileged processes may. Which namespace is fixed when the
-// netlink socket is made.
+// diag lists the Unix sockets of one network namespace (sock_diag(7)).
+// Unprivileged processes may do so. The namespace is that of the thread which
+// created the netlink socket.
 type diag struct {
-	mu    sync.Mutex // one question at a time
+	mu    sync.Mutex // one request at a time
 	file  *os.File
-	asked uint32 // questions so far
+	asked uint32 // number of requests so far
 }
 
 // listed is one Unix socket.
 type listed struct {
 	cookie uint64
-	// inode and device are those of its file; 0 where it has none. The inode is
-	// cut to 32 bits.
+	// inode and device identify its file; 0 if it has none. The kernel
+	// truncates the inode to 32 bits.
 	inode, device uint32
-	// name is the address that it was bound to; an abstract one begins with
-	// NUL.
+	// name is the address that it was bound to. That of an abstract socket
+	// begins with a NUL.
 	name string
 }
 
@@ -44,7 +44,7 @@ const (
 	diagTimeout = 5 // seconds; the kernel answers at once
 )
 
-// diagRequest is struct unix_diag_req behind its struct nlmsghdr.
+// diagRequest is struct nlmsghdr followed by struct unix_diag_req.
 type diagRequest struct {
 	header          unix.NlMsghdr
 	family, proto   uint8
@@ -54,8 +54,8 @@ type diagRequest struct {
 	cookie, cookie2 uint32
 }
 
-// OpenDiag makes the netlink socket that New wants, for the network namespace
-// of the calling thread. It is close-on-exec.
+// OpenDiag returns the netlink socket for New's second argument, in the network
+// namespace of the calling thread. It is close-on-exec.
 func OpenDiag() (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err == nil {
@@ -70,7 +70,7 @@ func OpenDiag() (fd int, err error) {
 	return fd, nil
 }
 
-// openDiag is OpenDiag for this process's own use.
+// openDiag opens one for this process.
 func openDiag() (*diag, error) {
 	fd, err := OpenDiag()
 	if err != nil {
@@ -96,8 +96,8 @@ func (d *diag) list(states uint32) ([]listed, error) {
 	var found []listed
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		// A list during which the table changed may lack something; the kernel
-		// says so.
+		// A list is incomplete if the table changed meanwhile; the kernel
+		// reports that.
 		for range maxTries {
 			d.asked++
 			if found, failed = ask(int(fd), d.asked, states); !errors.Is(failed, errChanged) {
@@ -114,7 +114,7 @@ func (d *diag) list(states uint32) ([]listed, error) {
 	return found, nil
 }
 
-// maxTries bounds how often a list is asked for that changes meanwhile.
+// maxTries bounds how often a list that changes meanwhile is requested again.
 const maxTries = 16
 
 var errChanged = errors.New("the table has changed meanwhile")
@@ -131,7 +131,7 @@ func ask(fd int, number, states uint32) ([]listed, error) {
 	}
 	var found []listed
 	changed := false
-	buffer := make([]byte, 32<<10) // what the kernel fills at most at a time
+	buffer := make([]byte, 32<<10) // the kernel's maximum per message
 	for {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
 		if errors.Is(err, unix.EINTR) {
@@ -148,7 +148,7 @@ func ask(fd int, number, states uint32) ([]listed, error) {
 			body := message[unix.NLMSG_HDRLEN:header.Len]
 			message = message[min(len(message), int(align(header.Len))):]
 			if header.Seq != number {
-				continue // the rest of an answer that failed
+				continue // left over from an earlier request
 			}
 			changed = changed || header.Flags&unix.NLM_F_DUMP_INTR != 0
 			switch header.Type {
@@ -171,8 +171,8 @@ func ask(fd int, number, states uint32) ([]listed, error) {
 	}
 }
 
-// read takes a struct unix_diag_msg apart: four bytes, the socket's own inode,
-// its cookie, and attributes.
+// read parses a struct unix_diag_msg: four bytes, the socket's own inode, its
+// cookie, and attributes.
 func read(body []byte) (listed, bool) {
 	const fixed = 16
 	if len(body) < fixed {
@@ -199,5 +199,5 @@ func read(body []byte) (listed, bool) {
 	return socket, true
 }
 
-// align rounds up to the boundary of netlink's messages and attributes.
+// align rounds up to netlink's alignment of messages and attributes.
 func align(length uint32) uint32 { return (length + 3) &^ 3 }

@@ -1,10 +1,14 @@
-// Package sockets decides which Unix sockets a session may connect to, where
-// Landlock cannot (before Linux 7.1), and connects for it.
+// Package sockets decides which Unix sockets a session may connect to, and
+// connects for it. Landlock can do this itself only from Linux 7.1 on.
 //
-// Each connect(2) and bind(2) of a session comes here by package notify. The
-// decision is about one inode, which is then connected to, and about one
-// socket, which is recognised by its cookie; no path is looked at twice. A
-// session reaches the sockets that its policy grants, and those that were bound
-// inside it. Datagram sockets are not its business: the filter lets a session
-// make none, because sendmsg(2) could address any message of theirs anew.
+// Each connect(2) and bind(2) of a session arrives here through package notify.
+// A session reaches the sockets that its policy grants and those that it has
+// bound itself. The [Mediator] decides about one open inode and then connects
+// to that inode; it recognises the session's own sockets by their cookies. It
+// resolves no path twice.
+//
+// The filter lets sessions create no datagram sockets, because sendmsg(2) could
+// choose another address for each message.
+//
+// See docs/design/unix-sockets.md.
 package sockets

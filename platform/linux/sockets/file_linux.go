@@ -13,17 +13,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// place is a socket in the file system, held by an O_PATH descriptor: whatever
-// happens to its names, it stays this one, and its inode's number is not given
-// to another.
+// socketFile is a socket in the file system, held by an O_PATH descriptor.
+// Whatever happens to its names, the descriptor refers to this inode, and the
+// kernel reuses the inode's number for no other.
 type socketFile struct {
 	fd   int
 	stat unix.Stat_t
 }
 
-// locate finds what a path leads the caller to: from its own root and working
-// directory, as connect(2) would. A path that changes under our hands leads to
-// some place or other; all that counts is decided about the place.
+// locate resolves a path from the caller's root and working directory, as
+// connect(2) would. If the path changes meanwhile, the result is one of the
+// files that it has named; the decision is about that file.
 func locate(tid int, path string) (*socketFile, error) {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -48,9 +48,9 @@ func locate(tid int, path string) (*socketFile, error) {
 	return newSocketFile(openat2(root, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS))
 }
 
-// beneath follows a path below the caller's working directory that crosses no
-// symlink and does not climb. Any other is followed from the root, which
-// openat2(2) can be held to only when it starts there.
+// beneath resolves a path below the caller's working directory that contains no
+// symlink and no "..". Other paths are resolved from the caller's root, because
+// openat2(2) can confine a lookup only to where it starts.
 func beneath(tid int, path string) (int, error) {
 	cwd, err := unix.Open(fmt.Sprintf("/proc/%d/cwd", tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -60,8 +60,8 @@ func beneath(tid int, path string) (int, error) {
 	return openat2(cwd, path, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
-// fromRoot makes a path relative to the caller's root of one that is relative
-// to its working directory.
+// fromRoot turns a path relative to the caller's working directory into one
+// relative to its root.
 func fromRoot(tid, root int, path string) (string, error) {
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid))
 	if err != nil {
@@ -73,19 +73,19 @@ func fromRoot(tid, root int, path string) (string, error) {
 	}
 	below, err := filepath.Rel(top, cwd)
 	if err != nil || !filepath.IsLocal(below) {
-		return "", unix.ENOENT // it has left its root, or its directory was removed
+		return "", unix.ENOENT // the directory is outside the caller's root, or was removed
 	}
-	return "/" + below + "/" + path, nil // not cleaned: "link/.." is where the link leads
+	return "/" + below + "/" + path, nil // not cleaned: "link/.." is the parent of the link's target
 }
 
-// openat2 opens a place without touching it. A magic link is refused: in a path
-// of the caller's it would lead from us, not from it.
+// openat2 opens a file with O_PATH, which has no side effects. Magic links are
+// rejected: they would resolve for the sidecar instead of the caller.
 func openat2(dir int, path string, resolve uint64) (int, error) {
 	for range maxTries {
 		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
 			Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
-		// EAGAIN: a rename elsewhere, so that the kernel cannot tell whether
-		// ".." stayed inside.
+		// EAGAIN: something was renamed meanwhile, so the kernel cannot tell
+		// whether ".." stayed below the root.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
@@ -109,32 +109,32 @@ func (p *socketFile) close() { unix.Close(p.fd) }
 
 func (p *socketFile) isSocket() bool { return p.stat.Mode&unix.S_IFMT == unix.S_IFSOCK }
 
-// same reports whether both are one inode. Both must be held.
+// same reports whether both are the same inode.
 func (p *socketFile) same(other *socketFile) bool {
 	return p.stat.Dev == other.stat.Dev && p.stat.Ino == other.stat.Ino
 }
 
-// path is where it lies now, as this process sees it. A name that was removed
-// has " (deleted)" behind it.
+// path returns where the file is now, as this process sees it. For a removed
+// name the kernel appends " (deleted)".
 func (p *socketFile) path() (string, error) { return os.Readlink(p.link()) }
 
-// link is a path that leads to this very inode.
+// link returns a path that resolves to this very inode.
 func (p *socketFile) link() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
-// kernelInode is the number by which the kernel itself knows the inode. stat(2)
-// may tell another: overlayfs passes on that of the layer below.
+// kernelInode returns the inode number that sock_diag uses. stat(2) may return
+// another: overlayfs passes on that of the layer below.
 func (p *socketFile) kernelInode() (uint32, error) {
 	text, err := p.fdinfo("ino:")
 	if err != nil {
 		return 0, err
 	}
 	number, err := strconv.ParseUint(text, 10, 64)
-	return uint32(number), err // cut as sock_diag cuts it
+	return uint32(number), err // truncated as sock_diag does
 }
 
-// onDevice reports whether sock_diag means the place's file system by this
-// device. stat(2) may tell another: btrfs has one for each subvolume. mountinfo
-// has the kernel's own.
+// onDevice reports whether a device number of sock_diag means this file's file
+// system. stat(2) may return another number: btrfs has one for each subvolume.
+// mountinfo has the kernel's own.
 func (p *socketFile) onDevice(tid int, device uint32) bool {
 	major, minor := device>>20, device&(1<<20-1) // MKDEV of linux/kdev_t.h
 	if unix.Major(p.stat.Dev) == major && unix.Minor(p.stat.Dev) == minor {
@@ -145,7 +145,7 @@ func (p *socketFile) onDevice(tid int, device uint32) bool {
 		return false
 	}
 	want := fmt.Sprintf("%d:%d", major, minor)
-	for _, process := range []string{strconv.Itoa(tid), "self"} { // either may have a mount namespace of its own
+	for _, process := range []string{strconv.Itoa(tid), "self"} { // either may be in another mount namespace
 		table, err := os.ReadFile("/proc/" + process + "/mountinfo")
 		if err != nil {
 			continue
@@ -169,5 +169,5 @@ func (p *socketFile) fdinfo(field string) (string, error) {
 			return strings.TrimSpace(value), nil
 		}
 	}
-	return "", fmt.Errorf("read what is known of a descriptor: no %s", field)
+	return "", fmt.Errorf("read information about a descriptor: no %s", field)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Whatever name leads to a socket, it is the socket that counts.
+// The socket counts, not the name that leads to it.
 func TestConnect_NamesDoNotMatter(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(dir string) Grants { return Grants{Paths: []string{dir + "/granted"}} }, nil)
@@ -46,8 +46,8 @@ func TestConnect_NamesDoNotMatter(t *testing.T) {
 	s.expect(s.path("renamed"), unix.EACCES)
 	must(os.Rename(s.path("in"), s.path("renamed-in")))
 	s.expect(s.path("renamed-in"), nil)
-	// A granted name is granted whoever takes it; that no session can is the
-	// grant's condition.
+	// A granted path is granted for any socket. The grant requires that no
+	// session can put one there.
 	must(os.Rename(s.path("renamed"), s.path("granted")))
 	s.expect(s.path("granted"), nil)
 	for _, magic := range []string{"/proc/self/root" + s.path("hard-in"), "/proc/thread-self/cwd"} {
@@ -55,7 +55,7 @@ func TestConnect_NamesDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestConnect_StaleSocketsAreRefusedAsUsual(t *testing.T) {
+func TestConnect_StaleSocketsAnswerAsUsual(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, noGrants, nil)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -137,7 +137,7 @@ func TestConnect_FollowsTheCallersRoot(t *testing.T) {
 	s.expect(s.path("above"), unix.ENOENT)
 }
 
-// On overlayfs stat(2) tells other numbers than the kernel's lists.
+// On overlayfs stat(2) returns other numbers than sock_diag.
 func TestConnect_OnOverlayfs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -157,8 +157,8 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 		if err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return
 		}
-		// On a file system of its own, as the temporary directory may itself
-		// lie on one that cannot be an upper layer.
+		// Use a tmpfs: the temporary directory's own file system may not allow
+		// an upper layer.
 		if err = unix.Mount("tmpfs", s.dir, "tmpfs", 0, ""); err != nil {
 			return
 		}
@@ -173,8 +173,7 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 	}
 	in, out := socket(t, unix.SOCK_STREAM), socket(t, unix.SOCK_STREAM)
 	s.Do(func() { listen(t, in, s.path("merged/in")) })
-	// By another supervised thread of nobody's, in the same mounts: an outside
-	// process.
+	// An outside process: an unsupervised thread in the same mounts.
 	foreign := make(chan struct{})
 	go func() {
 		defer close(foreign)
@@ -195,8 +194,8 @@ func TestConnect_OnOverlayfs(t *testing.T) {
 	s.expect(s.path("merged/out"), unix.EACCES)
 }
 
-// In a network namespace of the session's own its sockets are listed there, and
-// those of others here.
+// With a network namespace for the session, its sockets are listed there, and
+// those of outside processes here.
 func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -214,7 +213,7 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 		}
 		return os.NewFile(uintptr(fd), "diag")
 	})
-	own := func() (fd int) { // a socket belongs to the namespace of the thread that makes it
+	own := func() (fd int) { // a socket belongs to the namespace of the thread that creates it
 		s.Do(func() { fd = socket(t, unix.SOCK_STREAM) })
 		return fd
 	}
@@ -240,8 +239,8 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 	s.expect("@in"+s.dir, unix.EPERM) // by a socket of another namespace
 }
 
-// A root session has processes of other users. They are held to the modes of
-// sockets and directories as ever, and servers see who they are.
+// A root session may have processes of other users. The modes of sockets and
+// directories still apply to them, and servers see their credentials.
 func TestConnect_AsTheCaller(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -283,8 +282,8 @@ func TestConnect_AsTheCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(conn)
-	if who, err := unix.GetsockoptUcred(conn, unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil || who.Uid != nobody ||
-		who.Gid != nobody {
-		t.Errorf("the server sees %+v, %v", who, err)
+	if peer, err := unix.GetsockoptUcred(conn, unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil || peer.Uid != nobody ||
+		peer.Gid != nobody {
+		t.Errorf("the server sees %+v, %v", peer, err)
 	}
 }

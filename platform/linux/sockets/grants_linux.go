@@ -11,25 +11,25 @@ import (
 // Grants are the sockets of outside processes that a session may connect to.
 type Grants struct {
 	// Paths are real paths at which no session can put another socket. Whatever
-	// listens there is granted, whenever it came.
+	// listens there is granted, now or later.
 	Paths []string
-	// Pinned are real paths in directories that sessions may write. The one
-	// socket is granted that lies there when New is called, if CheckPinned has
-	// nothing against it; one that is made anew later is another, and is not
-	// granted.
+	// Pinned are real paths in directories that sessions may write. Only the
+	// socket that is there when New is called is granted, if CheckPinned
+	// returns nil. A socket that is created there later is not granted.
 	Pinned []string
 	// Abstract are names of abstract sockets, without the NUL before them.
 	Abstract []string
 }
 
-// ErrNotBoundThere means that what lies at a path was not bound there.
+// ErrNotBoundThere means that the socket at a path was not bound under that
+// path.
 var ErrNotBoundThere = errors.New(
-	"it lies in a directory that sessions may write, and nobody listens who has bound it under this very name")
+	"sessions can write to its directory, and no process listens that has bound this very path")
 
-// CheckPinned says why a path of Grants.Pinned has no effect, or nil. A session
-// could have moved another daemon's socket there, for a later session to be
-// granted it. The name by which a daemon has bound its socket it cannot forge:
-// that must be this path.
+// CheckPinned returns why a path of Grants.Pinned has no effect, or nil. A
+// session could have moved another daemon's socket there, so that a later
+// session is granted it. It cannot forge the name that the daemon has bound,
+// which must be this path.
 func CheckPinned(path string) error {
 	there, err := pin(path)
 	if err != nil {
@@ -51,11 +51,11 @@ func pin(path string) (*socketFile, error) {
 	return there, nil
 }
 
-// boundAs makes sure that whoever listens at a place has bound it by this name,
-// in our own network namespace.
+// boundAs checks that a process listens on the socket in our own network
+// namespace, and has bound it under this name.
 func (p *socketFile) boundAs(name string) error {
 	if !p.isSocket() {
-		return errors.New("no socket")
+		return errors.New("it is not a socket")
 	}
 	ours, err := openDiag()
 	if err != nil {

@@ -14,24 +14,23 @@ import (
 // Mediator decides for one session. Its handlers may be called from several
 // goroutines.
 type Mediator struct {
-	// OnRefused, where it is not nil, is told of each connection that is
-	// refused to a socket of somebody else: its real path, or "abstract:" and
-	// its name. It is set before the first call and must not answer the call.
+	// OnRefused, if not nil, is called for each denied connection to a socket
+	// of an outside process. target is the socket's real path, or "abstract:"
+	// and its name. Set it before the first call. It must not answer the call.
 	OnRefused func(call *notify.Call, target string)
 
 	grants Grants
 	pinned []*socketFile
-	// session lists the sockets of the session's network namespace, and host
-	// those of ours, where that is another; nil where not.
+	// session lists the sockets of the session's network namespace. host lists
+	// those of ours, and is nil if that is the same namespace.
 	session, host *diag
 	bound         cookies
 	sockets       locks
 }
 
-// New makes a mediator. own is what OpenDiag made in the session's network
-// namespace where that is not ours, and nil where it is; it is taken over in
-// any case. The error says that sockets cannot be listed here
-// (CONFIG_UNIX_DIAG).
+// New returns a mediator. own comes from OpenDiag in the session's network
+// namespace, and is nil if that is ours. New takes ownership of own, also on an
+// error. It fails if sockets cannot be listed here (CONFIG_UNIX_DIAG).
 func New(grants Grants, own *os.File) (*Mediator, error) {
 	m := &Mediator{grants: grants}
 	if own != nil {
@@ -52,14 +51,14 @@ func New(grants Grants, own *os.File) (*Mediator, error) {
 		return nil, err
 	}
 	for _, path := range grants.Pinned {
-		if there, err := pin(path); err == nil { // CheckPinned has told the reason otherwise
+		if there, err := pin(path); err == nil { // otherwise CheckPinned returns the reason
 			m.pinned = append(m.pinned, there)
 		}
 	}
 	return m, nil
 }
 
-// Close gives back what the mediator holds. No handler may be called any more.
+// Close releases the mediator's descriptors. No handler may be called any more.
 func (m *Mediator) Close() {
 	for _, p := range m.pinned {
 		p.close()
@@ -68,10 +67,10 @@ func (m *Mediator) Close() {
 	m.host.close()
 }
 
-// Bind answers bind(2): the socket is noted as one of the session's own, and
-// the call goes on. It is the socket that is noted, not the address, so that it
-// does not matter what the caller makes of its arguments meanwhile; what it may
-// create is Landlock's to say.
+// Bind answers bind(2): it records the socket as the session's own and lets the
+// call continue. It records the socket, not the address, so it does not matter
+// if the caller changes its arguments meanwhile. Landlock decides what the
+// caller may create.
 func (m *Mediator) Bind(call *notify.Call) {
 	if cookie, ok := m.unbound(call); ok {
 		m.bound.add(cookie, m.session)
@@ -79,9 +78,9 @@ func (m *Mediator) Bind(call *notify.Call) {
 	call.Continue()
 }
 
-// unbound identifies the caller's socket where it is a Unix socket that may be
-// connected to and has no address yet. One that has an address got it
-// elsewhere: it was handed to the session, and whoever else has it is outside.
+// unbound returns the cookie of the caller's socket if it is a Unix socket
+// without an address. A socket with an address was bound elsewhere: it was
+// passed to the session, and an outside process may share it.
 func (m *Mediator) unbound(call *notify.Call) (cookie uint64, ok bool) {
 	fd, err := call.Descriptor(int(int32(call.Args[0])))
 	if err != nil {
@@ -98,8 +97,8 @@ func (m *Mediator) unbound(call *notify.Call) (cookie uint64, ok bool) {
 	return cookie, err == nil && call.Valid()
 }
 
-// addressLength is the length of a socket's own address, which for a Unix
-// socket without one is that of the family alone.
+// addressLength returns the length of a socket's own address. For an unbound
+// Unix socket that is the length of the family alone.
 func addressLength(fd int) (uint32, error) {
 	var raw [storageLength]byte
 	length := uint32(len(raw))
@@ -111,14 +110,13 @@ func addressLength(fd int) (uint32, error) {
 	return length, nil
 }
 
-// The kernel's answers to a connect(2) that is refused: those that Landlock
-// gives.
+// The answers to a denied connect(2), the same as Landlock's.
 const (
 	refusedPath     = unix.EACCES
 	refusedAbstract = unix.EPERM
 )
 
-// mayReach decides about a place: 0 allows, anything else is the answer.
+// mayReach decides about a socket file: 0 allows, anything else is the answer.
 func (m *Mediator) mayReach(p *socketFile, tid int) unix.Errno {
 	if len(m.grants.Paths) > 0 {
 		if path, err := p.path(); err == nil && slices.Contains(m.grants.Paths, path) {
@@ -140,12 +138,12 @@ func (m *Mediator) mayReach(p *socketFile, tid int) unix.Errno {
 	}, m.session, m.host)
 }
 
-// decide looks at all who listen at an address. Numbers of inodes are not as
-// unique as they should be: sock_diag cuts them, and subvolumes have the same
-// ones. So it is not enough that one of those is the session's own; none may be
-// anybody else's. Where nobody listens the address is stale, or belongs to a
-// network namespace that we cannot look into: it is not connected to, and the
-// answer is that for a stale one, after which programs clear it away.
+// decide checks every listener at an address. Inode numbers are not unique:
+// sock_diag truncates them, and btrfs subvolumes reuse them. So it is not
+// enough if one listener is the session's own: all must be. If there is no
+// listener, the address is stale or belongs to a network namespace that we
+// cannot list. Then the answer is ECONNREFUSED, as for a stale one, which
+// programs remove.
 func (m *Mediator) decide(refused unix.Errno, matches func(listed) bool, namespaces ...*diag) unix.Errno {
 	answer := unix.ECONNREFUSED
 	for _, namespace := range namespaces {
@@ -169,8 +167,9 @@ func (m *Mediator) decide(refused unix.Errno, matches func(listed) bool, namespa
 	return answer
 }
 
-// mayReachAbstract decides about an abstract name, which is looked up in the
-// network namespace of the socket: one from elsewhere is refused.
+// mayReachAbstract decides about an abstract name. The kernel looks it up in
+// the network namespace of the socket, so a socket from another namespace is
+// denied.
 func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
 	if name == canaryName {
 		return refusedAbstract
@@ -184,8 +183,8 @@ func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
 	return m.decide(refusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
 }
 
-// sameNamespace compares the network namespaces of a socket and of what lists
-// the session's sockets.
+// sameNamespace reports whether a socket is in the network namespace whose
+// sockets are listed as the session's.
 func (m *Mediator) sameNamespace(fd int) bool {
 	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err != nil {

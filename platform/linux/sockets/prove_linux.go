@@ -6,11 +6,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
-// canaryName is an abstract name to which every connection is refused, whoever
-// listens there. A kernel answers ECONNREFUSED.
+// canaryName is an abstract name to which the mediator denies every connection.
+// The kernel alone would answer ECONNREFUSED.
 const canaryName = "sandbox-sidecar/canary"
 
-// Prove makes sure that a mediator answers for the calling thread.
+// Prove checks that a mediator answers for the calling thread.
 func Prove() error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -14,19 +14,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// auditArch is the machine's own (linux/audit.h).
+// auditArch is this machine's architecture (linux/audit.h).
 var auditArch = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7}[runtime.GOARCH]
 
-// stage is a supervised caller and a directory with a short name, in which
-// there are sockets.
+// stage is a supervised caller and a directory with a short name for sockets.
 type stage struct {
 	*notifytest.Caller
 	t   *testing.T
 	dir string
 }
 
-// newStage supervises a caller with these grants. before runs on its thread at
-// first; what it returns is New's second argument.
+// newStage supervises a caller with these grants. before, if not nil, runs on
+// its thread first and returns New's second argument.
 func newStage(t *testing.T, grants func(dir string) Grants, before func() *os.File) *stage {
 	t.Helper()
 	skip := func(reason string) { harness.Skip(t, "user_notification", reason) }
@@ -77,7 +76,7 @@ func shortDir(t *testing.T) string {
 
 func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
 
-// socket makes a Unix socket of a kind that is closed with the test.
+// socket creates a Unix socket that is closed with the test.
 func socket(t *testing.T, kind int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
@@ -88,7 +87,7 @@ func socket(t *testing.T, kind int) int {
 	return fd
 }
 
-// listen lets the thread it runs on bind and listen.
+// listen binds and listens, on the calling thread.
 func listen(t *testing.T, fd int, name string) {
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err != nil {
 		t.Errorf("bind %q: %v", name, err)
@@ -99,7 +98,7 @@ func listen(t *testing.T, fd int, name string) {
 	}
 }
 
-// inside makes a listener that is the caller's own; outside one that is not.
+// inside creates a listener of the caller's; outside creates one that is not.
 func (s *stage) inside(name string) {
 	s.t.Helper()
 	fd := socket(s.t, unix.SOCK_STREAM)
@@ -113,7 +112,7 @@ func (s *stage) outside(name string) (fd int) {
 	return fd
 }
 
-// connect lets the caller connect a new socket.
+// connect connects a new socket on the caller's thread.
 func (s *stage) connect(kind int, to unix.Sockaddr) (err error) {
 	s.t.Helper()
 	fd := socket(s.t, kind)
@@ -121,7 +120,7 @@ func (s *stage) connect(kind int, to unix.Sockaddr) (err error) {
 	return err
 }
 
-// expect fails the test unless connecting is answered so; nil is success.
+// expect fails the test unless connecting gives this error; nil is success.
 func (s *stage) expect(name string, want error) {
 	s.t.Helper()
 	if got := s.connect(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: name}); !errors.Is(got, want) {

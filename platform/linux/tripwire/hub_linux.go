@@ -14,21 +14,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// hub hands the events of one inotify instance to the tripwires. There is an
-// instance as long as there are tripwires.
+// hub distributes the events of one inotify instance to the tripwires. The
+// instance exists as long as there are tripwires.
 type hub struct {
 	mu      sync.Mutex // guards the fields below
 	fd      int
-	file    *os.File // nil where there is no instance
+	file    *os.File // nil if there is no instance
 	watches map[int]map[*Tripwire]string
-	// markers are closed when their watches' last event was read; see settle.
+	// markers are closed when the last event of their watch was read; see
+	// settle.
 	markers map[int]chan struct{}
 	users   int
 }
 
 var shared hub
 
-// acquire makes sure that there is an instance, until release was called as often.
+// acquire creates the instance if there is none. Each call needs one of
+// release.
 func (h *hub) acquire() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,24 +51,25 @@ func (h *hub) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users--; h.users == 0 {
-		h.file.Close() // ends the reader, which needs no lock to end
+		h.file.Close() // ends the reader, which then takes no lock
 		h.file = nil
 	}
 }
 
-// watch lets a tripwire have the events of a directory, which it knows by a
-// path.
+// watch delivers the events of a directory to a tripwire, with dir as the
+// directory's path.
 func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	slow := fsguard.Kind(dir) != ""
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	fd := h.fd // which stays open as long as there is this tripwire
+	fd := h.fd // open as long as this tripwire exists
 	if slow {
-		// no other tripwire is to wait for this file system; what happens there
-		// until the watch is noted is found in the end
+		// Other tripwires must not wait for a slow file system. Events that
+		// arrive before the watch is recorded are lost; Close finds the change.
 		h.mu.Unlock()
 	}
-	// Another tripwire may want other events of the same directory.
+	// Another tripwire may watch other events of the same directory
+	// (IN_MASK_ADD).
 	wd, err := fsguard.AddWatch(fd, dir, mask|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW|unix.IN_EXCL_UNLINK|unix.IN_MASK_ADD)
 	if slow {
 		h.mu.Lock()
@@ -81,11 +84,12 @@ func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	return nil
 }
 
-// settleTime bounds the wait for events. Reading a full queue takes less.
+// settleTime bounds the wait for queued events. Reading a full queue takes
+// less.
 const settleTime = time.Second
 
-// settle waits until every event that the kernel has queued so far was handed
-// out. The marker is a watch on a file of nobody else's: its end queues an
+// settle waits until every event that the kernel has queued so far was
+// delivered. It watches a private file and removes the watch: that queues an
 // event behind all others (IN_IGNORED, inotify(7)).
 func (h *hub) settle() {
 	file, err := unix.MemfdCreate("sandbox-sidecar-marker", unix.MFD_CLOEXEC)
@@ -102,7 +106,7 @@ func (h *hub) settle() {
 	}
 	h.mu.Unlock()
 	if err != nil {
-		return // the user's watches are used up; what is lost is looked at in the end
+		return // the user has no watch left; Close checks every path anyway
 	}
 	timeout := time.NewTimer(settleTime)
 	defer timeout.Stop()
@@ -112,7 +116,7 @@ func (h *hub) settle() {
 	}
 }
 
-// remove takes a tripwire out of all directories.
+// remove removes a tripwire from all directories.
 func (h *hub) remove(t *Tripwire) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +129,7 @@ func (h *hub) remove(t *Tripwire) {
 	}
 }
 
-// read hands out events until the instance is closed.
+// read delivers events until the instance is closed.
 func (h *hub) read(file *os.File) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -147,8 +151,8 @@ func (h *hub) read(file *os.File) {
 	}
 }
 
-// deliver gives one event to who wants it. After an overflow everybody has to
-// look.
+// deliver passes one event to the tripwires that watch its directory. After an
+// overflow every tripwire gets it, to check its paths.
 func (h *hub) deliver(file *os.File, wd int, mask uint32, name string) {
 	type recipient struct {
 		tripwire *Tripwire
@@ -156,7 +160,7 @@ func (h *hub) deliver(file *os.File, wd int, mask uint32, name string) {
 	}
 	var recipients []recipient
 	h.mu.Lock()
-	if h.file == file { // else another instance has come
+	if h.file == file { // false if another instance has replaced it
 		for at, users := range h.watches {
 			if at != wd && mask&unix.IN_Q_OVERFLOW == 0 {
 				continue
@@ -179,7 +183,7 @@ func (h *hub) deliver(file *os.File, wd int, mask uint32, name string) {
 	}
 }
 
-// missing reports whether an error says that there is no such directory.
+// missing reports whether an error means that there is no such directory.
 func missing(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// Kind says what has happened to a path.
+// Kind is what happened to a path.
 type Kind int
 
 const (
-	// Created: it did not exist before.
+	// Created: the path did not exist before.
 	Created Kind = iota
-	// Replaced: what was there has been replaced, moved or removed.
+	// Replaced: the file was replaced, moved or removed.
 	Replaced
-	// Written: it, or what lies in it, was written.
+	// Written: the file, or something in the directory, was written.
 	Written
-	// Refused: git has tried to replace it and could not.
+	// Refused: git has tried to replace the file and failed.
 	Refused
 )
 
@@ -29,11 +29,11 @@ const (
 type Options struct {
 	// Paths are absolute and clean.
 	Paths []string
-	// Mounted is true where mounts keep what exists: then only what they cannot
-	// keep is told.
+	// Mounted is true if mounts already protect existing paths. Then only the
+	// changes that mounts do not prevent are reported.
 	Mounted bool
-	// Report is told of each path and kind once. It is called from another
-	// goroutine, one call at a time, and never after Close.
+	// Report is called once for each path and kind, from another goroutine, one
+	// call at a time, and never after Close.
 	Report func(kind Kind, path string)
 }
 
@@ -43,7 +43,7 @@ type Tripwire struct {
 
 	mu       sync.Mutex // guards the fields below
 	paths    map[string]bool
-	wanted   map[string]map[string][]string // directory, name in it, and the paths that it leads to
+	wanted   map[string]map[string][]string // paths by directory and by a name in it that leads to them
 	reported map[event]bool
 	closed   bool
 }
@@ -73,8 +73,8 @@ func New(options Options) (*Tripwire, error) {
 	return t, nil
 }
 
-// Close waits for what has happened before it to be told, looks a last time
-// and stops watching.
+// Close reports everything that happened before it, checks each path once more
+// and stops watching. Closing twice is harmless.
 func (t *Tripwire) Close() {
 	t.mu.Lock()
 	closed := t.closed
@@ -99,18 +99,18 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// arm watches the directory of a path or, where that does not exist, the
-// nearest one above that does. t.mu is held.
+// arm watches the directory of a path or, if that does not exist, the nearest
+// existing one above it. t.mu is held.
 func (t *Tripwire) arm(path string) error {
 	mask := uint32(unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DELETE_SELF)
 	if !t.options.Mounted {
 		mask |= unix.IN_CLOSE_WRITE
-		if err := t.watchName(path, "", path, mask); err != nil && !missing(err) { // a directory, of which every name counts
+		if err := t.watchName(path, "", path, mask); err != nil && !missing(err) { // if path is a directory, every name in it counts
 			return err
 		}
 	}
-	// A directory that comes to be after it was found missing, and before the
-	// one above is watched, is tried again.
+	// Try again if a directory was created after it was found missing and
+	// before the one above is watched.
 	for range maxAttempts {
 		below := path
 		err := t.watchName(filepath.Dir(below), filepath.Base(below), path, mask)
@@ -125,8 +125,8 @@ func (t *Tripwire) arm(path string) error {
 	return nil
 }
 
-// maxAttempts bounds a race with somebody who makes and removes a directory
-// without end.
+// maxAttempts bounds a race with a process that creates and removes a directory
+// in a loop.
 const maxAttempts = 8
 
 func isDir(path string) bool {
@@ -134,8 +134,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// watchName notes that a name in a directory leads to a path; an empty name stands
-// for all. t.mu is held.
+// watchName records that a name in a directory leads to a path. An empty name
+// stands for every name. t.mu is held.
 func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
 	if err := shared.watch(t, dir, mask); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
 	return nil
 }
 
-// handle is told of an event in a directory.
+// handle processes an event in a directory.
 func (t *Tripwire) handle(dir, name string, mask uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,8 +175,8 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 				t.report(Written, path)
 			}
 		}
-		// git writes a new configuration beside the old one and renames it.
-		// Where the old one is mounted on it cannot, and tidies up.
+		// git writes a new configuration to NAME.lock and renames it. If a
+		// mount on NAME prevents that, git removes NAME.lock.
 		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Mounted && mask&unix.IN_DELETE != 0 {
 			for _, path := range t.wanted[dir][locked] {
 				if path == filepath.Join(dir, locked) && t.paths[path] {
@@ -187,7 +187,8 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 	}
 }
 
-// pathChanged is told of an event at a path, or at what leads to it. t.mu is held.
+// pathChanged processes an event at a path, or at a directory on the way to it.
+// t.mu is held.
 func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 	const moved = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 	switch {
@@ -195,7 +196,7 @@ func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 		t.check(path)
 	case t.paths[path] && mask&moved != 0:
 		t.report(Replaced, path)
-		t.check(path) // where it was a directory, another is there to be watched
+		t.check(path) // if it was a directory, a new one must be watched
 	case t.paths[path] && mask&unix.IN_CLOSE_WRITE != 0:
 		t.report(Written, path)
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
@@ -205,24 +206,24 @@ func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 	}
 }
 
-// checkAll finds out what events did not tell. t.mu is held.
+// checkAll finds changes that no event reported. t.mu is held.
 func (t *Tripwire) checkAll() {
 	for _, path := range t.options.Paths {
 		t.check(path)
 	}
 }
 
-// check watches a path anew, and tells where it has come to be. t.mu is held.
+// check watches a path again, and reports it if it exists now. t.mu is held.
 func (t *Tripwire) check(path string) {
-	_ = t.arm(path) // what cannot be watched any more is looked at in the end
+	_ = t.arm(path) // on an error, Close still checks the path
 	if !t.paths[path] && exists(path) {
 		t.paths[path] = true
 		t.report(Created, path)
 	}
 }
 
-// report reports each thing once; that a file is written after it was created is
-// no news. t.mu is held.
+// report reports each kind once per path. A write to a file that was reported
+// as created is not reported. t.mu is held.
 func (t *Tripwire) report(kind Kind, path string) {
 	if kind == Written && t.reported[event{Created, path}] {
 		return

@@ -17,7 +17,7 @@ type watched struct {
 	dir  string
 	wire *Tripwire
 
-	mu       sync.Mutex // guards told
+	mu       sync.Mutex // guards reported
 	reported []string
 }
 
@@ -68,7 +68,7 @@ func (w *watched) must(err error) {
 	}
 }
 
-// expect waits until everything wanted was told, and nothing else.
+// expect waits until exactly these events were reported.
 func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
@@ -81,12 +81,12 @@ func (w *watched) expect(want ...string) {
 			return
 		}
 		if len(got) > len(want) || time.Now().After(end) {
-			w.t.Fatalf("told %q, want %q", got, want)
+			w.t.Fatalf("reported %q, want %q", got, want)
 		}
 	}
 }
 
-func TestTripwire_TellsOfWhatComesToBe(t *testing.T) {
+func TestTripwire_ReportsCreation(t *testing.T) {
 	t.Parallel()
 	w := watch(t, true, func(w *watched) { w.make("a") }, "file", "a/link", "b/c/d", "dir")
 	w.write("other", "")
@@ -102,7 +102,7 @@ func TestTripwire_TellsOfWhatComesToBe(t *testing.T) {
 	w.expect("created file", "created a/link", "created dir", "created b/c/d")
 }
 
-func TestTripwire_TellsOfWhatComesToBeByRenaming(t *testing.T) {
+func TestTripwire_ReportsCreationByRenaming(t *testing.T) {
 	t.Parallel()
 	w := watch(t, true, func(w *watched) { w.write("x/hooks/h", ""); w.write("y", "") }, ".git/hooks", "f")
 	w.rename("x", ".git")
@@ -110,7 +110,7 @@ func TestTripwire_TellsOfWhatComesToBeByRenaming(t *testing.T) {
 	w.expect("created .git/hooks", "created f")
 }
 
-func TestTripwire_TellsOfWhatIsReplaced(t *testing.T) {
+func TestTripwire_ReportsReplacement(t *testing.T) {
 	t.Parallel()
 	for _, mounted := range []bool{true, false} {
 		w := watch(t, mounted, func(w *watched) {
@@ -126,7 +126,7 @@ func TestTripwire_TellsOfWhatIsReplaced(t *testing.T) {
 	}
 }
 
-func TestTripwire_TellsOfWhatIsWrittenWhereNothingIsKept(t *testing.T) {
+func TestTripwire_ReportsWritesIfNothingIsMounted(t *testing.T) {
 	t.Parallel()
 	prepare := func(w *watched) { w.write(".git/config", ""); w.write(".git/hooks/h", "") }
 	change := func(w *watched) {
@@ -142,7 +142,7 @@ func TestTripwire_TellsOfWhatIsWrittenWhereNothingIsKept(t *testing.T) {
 	w.expect("created .git/last")
 }
 
-func TestTripwire_TellsOfWhatGitTriesInVain(t *testing.T) {
+func TestTripwire_ReportsFailedChangesOfGit(t *testing.T) {
 	t.Parallel()
 	w := watch(t, true, func(w *watched) { w.write(".git/config", "") }, ".git/config", "missing")
 	w.write("missing.lock", "")
@@ -152,10 +152,10 @@ func TestTripwire_TellsOfWhatGitTriesInVain(t *testing.T) {
 	w.expect("refused .git/config")
 }
 
-func TestTripwire_FindsAtItsEndWhatItWasNotToldOf(t *testing.T) {
+func TestTripwire_ChecksPathsWhenItCloses(t *testing.T) {
 	t.Parallel()
 	w := watch(t, true, func(*watched) {}, "file")
-	shared.remove(w.wire) // as if the kernel had run out of watches
+	shared.remove(w.wire) // as if the user had no watches left
 	w.write("file", "")
 	w.wire.Close()
 	w.expect("created file")
@@ -178,7 +178,7 @@ func TestTripwire_ManyShareOneInstance(t *testing.T) {
 	}
 }
 
-func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
+func TestTripwire_TwoCanWatchOneDirectory(t *testing.T) {
 	t.Parallel()
 	first := watch(t, true, func(w *watched) { w.write("file", "") }, "file", "new")
 	var told []string
@@ -192,11 +192,11 @@ func TestTripwire_TwoWatchOneDirectory(t *testing.T) {
 	first.write("new", "")
 	first.expect("created new")
 	if len(told) > 0 {
-		t.Errorf("a closed one was told %q", told)
+		t.Errorf("a closed tripwire reported %q", told)
 	}
 }
 
-func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
+func TestTripwire_AcceptsImpossiblePaths(t *testing.T) {
 	t.Parallel()
 	w := watch(t, false, func(w *watched) {
 		w.write(".git", "gitdir: x")
@@ -206,9 +206,9 @@ func TestTripwire_PathsThatNeverCanBe(t *testing.T) {
 	w.expect("written .git")
 }
 
-// What is moved away and back just before the end leaves no trace but its
-// events.
-func TestTripwire_TellsWhatHasHappenedJustBeforeItsEnd(t *testing.T) {
+// A directory that is moved away and back just before the end leaves no trace
+// but its events.
+func TestTripwire_ReportsChangesJustBeforeItCloses(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		w := watch(t, false, func(w *watched) { w.write("protected/file", "") }, "protected/file")
@@ -219,7 +219,7 @@ func TestTripwire_TellsWhatHasHappenedJustBeforeItsEnd(t *testing.T) {
 		told := slices.Clone(w.reported)
 		w.mu.Unlock()
 		if !slices.Contains(told, "replaced protected/file") {
-			t.Fatalf("told %q", told)
+			t.Fatalf("reported %q", told)
 		}
 	}
 }

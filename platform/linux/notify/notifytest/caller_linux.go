@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Caller is a thread whose calls of some kinds need a supervisor.
+// Caller is a thread with a filter that sends some system calls to a listener.
 type Caller struct {
-	// Listener is where they arrive.
+	// Listener is where the calls arrive.
 	Listener *os.File
 	// TID is the thread.
 	TID int
@@ -20,16 +20,16 @@ type Caller struct {
 	done chan struct{}
 }
 
-// NewCaller starts one that asks about the given calls, by their native
-// numbers. Whoever takes the listener must close it before the test is over.
-// The test is skipped where the machine cannot do it, as skip does.
+// NewCaller starts a thread whose given calls, by their native numbers, are
+// sent to the listener. The test must close the listener before it ends. If the
+// machine cannot do it, NewCaller calls skip.
 func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 	t.Helper()
 	c := &Caller{work: make(chan func()), done: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
 		defer close(c.done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		c.TID = unix.Gettid()
 		fd, err := listen(calls)
 		if err == nil {
@@ -51,8 +51,8 @@ func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 	return c
 }
 
-// Do runs do on the thread and waits for it. Its system calls must leave the
-// scheduler free to run others (unix.Syscall, not RawSyscall).
+// Do runs do on the thread and waits for it. do must use unix.Syscall, not
+// RawSyscall, so that the scheduler can run the supervisor.
 func (c *Caller) Do(do func()) { <-c.Go(do) }
 
 // Go runs do on the thread; the channel is closed when it is done.
@@ -65,7 +65,7 @@ func (c *Caller) Go(do func()) <-chan struct{} {
 	return done
 }
 
-// listen filters the calling thread.
+// listen installs the filter on the calling thread and returns the listener.
 func listen(calls []int) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, err

@@ -1,3 +1,3 @@
-// Package notifytest lets tests be a supervised caller: a thread of the test's
-// own process makes system calls that arrive at a listener.
+// Package notifytest lets a test act as a supervised caller: a thread of the
+// test process makes system calls that arrive at a listener.
 package notifytest
