@@ -22,7 +22,7 @@ import (
 // its owner beyond doubt.
 type cgroupTree struct {
 	dir  string
-	note func(record) error
+	note func(Record) error
 	held *os.File // dir, locked as long as this process lives; nil where that cannot be done
 	// bornInside is true where a child can be started straight into a cgroup
 	// (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels with the fault
@@ -33,7 +33,7 @@ type cgroupTree struct {
 }
 
 // openCgroupTree makes the subtree, after its name was noted.
-func openCgroupTree(note func(record) error) (*cgroupTree, error) {
+func openCgroupTree(note func(Record) error) (*cgroupTree, error) {
 	own, err := ownCgroup()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func openCgroupTree(note func(record) error) (*cgroupTree, error) {
 // make makes the subtree's directory, after its name was noted, and notes which
 // directory it is.
 func (t *cgroupTree) make() error {
-	if err := t.note(record{Cgroup: t.dir}); err != nil {
+	if err := t.note(NewRecord(kindCgroup, t.dir, cgroupData{})); err != nil {
 		return err
 	}
 	if err := os.Mkdir(t.dir, 0o755); err != nil {
@@ -97,7 +97,7 @@ func (t *cgroupTree) hold() error {
 	if err := unix.Fstat(int(held.Fd()), &stat); err != nil {
 		return fmt.Errorf("open cgroup: %w", err)
 	}
-	return t.note(record{Cgroup: t.dir, Inode: stat.Ino})
+	return t.note(NewRecord(kindCgroup, t.dir, cgroupData{Inode: stat.Ino}))
 }
 
 func (t *cgroupTree) letGo() {
@@ -107,13 +107,40 @@ func (t *cgroupTree) letGo() {
 	}
 }
 
+// kindCgroup is the kind of subtrees in a journal. The key is the directory,
+// below which everything is to be killed and removed.
+const kindCgroup = "cgroup"
+
+// cgroupData is what a journal says of a subtree beside its name.
+type cgroupData struct {
+	// Inode is the directory's number, which no other cgroup gets while the
+	// machine runs. It is written once the directory was made.
+	Inode uint64 `json:"inode,omitempty"`
+}
+
+// cgroupEnder ends the subtrees of a dead sidecar.
+var cgroupEnder = Ender{Kind: kindCgroup, End: func(ctx context.Context, records []Record, where Place) (alone int, err error) {
+	if where.OtherBoot {
+		return 0, nil // no cgroup outlives the machine: one of that name would be another's
+	}
+	var failures []error
+	for _, r := range records {
+		var data cgroupData
+		if err := r.Decode(&data); err != nil {
+			alone++
+			continue
+		}
+		failures = append(failures, endCgroup(ctx, r.Key, data.Inode, where.Same))
+	}
+	return alone, errors.Join(failures...)
+}}
+
 // endCgroup kills and removes a dead sidecar's subtree. The name comes from a
 // file, so it must be one of ours, in a cgroup v2, and where the sidecar has
 // said which directory it was, that one. Where the sidecar is not known to have
 // been of this process id namespace and this start of the machine, its name may
 // be a living one's of another.
-func endCgroup(ctx context.Context, r record, sameOrigin bool) error {
-	dir := r.Cgroup
+func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) error {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
 		return fmt.Errorf("end cgroup %q: not one of ours", dir)
 	}
@@ -125,12 +152,12 @@ func endCgroup(ctx context.Context, r record, sameOrigin bool) error {
 	}
 	var stat unix.Stat_t
 	switch err := unix.Stat(dir, &stat); {
-	case errors.Is(err, unix.ENOENT), err == nil && r.Inode != 0 && r.Inode != stat.Ino:
+	case errors.Is(err, unix.ENOENT), err == nil && inode != 0 && inode != stat.Ino:
 		return nil // that one is gone
 	case err != nil:
 		return fmt.Errorf("end cgroup: %w", err)
 	}
-	if !sameOrigin && r.Inode == 0 {
+	if !sameOrigin && inode == 0 {
 		if owner, ok := treeOwner(filepath.Base(dir)); !ok || owner.lives() {
 			return fmt.Errorf("end cgroup %q: its sidecar lives", dir)
 		}
@@ -176,12 +203,13 @@ func (t *cgroupTree) selfTest() error {
 	}
 }
 
-func (t *cgroupTree) tracking() Tracking {
+// Detail says in words what holds a session together.
+func (t *cgroupTree) Detail() string {
 	detail := "every process of a session is in a cgroup of its own, which the kernel kills as a whole"
 	if t.scoped {
 		detail += ", in a transient scope of the user's systemd"
 	}
-	return Tracking{Mechanism: MechanismCgroup, Guarantee: true, Detail: detail}
+	return detail
 }
 
 func (t *cgroupTree) newGroup(name string) (*cgroupGroup, error) {
@@ -223,7 +251,6 @@ func (t *cgroupTree) close() error {
 // cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not
 // filled again (see selfTest).
 type cgroupGroup struct {
-	*groupState
 	tree *cgroupTree
 	dir  string
 
@@ -276,7 +303,5 @@ func (g *cgroupGroup) Close() error {
 	}
 	_ = g.handle.Close()
 	g.handle = nil
-	return errors.Join(removeCgroup(g.dir), g.giveBack())
+	return removeCgroup(g.dir)
 }
-
-func (g *cgroupGroup) Tracking() Tracking { return g.warned(g.tree.tracking()) }

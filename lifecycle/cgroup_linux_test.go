@@ -29,7 +29,7 @@ func skip(t *testing.T, cause error) {
 // newTree opens a tree of the test's own, which must leave nothing behind.
 func newTree(t *testing.T) *cgroupTree {
 	t.Helper()
-	tree, err := openCgroupTree(func(record) error { return nil })
+	tree, err := openCgroupTree(func(Record) error { return nil })
 	if err != nil {
 		skip(t, err)
 	}
@@ -267,14 +267,14 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 	t.Parallel()
 	var noted []string
-	tree, err := openCgroupTree(func(r record) error {
-		switch _, err := os.Lstat(r.Cgroup); {
-		case r.Inode == 0 && !errors.Is(err, fs.ErrNotExist):
-			t.Errorf("%s is noted when it is there already", r.Cgroup)
-		case r.Inode != 0 && err != nil:
-			t.Errorf("%s is noted as %d when it is not there", r.Cgroup, r.Inode)
+	tree, err := openCgroupTree(func(r Record) error {
+		switch _, err := os.Lstat(r.Key); {
+		case inode(t, r) == 0 && !errors.Is(err, fs.ErrNotExist):
+			t.Errorf("%s is noted when it is there already", r.Key)
+		case inode(t, r) != 0 && err != nil:
+			t.Errorf("%s is noted as %d when it is not there", r.Key, inode(t, r))
 		}
-		noted = append(noted, r.Cgroup)
+		noted = append(noted, r.Key)
 		return nil
 	})
 	if err != nil {
@@ -288,7 +288,7 @@ func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 	}
 
 	full, refused := errors.New("no space left on device"), ""
-	_, err = openCgroupTree(func(r record) error { refused = r.Cgroup; return full })
+	_, err = openCgroupTree(func(r Record) error { refused = r.Key; return full })
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}

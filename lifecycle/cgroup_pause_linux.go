@@ -13,7 +13,7 @@ import (
 // still. It never says so of a process that a supervisor holds in a call.
 const freezeTimeout = 50 * time.Millisecond
 
-// Pause implements Pausable by the kernel's freezer (cgroup v2, Linux 5.2). It
+// Pause stops every process by the kernel's freezer (cgroup v2, Linux 5.2). It
 // tells nobody's parent of a stop, and reaches who forks meanwhile. Once the
 // file is written, none executes another instruction of its own: what is left
 // to come are calls that the kernel is in the middle of, and those end early.

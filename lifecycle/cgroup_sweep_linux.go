@@ -53,6 +53,9 @@ func (o owner) lives() bool {
 	return err != nil || entry.birth == o.start && !entry.dead
 }
 
+// SweepEmpty removes the empty subtrees beside this one whose sidecars are gone.
+func (t *cgroupTree) SweepEmpty(ctx context.Context) { sweepCgroups(ctx, filepath.Dir(t.dir)) }
+
 // sweepCgroups removes the empty subtrees beside this sidecar's of which the
 // sidecar is gone, whether a journal names them or not. Nothing is killed:
 // without a journal nobody says whose the processes are. A sidecar in another

@@ -1,4 +1,8 @@
+//go:build unix
+
 package lifecycle
+
+import "iter"
 
 // processEntry is what the system's table says of one process.
 type processEntry struct {
@@ -41,4 +45,20 @@ func living(entries []processEntry) []processID {
 		}
 	}
 	return alive
+}
+
+// lookIn finds the living among the roots and their descendants.
+func lookIn(root func(processEntry) bool) iter.Seq2[processID, error] {
+	return func(yield func(processID, error) bool) {
+		table, err := processTable()
+		if err != nil {
+			yield(processID{}, err)
+			return
+		}
+		for _, found := range living(descendants(table, root)) {
+			if !yield(found, nil) {
+				return
+			}
+		}
+	}
 }

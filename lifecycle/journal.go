@@ -38,45 +38,59 @@ type journal struct {
 	moved func(path string, reader *os.File)
 }
 
-// record is one line of a journal; one field is set, or one with those that
-// belong to it.
-type record struct {
-	// Origin is in the first line.
-	Origin *origin `json:"origin,omitempty"`
-	// Cgroup is a directory below which everything is to be killed and removed.
-	// Inode is its number, which no other cgroup gets while the machine runs;
-	// it is written once the directory was made.
-	Cgroup string `json:"cgroup,omitempty"`
-	Inode  uint64 `json:"inode,omitempty"`
-	// Session is a leader's process id: processes of that session are to be
-	// killed. Start is the leader's start time, and Autogroup what tells the
-	// session's processes from those of a stranger who got the number; see
-	// autogroupID.
-	Session   int    `json:"session,omitempty"`
-	Start     string `json:"start,omitempty"`
-	Autogroup string `json:"autogroup,omitempty"`
-	// Subreaper is the process id of a subreaper, with its Start. It ends its
-	// session by itself when we die; when both are killed, Session is what
-	// remains to look for.
-	Subreaper int `json:"subreaper,omitempty"`
-	// Ended is a session or a subreaper that needs no care any more.
-	Ended int `json:"ended,omitempty"`
-	// Remove is a directory below the state directory, and Removed one that is
-	// gone.
-	Remove  string `json:"remove,omitempty"`
-	Removed string `json:"removed,omitempty"`
-	// Mark is the id of a session's fingerprint, MarkDir its directory:
-	// processes that carry it are to be killed.
-	Mark    string `json:"mark,omitempty"`
-	MarkDir string `json:"markDir,omitempty"`
-	// Relative is a process of the session of Mark, since the start of the
-	// machine that Boot names: what descends from it is to be killed. Lost is
-	// one that has ended.
-	Relative uint64 `json:"relative,omitempty"`
-	Lost     uint64 `json:"lost,omitempty"`
-	Boot     string `json:"boot,omitempty"`
-	// Unmark is a fingerprint that nobody carries any more.
-	Unmark string `json:"unmark,omitempty"`
+// Record is one line of a journal: a thing that must not outlive its sidecar,
+// a part of one, or the end of either. The journal knows nothing about the
+// things; an [Ender] does.
+type Record struct {
+	// Origin is set in the first line only, and nothing else is.
+	Origin *Origin `json:"origin,omitempty"`
+	// Kind says which Ender understands the record.
+	Kind string `json:"kind,omitempty"`
+	// Key identifies the thing among its kind. A later record with the same
+	// kind, key and part replaces an earlier one.
+	Key string `json:"key,omitempty"`
+	// Part identifies a part of the thing. It ends by itself, or with the
+	// thing. Empty: the record is about the thing itself.
+	Part string `json:"part,omitempty"`
+	// Over is true if the thing, or the part, needs no ending any more.
+	Over bool `json:"over,omitempty"`
+	// Data is what the Ender needs to know beside that.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// NewRecord describes a thing with data that JSON can represent; nil is no
+// data.
+func NewRecord(kind, key string, data any) Record {
+	return NewPart(kind, key, "", data)
+}
+
+// NewPart describes a part of a thing.
+func NewPart(kind, key, part string, data any) Record {
+	r := Record{Kind: kind, Key: key, Part: part}
+	if data != nil {
+		text, err := json.Marshal(data)
+		if err != nil {
+			panic(err) // a type that JSON cannot represent: a mistake in this program
+		}
+		r.Data = text
+	}
+	return r
+}
+
+// Ended says that a thing needs no ending any more, nor its parts.
+func Ended(kind, key string) Record { return EndedPart(kind, key, "") }
+
+// EndedPart says so of one part.
+func EndedPart(kind, key, part string) Record {
+	return Record{Kind: kind, Key: key, Part: part, Over: true}
+}
+
+// Decode reads a record's data.
+func (r Record) Decode(data any) error {
+	if err := json.Unmarshal(r.Data, data); err != nil {
+		return fmt.Errorf("read %s %q in journal: %w", r.Kind, r.Key, err)
+	}
+	return nil
 }
 
 const (
@@ -94,8 +108,8 @@ const (
 // newJournal makes this process's journal in the state directory.
 func newJournal(stateDir string) (*journal, error) {
 	j := &journal{}
-	origin := here()
-	j.entries.apply(record{Origin: &origin})
+	origin := Here()
+	j.entries.apply(Record{Origin: &origin})
 	return j, j.begin(stateDir, "")
 }
 
@@ -213,8 +227,8 @@ func openAgain(file *os.File) (*os.File, error) {
 // can read it, the next sidecar cannot.
 func newMemoryJournal() (*journal, error) {
 	j := &journal{}
-	origin := here()
-	j.entries.apply(record{Origin: &origin})
+	origin := Here()
+	j.entries.apply(Record{Origin: &origin})
 	return j, j.toMemory()
 }
 
@@ -244,7 +258,7 @@ func (j *journal) toMemory() error {
 // write adds a record. It reaches the file system before it returns; whether it
 // reaches the disk does not matter, because nothing that is listed survives a
 // power cut.
-func (j *journal) write(r record) error {
+func (j *journal) write(r Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
@@ -284,6 +298,34 @@ func (j *journal) compact() {
 	if err != nil {
 		j.limit = 2 * j.size
 	}
+}
+
+// OnMove has a function called with the journal's file now, and whenever it
+// becomes another one. The reader stays open until the next call.
+func (j *journal) OnMove(moved func(path string, reader *os.File)) {
+	_ = j.rewrite(func() error {
+		moved(j.path, j.reader)
+		j.moved = moved
+		return nil
+	})
+}
+
+// MoveTo lets the journal go on in a directory, under a new name.
+func (j *journal) MoveTo(dir string) error {
+	return j.rewrite(func() error { return j.begin(dir, "") })
+}
+
+// MoveToMemory lets the journal go on without a name.
+func (j *journal) MoveToMemory() error { return j.rewrite(j.toMemory) }
+
+// DropFile does so if the journal has a name.
+func (j *journal) DropFile() error {
+	return j.rewrite(func() error {
+		if j.path == "" {
+			return nil
+		}
+		return j.toMemory()
+	})
 }
 
 // rewrite does something that changes the file, with the lock.

@@ -3,7 +3,6 @@
 package lifecycle
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"slices"
@@ -18,31 +17,26 @@ func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []record{
-		{Mark: "a", MarkDir: "/state/a"}, {Mark: "b", MarkDir: "/state/b"}, {Mark: "a", Relative: 7, Boot: "boot"},
-		{Mark: "a", Relative: 8, Boot: "boot"},
+	for _, r := range []Record{
+		NewRecord(kindFingerprint, "a", fingerprintData{Dir: "/state/a"}),
+		NewRecord(kindFingerprint, "b", fingerprintData{Dir: "/state/b"}),
+		NewPart(kindFingerprint, "a", "7", fingerprintData{Boot: "boot"}),
+		NewPart(kindFingerprint, "a", "8", fingerprintData{Boot: "boot"}),
+		{Kind: kindFingerprint, Key: "c", Data: json.RawMessage("7")},
 	} {
 		if err := j.write(r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file, err := os.Open(j.path)
+	read, err := readJournal(soon(t), j.reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	marks := map[string]*marked{"a": {}, "b": {}}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var r record
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Mark != "" { // the first line says where the journal is from
-			marks[r.Mark].add(r)
-		}
+	found, senseless := gatherMarked(read.list())
+	if len(found) != 2 || senseless != 1 {
+		t.Fatalf("%+v, and %d make no sense", found, senseless)
 	}
-	a, b := marks["a"], marks["b"]
+	a, b := found[0], found[1]
 	if a.fingerprint != (SessionFingerprint{"a", "/state/a"}) || !slices.Equal(a.relatives, []uint64{7, 8}) ||
 		a.boot != "boot" {
 		t.Errorf("a: %+v", a)
@@ -61,7 +55,7 @@ func TestSweep_LeavesEndedMarksAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	dead := dir + "/1" + journalSuffix
-	if err := os.WriteFile(dead, []byte("{\"mark\":\"a\",\"markDir\":\"/state/a\"}\n{\"unmark\":\"a\"}\n"),
+	if err := os.WriteFile(dead, []byte(`{"kind":"fingerprint","key":"a","data":{"dir":"/state/a"}}`+"\n"+`{"kind":"fingerprint","key":"a","over":true}`+"\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -98,11 +98,10 @@ func (r *reading) section(ctx context.Context, from io.Reader) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read journal: %w", err)
 		}
-		var entry record
+		var entry Record
 		switch line = bytes.TrimSpace(line); {
 		case !tooLong && len(line) == 0:
-		case !tooLong && json.Unmarshal(line, &entry) == nil:
-			r.apply(entry)
+		case !tooLong && json.Unmarshal(line, &entry) == nil && r.apply(entry):
 		// or it is the last line of a sidecar that died while writing it: what
 		// it would have listed never came to be
 		case err == nil:

@@ -29,7 +29,7 @@ func stateDir(t *testing.T) string {
 
 // abandon leaves a journal behind as a sidecar does that is killed: unlocked,
 // and still there.
-func abandon(t *testing.T, dir string, records ...record) *journal {
+func abandon(t *testing.T, dir string, records ...Record) *journal {
 	t.Helper()
 	j, err := newJournal(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestSweep_RemovesWhatADeadSidecarListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j := abandon(t, dir, record{Remove: private})
+	j := abandon(t, dir, NewRecord(kindDirectory, private, nil))
 	if err := Sweep(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSweep_LeavesALivingSidecarAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.write(record{Remove: private}); err != nil {
+	if err := j.write(NewRecord(kindDirectory, private, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Sweep(context.Background(), dir); err != nil {
@@ -162,14 +162,14 @@ func TestSweep_LeavesALivingSidecarAlone(t *testing.T) {
 func TestSweep_TouchesNothingThatIsNotASidecars(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := stateDir(t), stateDir(t)
-	abandon(t, dir, record{Remove: elsewhere}, record{Remove: filepath.Join(dir, "..", filepath.Base(elsewhere))})
+	abandon(t, dir, NewRecord(kindDirectory, elsewhere, nil), NewRecord(kindDirectory, filepath.Join(dir, "..", filepath.Base(elsewhere)), nil))
 	if err := Sweep(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if !exist(elsewhere) {
 		t.Fatal("a directory outside the state directory was removed")
 	}
-	j := abandon(t, dir, record{Cgroup: elsewhere})
+	j := abandon(t, dir, NewRecord("cgroup", elsewhere, struct{}{}))
 	if err := Sweep(context.Background(), dir); err == nil || !exist(elsewhere) {
 		t.Errorf("a directory that is no cgroup of ours: error %v, there %t", err, exist(elsewhere))
 	}
@@ -185,12 +185,12 @@ func TestSweep_ReadsAJournalWhoseOwnerDiedWhileWriting(t *testing.T) {
 	if err := os.Mkdir(private, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	j := abandon(t, dir, record{Remove: private})
+	j := abandon(t, dir, NewRecord(kindDirectory, private, nil))
 	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteString(`{"remove":"` + dir); err != nil {
+	if _, err := file.WriteString(`{"kind":"directory","key":"` + dir); err != nil {
 		t.Fatal(err)
 	}
 	file.Close()
@@ -215,11 +215,11 @@ func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
 		return text
 	}
 	abandon(t, dir,
-		record{Session: running1[0], Start: start(running1[0])},
-		record{Session: ended[0], Start: start(ended[0])}, record{Ended: ended[0]},
+		Session{ID: running1[0], Start: start(running1[0])}.Record(),
+		Session{ID: ended[0], Start: start(ended[0])}.Record(), EndedSession(ended[0]),
 		// The number was given away again: the leader that has it now started
 		// at another time.
-		record{Session: stranger[0], Start: "1"},
+		Session{ID: stranger[0], Start: "1"}.Record(),
 	)
 	if err := Sweep(soon(t), dir); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestWatchdog(t *testing.T) {
 			if err := os.Mkdir(private, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			j := abandon(t, dir, record{Remove: private})
+			j := abandon(t, dir, NewRecord(kindDirectory, private, nil))
 			theirs, ours, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)

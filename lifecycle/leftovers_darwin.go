@@ -2,21 +2,40 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
-// endCgroup refuses: there are none here.
-func endCgroup(_ context.Context, r record, _ bool) error {
-	return fmt.Errorf("end cgroup %q: this system has none", r.Cgroup)
+// enders end what journals list, in this order. The directories come last, when
+// nobody uses them any more.
+var enders = []Ender{
+	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, sessionEnder, directoryEnder,
 }
 
-// endSubreaper refuses: there are none here.
-func endSubreaper(_ context.Context, pid int, _ string) error {
-	return fmt.Errorf("end subreaper %d: this system has none", pid)
+// unlessRestarted is an ender of what no restart of the machine leaves.
+func unlessRestarted(ender Ender) Ender {
+	end := ender.End
+	ender.End = func(ctx context.Context, records []Record, where Place) (int, error) {
+		if where.OtherBoot {
+			return 0, nil
+		}
+		return end(ctx, records, where)
+	}
+	return ender
 }
 
-// endMarked kills whoever carries a dead sidecar's fingerprint, and whoever
-// descends from those that it knew.
+// fingerprintEnder ends the sessions of a dead sidecar that have fingerprints.
+var fingerprintEnder = Ender{Kind: kindFingerprint, End: func(ctx context.Context, records []Record, _ Place) (int, error) {
+	found, senseless := gatherMarked(records)
+	var failures []error
+	for _, m := range found {
+		failures = append(failures, endMarked(ctx, m))
+	}
+	return senseless, errors.Join(failures...)
+}}
+
+// endMarked kills the processes that carry a dead sidecar's fingerprint, and the
+// descendants of those that it knew.
 func endMarked(ctx context.Context, m marked) error {
 	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: ownProcesses}
 	boot, err := bootID()

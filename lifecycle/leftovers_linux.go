@@ -1,11 +1,6 @@
 package lifecycle
 
-import (
-	"context"
-	"fmt"
-)
-
-// endMarked refuses: nothing carries fingerprints here.
-func endMarked(_ context.Context, m marked) error {
-	return fmt.Errorf("end session %s: this system has no fingerprints", m.fingerprint.ID)
-}
+// enders end what journals list, in this order. Subreapers end their sessions
+// themselves, so they come before the session ids; the directories come last,
+// when nobody uses them any more.
+var enders = []Ender{cgroupEnder, subreaperEnder, refuse(kindFingerprint), sessionEnder, directoryEnder}

@@ -148,9 +148,14 @@ func readReady(r io.Reader) []int {
 	return nil
 }
 
+// starter is what a test needs of a group to start its leader.
+type starter interface {
+	Start(path string, argv []string, attr *os.ProcAttr) (Process, error)
+}
+
 // startIn starts a helper as the leader of a group, and returns its pid and
 // those it names, once they stand. The helper is reaped when it ends.
-func startIn(t *testing.T, group Group, command *exec.Cmd) []int {
+func startIn(t *testing.T, group starter, command *exec.Cmd) []int {
 	t.Helper()
 	process, gate, output, err := start(group, command)
 	if err != nil {
@@ -172,7 +177,7 @@ func startIn(t *testing.T, group Group, command *exec.Cmd) []int {
 
 // start starts a helper as the leader of a group. It starts nothing until its
 // gate is closed.
-func start(group Group, command *exec.Cmd) (process Process, gate, output *os.File, err error) {
+func start(group starter, command *exec.Cmd) (process Process, gate, output *os.File, err error) {
 	gateEnd, gate, err := os.Pipe()
 	if err != nil {
 		return nil, nil, nil, err

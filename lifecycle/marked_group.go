@@ -217,5 +217,5 @@ func (g *markedGroup) Close() error {
 	if g.ancestry != nil {
 		g.ancestry.close()
 	}
-	return errors.Join(g.note(record{Unmark: g.fingerprint.ID}), g.sessionGroup.Close())
+	return errors.Join(g.note(Ended(kindFingerprint, g.fingerprint.ID)), g.sessionGroup.Close())
 }

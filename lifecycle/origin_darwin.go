@@ -2,14 +2,14 @@ package lifecycle
 
 import "sync"
 
-// here is where this process's own numbers mean something. What cannot be found
+// Here is where this process's own numbers mean something. What cannot be found
 // out stays empty: then nothing is ever taken for the same.
-var here = sync.OnceValue(func() origin {
+var Here = sync.OnceValue(func() Origin {
 	boot, err := bootID()
 	if err != nil {
-		return origin{}
+		return Origin{}
 	}
-	return origin{Boot: boot}
+	return Origin{Boot: boot}
 })
 
 // autogroupID is empty: this system does not tell from which setsid(2) a

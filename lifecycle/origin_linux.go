@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// here is where this process's own numbers mean something. What cannot be found
+// Here is where this process's own numbers mean something. What cannot be found
 // out stays empty: then nothing is ever taken for the same.
-var here = sync.OnceValue(func() origin {
+var Here = sync.OnceValue(func() Origin {
 	boot, err := bootID()
 	if err != nil {
-		return origin{}
+		return Origin{}
 	}
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return origin{}
+		return Origin{}
 	}
 	init, _ := startTime(1) // hidden from some users (hidepid), and then from this user's next sidecar too
-	return origin{Boot: boot, PIDNamespace: namespace, Init: init}
+	return Origin{Boot: boot, PIDNamespace: namespace, Init: init}
 })
 
 // bootID identifies this start of the machine; see random(4).

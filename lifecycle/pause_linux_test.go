@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,11 +41,18 @@ func goesOn(t *testing.T, dir string) {
 	}
 }
 
+// pausable is a group that can be paused.
+type pausable interface {
+	starter
+	Pause(ctx context.Context) (func() error, error)
+	Kill(ctx context.Context) (int, error)
+}
+
 func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, group := range map[string]func(t *testing.T) Pausable{
-		"subreaper": func(t *testing.T) Pausable { return newSubreaperGroup(t) },
-		"cgroup": func(t *testing.T) Pausable {
+	for name, group := range map[string]func(t *testing.T) pausable{
+		"subreaper": func(t *testing.T) pausable { return newSubreaperGroup(t) },
+		"cgroup": func(t *testing.T) pausable {
 			group := newCgroup(t, newTree(t), "paused")
 			t.Cleanup(func() {
 				if _, err := group.Kill(soon(t)); err != nil {

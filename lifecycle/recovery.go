@@ -4,8 +4,6 @@ package lifecycle
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -59,12 +57,7 @@ func (e *recovery) open() error {
 	e.restore()
 	if e.watchdog == nil && e.options.Watchdog != nil {
 		w := &watchdog{command: e.options.Watchdog, log: e.options.logger()}
-		_ = e.journal.rewrite(func() error {
-			follow := func(path string, reader *os.File) { w.follow(e.pathFor(path), reader) }
-			follow(e.journal.path, e.journal.reader)
-			e.journal.moved = follow
-			return nil
-		})
+		e.journal.OnMove(func(path string, reader *os.File) { w.follow(e.pathFor(path), reader) })
 		e.watchdog = w
 	}
 	if e.watchdog != nil {
@@ -101,7 +94,7 @@ func (e *recovery) openJournal() (err error) {
 	default:
 		err = errors.New("there is no state directory")
 	}
-	e.lament(err)
+	e.reportUnusable(err)
 	e.journal, err = newMemoryJournal()
 	return err
 }
@@ -115,27 +108,22 @@ func (e *recovery) restore() {
 	}
 	err := makeStateDir(dir)
 	if err == nil {
-		err = e.journal.rewrite(func() error { return e.journal.begin(dir, "") })
+		err = e.journal.MoveTo(dir)
 	}
 	if err != nil {
-		e.lament(err)
+		e.reportUnusable(err)
 		// What was written has no name any more; a file that nobody can find is
 		// as good as one in memory, and a full file system takes no more.
-		_ = e.journal.rewrite(func() error {
-			if e.journal.path == "" {
-				return nil
-			}
-			return e.journal.toMemory()
-		})
+		_ = e.journal.DropFile()
 		return
 	}
 	e.options.logger().Warn("the state directory was gone or could not be used, and is in use again", "dir", dir)
 	e.warning = ""
 }
 
-// lament notes that the journal cannot be where the next sidecar would find it.
+// reportUnusable notes that the journal cannot be where the next sidecar would find it.
 // The lock is held.
-func (e *recovery) lament(err error) {
+func (e *recovery) reportUnusable(err error) {
 	e.tried = time.Now()
 	if e.warning == "" {
 		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, "+
@@ -166,7 +154,7 @@ func (e *recovery) release() {
 
 // write notes something before it comes to be. Where the file system takes no
 // more, the journal goes on in memory.
-func (e *recovery) write(r record) error {
+func (e *recovery) write(r Record) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed { // afterwards nothing comes to be any more
@@ -181,8 +169,8 @@ func (e *recovery) write(r record) error {
 	if err == nil || errors.Is(err, os.ErrClosed) {
 		return err
 	}
-	e.lament(err)
-	if err := e.journal.rewrite(e.journal.toMemory); err != nil {
+	e.reportUnusable(err)
+	if err := e.journal.MoveToMemory(); err != nil {
 		return err
 	}
 	return e.journal.write(r)
@@ -239,7 +227,7 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 		for _, dir := range dirs {
 			err := removeTree(context.Background(), dir)
 			if err == nil {
-				err = e.write(record{Removed: dir})
+				err = e.write(Ended(kindDirectory, dir))
 			}
 			if err != nil {
 				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)
@@ -270,78 +258,4 @@ func finishes(within time.Duration, do func() error) error {
 	case <-timer.C:
 		return errHangs
 	}
-}
-
-// groupState is one group's share of the recovery. A nil one is that of a group
-// outside any tracker, which has none.
-type groupState struct {
-	recovery *recovery
-
-	mu   sync.Mutex // guards the fields below
-	dirs []string
-	gone bool
-}
-
-// MakeDir makes a directory after it was written down.
-func (b *groupState) MakeDir() (string, error) {
-	if b == nil || b.recovery.options.StateDir == "" {
-		return "", errors.New("make private directory: there is no state directory")
-	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
-	dir := filepath.Join(b.recovery.options.StateDir, "s"+hex.EncodeToString(random[:]))
-	if err := b.recovery.write(record{Remove: dir}); err != nil {
-		return "", err
-	}
-	err := os.Mkdir(dir, 0o700)
-	if err != nil { // somebody may have removed the state directory
-		b.recovery.warn()
-		err = os.Mkdir(dir, 0o700)
-	}
-	if err != nil {
-		_ = b.recovery.write(record{Removed: dir})
-		return "", fmt.Errorf("make private directory: %w", err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dirs = append(b.dirs, dir)
-	return dir, nil
-}
-
-// note writes something of the group's down.
-func (b *groupState) note(r record) error {
-	if b == nil {
-		return nil
-	}
-	return b.recovery.write(r)
-}
-
-// warned adds to a tracking what the state of the journal takes from it.
-func (b *groupState) warned(t Tracking) Tracking {
-	if b != nil {
-		t.Warning = b.recovery.warn()
-	}
-	return t
-}
-
-// giveBack removes the directories, once. What takes long goes on in the
-// background.
-func (b *groupState) giveBack() error {
-	if b == nil {
-		return nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.gone {
-		return nil
-	}
-	b.gone = true
-	done := b.recovery.remove(b.dirs)
-	timer := time.NewTimer(removeAtOnce)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
-	return nil
 }

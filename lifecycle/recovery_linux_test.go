@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,12 +14,12 @@ import (
 // its own.
 func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 	t.Parallel()
-	right := here()
+	right := Here()
 	otherBoot, otherNamespace := right, right
 	otherBoot.Boot, otherNamespace.PIDNamespace = "00000000-0000-4000-8000-000000000000", "pid:[1]"
 	for _, test := range []struct {
 		name   string
-		origin origin
+		origin Origin
 		later  uint64
 		dies   bool
 	}{
@@ -40,8 +41,8 @@ func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			forge(t, dir, record{Origin: &test.origin},
-				record{Subreaper: stranger[0], Start: fmt.Sprint(entry.birth + test.later)})
+			forge(t, dir, Record{Origin: &test.origin},
+				NewRecord(kindSubreaper, strconv.Itoa(stranger[0]), subreaperData{Birth: entry.birth + test.later}))
 			err = Sweep(soon(t), dir)
 			if test.dies {
 				if mustBeGone(t, stranger); err != nil {
@@ -61,12 +62,12 @@ func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 // A journal's cgroup is ended only if it is the one that was meant.
 func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
 	t.Parallel()
-	right := here()
+	right := Here()
 	otherBoot, otherNamespace := right, right
 	otherBoot.Boot, otherNamespace.PIDNamespace = "00000000-0000-4000-8000-000000000000", "pid:[1]"
 	for _, test := range []struct {
 		name         string
-		origin       *origin
+		origin       *Origin
 		known, wrong bool // the directory's number
 		dies         bool
 	}{
@@ -82,7 +83,7 @@ func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
 			t.Parallel()
 			dir, tree := stateDir(t), newTree(t)
 			pids := startIn(t, newCgroup(t, tree, "g"), helper("tree", "1"))
-			listed := record{Cgroup: tree.dir}
+			var listed cgroupData
 			var stat unix.Stat_t
 			if err := unix.Stat(tree.dir, &stat); err != nil {
 				t.Fatal(err)
@@ -93,7 +94,7 @@ func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
 			if test.wrong {
 				listed.Inode++
 			}
-			forge(t, dir, record{Origin: test.origin}, listed)
+			forge(t, dir, Record{Origin: test.origin}, NewRecord(kindCgroup, tree.dir, listed))
 			err := Sweep(soon(t), dir)
 			if test.dies {
 				if mustBeGone(t, pids); err != nil || exist(tree.dir) {
@@ -182,8 +183,8 @@ func TestSweepCgroups(t *testing.T) {
 // next session, and is in the journal.
 func TestCgroup_MakesItsTreeAnew(t *testing.T) {
 	t.Parallel()
-	var noted []record
-	tree, err := openCgroupTree(func(r record) error { noted = append(noted, r); return nil })
+	var noted []Record
+	tree, err := openCgroupTree(func(r Record) error { noted = append(noted, r); return nil })
 	if err != nil {
 		skip(t, err)
 	}
@@ -197,11 +198,21 @@ func TestCgroup_MakesItsTreeAnew(t *testing.T) {
 	if err := unix.Stat(tree.dir, &stat); err != nil {
 		t.Fatal(err)
 	}
-	if again := noted[before:]; len(again) != 2 || again[0].Inode != 0 || again[1].Inode != stat.Ino {
+	if again := noted[before:]; len(again) != 2 || inode(t, again[0]) != 0 || inode(t, again[1]) != stat.Ino {
 		t.Errorf("noted: %+v, and it is %d", again, stat.Ino)
 	}
 	if err := tree.close(); err != nil {
 		t.Error(err)
 	}
 	mustBeGone(t, pids)
+}
+
+// inode is the number that a record gives for a cgroup.
+func inode(t *testing.T, r Record) uint64 {
+	t.Helper()
+	var data cgroupData
+	if err := r.Decode(&data); err != nil {
+		t.Error(err)
+	}
+	return data.Inode
 }

@@ -31,7 +31,7 @@ type scoper struct {
 	own   func() (string, error)
 }
 
-func newScoper(env []string, note func(record) error) *scoper {
+func newScoper(env []string, note func(Record) error) *scoper {
 	tree := func() (*cgroupTree, error) { return openCgroupTree(note) }
 	return &scoper{env: env, tree: tree, start: startScope, own: ownCgroup}
 }

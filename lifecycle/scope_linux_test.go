@@ -129,9 +129,9 @@ func TestScoper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tree.tracking(); tree.scoped != test.scoped ||
-				strings.Contains(got.Detail, "transient scope") != test.scoped || !got.Guarantee {
-				t.Errorf("tracking %+v, expected in a scope: %v", got, test.scoped)
+			if got := tree.Detail(); tree.scoped != test.scoped ||
+				strings.Contains(got, "transient scope") != test.scoped {
+				t.Errorf("detail %q, expected in a scope: %v", got, test.scoped)
 			}
 		})
 	}

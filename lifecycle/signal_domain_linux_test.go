@@ -50,7 +50,6 @@ func newDomainGroup(t *testing.T, k *subreapers) *subreaperGroup {
 	if k.domainProblem != nil {
 		harness.Skip(t, "signal domains", k.domainProblem.Error())
 	}
-	k.tracking.CanUseSignalDomain = true
 	group := k.newGroup(nil)
 	if !group.UseSignalDomain() {
 		t.Fatal("the group says that it is not in a signal domain")
@@ -153,7 +152,7 @@ func TestDomainKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 
 // startChain starts a chain whose links hold a pipe, which is at its end when
 // no link is left.
-func startChain(group Group, command *exec.Cmd) (alive *os.File, err error) {
+func startChain(group starter, command *exec.Cmd) (alive *os.File, err error) {
 	alive, end, err := os.Pipe()
 	if err != nil {
 		return nil, err

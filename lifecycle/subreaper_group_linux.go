@@ -18,12 +18,12 @@ import (
 
 // subreaperGroup is a session below a subreaper.
 type subreaperGroup struct {
-	*groupState
-	command  func() (path string, argv []string)
-	tracking Tracking
-	log      *slog.Logger
-	adopts   bool                  // what the subreaper leaves becomes this process's child
-	forget   func(*subreaperGroup) // called when the group was given back
+	note    func(Record) error // writes to the journal before something comes to be; nil: to none
+	command func() (path string, argv []string)
+	capable bool // leaders can use signal domains
+	log     *slog.Logger
+	adopts  bool                  // what the subreaper leaves becomes this process's child
+	forget  func(*subreaperGroup) // called when the group was given back
 
 	triesDomain bool // the subreaper is to find out whether leaders can enter one
 
@@ -40,7 +40,7 @@ type subreaperGroup struct {
 	conn      *subreaperConn
 	subreaper processID
 	leader    processID // no pid where there is none
-	session   session
+	session   Session
 	process   *subreapedLeader
 	gone      chan struct{} // closed when the subreaper has ended
 	closed    bool
@@ -78,23 +78,25 @@ func (g *subreaperGroup) Start(path string, argv []string, attr *os.ProcAttr) (P
 	g.leader = processID{pid: started.PID, birth: started.Birth}
 	g.process = newSubreapedLeader(started.PID, g.conn.send)
 	go g.listen()
-	g.session = session{id: g.leader.pid, start: strconv.FormatUint(g.leader.birth, 10)}
-	if led, err := sessionLedBy(g.leader.pid); err == nil && led.start == g.session.start {
+	g.session = Session{ID: g.leader.pid, Start: strconv.FormatUint(g.leader.birth, 10)}
+	if led, err := SessionLedBy(g.leader.pid); err == nil && led.Start == g.session.Start {
 		g.session = led
 	}
-	if err := g.note(g.session.record()); err != nil {
+	if err := g.write(g.session.Record()); err != nil {
 		giveUp(g.process)
 		return nil, err
 	}
 	return g.process, nil
 }
 
-// UseSignalDomain implements SignalDomainGroup.
+// UseSignalDomain has the leader that is to be started enter a signal domain, if
+// leaders can do that here, and reports whether it will. After Start it only
+// reports.
 func (g *subreaperGroup) UseSignalDomain() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn == nil {
-		g.inDomain = g.tracking.CanUseSignalDomain
+		g.inDomain = g.capable
 	}
 	return g.inDomain
 }
@@ -141,7 +143,7 @@ func (g *subreaperGroup) startSubreaper(ownSession bool, files []*os.File) error
 	if entry, err := findProcess(process.PID()); err == nil {
 		g.subreaper.birth = entry.birth
 	}
-	return g.note(record{Subreaper: g.subreaper.pid, Start: strconv.FormatUint(g.subreaper.birth, 10)})
+	return g.write(NewRecord(kindSubreaper, strconv.Itoa(g.subreaper.pid), subreaperData{Birth: g.subreaper.birth}))
 }
 
 // startLeader gives the order and waits until it was carried out. The lock is
@@ -281,7 +283,7 @@ func (g *subreaperGroup) killOrphans(ctx context.Context) (int, error) {
 	if g.leader.pid == 0 {
 		return 0, nil
 	}
-	killed, err := g.session.end(ctx)
+	killed, err := g.session.End(ctx)
 	if err != nil {
 		return killed, err
 	}
@@ -318,7 +320,7 @@ func (g *subreaperGroup) Close() error {
 	}
 	g.closed = true
 	g.forget(g)
-	return g.giveBack()
+	return nil
 }
 
 // dismiss ends the subreaper. The lock is held.
@@ -330,17 +332,19 @@ func (g *subreaperGroup) dismiss() error {
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("let subreaper %d go: %w", g.subreaper.pid, &Survivors{})
 	}
-	for _, ended := range []int{g.leader.pid, g.subreaper.pid} {
-		if ended == 0 {
-			continue
-		}
-		if err := g.note(record{Ended: ended}); err != nil {
-			return err
-		}
+	var failures []error
+	if g.leader.pid != 0 {
+		failures = append(failures, g.write(EndedSession(g.leader.pid)))
 	}
-	return nil
+	if g.subreaper.pid != 0 {
+		failures = append(failures, g.write(Ended(kindSubreaper, strconv.Itoa(g.subreaper.pid))))
+	}
+	return errors.Join(failures...)
 }
 
-func (g *subreaperGroup) Tracking() Tracking {
-	return g.warned(g.tracking)
+func (g *subreaperGroup) write(r Record) error {
+	if g.note == nil {
+		return nil
+	}
+	return g.note(r)
 }

@@ -356,7 +356,7 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			group := made.(*subreaperGroup)
+			group := made.(*subreapedGroup).subreaperGroup
 			pids := startIn(t, group, helper("tree", "3"))
 			if err := does(group); err != nil {
 				t.Fatal(err)
@@ -414,7 +414,6 @@ func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
 	dir := stateDir(t)
 	tracker := &Tracker{reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}}}
 	tracker.subreapers = testSubreapers(t)
-	tracker.subreapers.tracking = tracker.Tracking()
 	group, err := tracker.NewGroup("g")
 	if err != nil {
 		t.Fatal(err)

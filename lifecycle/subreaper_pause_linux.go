@@ -74,7 +74,8 @@ func (k *subreaper) carryOutHold(order *subreaperHold) {
 	_ = k.reports.Encode(subreaperReport{Held: &report})
 }
 
-// Pause implements Pausable.
+// Pause stops every process of the session until resume is called. On an error
+// everybody goes on.
 func (g *subreaperGroup) Pause(ctx context.Context) (func() error, error) {
 	if err := g.orderHold(ctx, true); err != nil {
 		return nil, fmt.Errorf("pause session: %w", err)

@@ -19,8 +19,7 @@ import (
 
 // subreapers makes groups that are held by subreapers.
 type subreapers struct {
-	command  func() (path string, argv []string)
-	tracking Tracking
+	command func() (path string, argv []string)
 	// domainProblem says why sessions cannot use signal domains here; nil where
 	// they can.
 	domainProblem error
@@ -55,10 +54,11 @@ func (k *subreapers) try(inDomain bool) error {
 	return group.Close()
 }
 
-// newGroup makes an empty group with a share of the recovery, which may be nil.
-func (k *subreapers) newGroup(share *groupState) *subreaperGroup {
+// newGroup makes an empty group. What it is about to start is noted first, by a
+// function that may be nil.
+func (k *subreapers) newGroup(note func(Record) error) *subreaperGroup {
 	group := &subreaperGroup{
-		groupState: share, command: k.command, tracking: k.tracking, log: k.log, forget: k.forget, answers: make(
+		note: note, command: k.command, capable: k.domainProblem == nil, log: k.log, forget: k.forget, answers: make(
 			chan subreaperKilled, 4),
 		heldAnswers: make(chan subreaperHeld, 4), adopts: k.adopts,
 	}
@@ -94,14 +94,44 @@ func (k *subreapers) close() error {
 	return errors.Join(failures...)
 }
 
+// kindSubreaper is the kind of subreapers in a journal. The key is the process
+// id. A subreaper ends its session by itself if the sidecar dies. If both are
+// killed, the session's own record is what remains.
+const kindSubreaper = "subreaper"
+
+// subreaperData tells a subreaper from a stranger that gets its process id.
+type subreaperData struct {
+	// Birth is the subreaper's start time.
+	Birth uint64 `json:"birth"`
+}
+
+// subreaperEnder ends the subreapers of a dead sidecar.
+var subreaperEnder = Ender{Kind: kindSubreaper, End: endSubreapers}
+
+func endSubreapers(ctx context.Context, records []Record, where Place) (alone int, err error) {
+	switch {
+	case where.OtherBoot:
+		return 0, nil // every process of that time is dead
+	case !where.Same:
+		return len(records), nil
+	}
+	var failures []error
+	for _, r := range records {
+		var data subreaperData
+		pid, err := strconv.Atoi(r.Key)
+		if errors.Join(err, r.Decode(&data)) != nil || pid <= 0 {
+			alone++
+			continue
+		}
+		failures = append(failures, endSubreaper(ctx, processID{pid: pid, birth: data.Birth}))
+	}
+	return alone, errors.Join(failures...)
+}
+
 // endSubreaper waits for a dead sidecar's subreaper to end its session, which
 // it does by itself, and helps where it does not.
-func endSubreaper(ctx context.Context, pid int, start string) error {
-	birth, err := strconv.ParseUint(start, 10, 64)
-	if err != nil {
-		return fmt.Errorf("end subreaper %d: start time: %w", pid, err)
-	}
-	subreaper := processID{pid: pid, birth: birth}
+func endSubreaper(ctx context.Context, subreaper processID) error {
+	pid, birth := subreaper.pid, subreaper.birth
 	if now, err := findProcess(pid); err != nil || now.birth != birth || now.dead {
 		return nil
 	}

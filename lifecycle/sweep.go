@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,11 +20,11 @@ import (
 // on.
 const mostJournals = 1000
 
-// Sweep ends and removes whatever dead sidecars of this user have left. It
+// sweepDir ends and removes whatever dead sidecars of this user have left. It
 // touches nothing of a living one's, and nothing that a journal names by a
 // number which may be a stranger's by now. The error says what could not be
 // done, and what was found that is wrong.
-func Sweep(ctx context.Context, stateDir string) error {
+func sweepDir(ctx context.Context, stateDir string, enders []Ender) error {
 	dir, err := os.Open(stateDir)
 	if err != nil {
 		return fmt.Errorf("sweep leftovers: %w", err)
@@ -41,7 +43,7 @@ func Sweep(ctx context.Context, stateDir string) error {
 			// One without a name of its own goes like any other.
 			if left > 0 && (strings.HasSuffix(name, journalSuffix) || strings.HasPrefix(name, newJournalPrefix)) {
 				left--
-				failures = append(failures, clean(ctx, filepath.Join(stateDir, name)))
+				failures = append(failures, clean(ctx, filepath.Join(stateDir, name), enders))
 			}
 		}
 	}
@@ -50,7 +52,7 @@ func Sweep(ctx context.Context, stateDir string) error {
 
 // clean carries out a journal if it is a dead sidecar's, and removes it. One
 // that is in use is left alone.
-func clean(ctx context.Context, path string) error {
+func clean(ctx context.Context, path string, enders []Ender) error {
 	file, err := openJournalFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // another was faster
@@ -67,26 +69,26 @@ func clean(ctx context.Context, path string) error {
 	if !names(path, file) {
 		return nil // its owner goes on in another file, or somebody has carried it out
 	}
-	return settle(ctx, file, path)
+	return settle(ctx, file, path, enders)
 }
 
 // settle carries out a locked journal and removes it. Where another has done so
 // before, there is nothing left to find: everything that is listed has a name
 // that is used once. What cannot be ended now keeps the journal, for the next
 // sweep.
-func settle(ctx context.Context, file *os.File, path string) error {
+func settle(ctx context.Context, file *os.File, path string, enders []Ender) error {
 	read, err := readJournal(ctx, file)
 	if err != nil {
 		return fmt.Errorf("clean up after a dead sidecar: %w", err)
 	}
 	doubts := read.doubts(path)
-	alone, err := carryOut(ctx, &read.entries, filepath.Dir(path))
+	alone, err := carryOut(ctx, &read.entries, filepath.Dir(path), enders)
 	if err != nil {
 		return errors.Join(fmt.Errorf("clean up after a dead sidecar: %w", err), doubts)
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: journal %q names %d processes by numbers that may be others' by now; they are "+
+			"clean up after a dead sidecar: journal %q has %d entries that may be about other processes by now; they are "+
 				"left alone", path, alone))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
@@ -108,84 +110,57 @@ func (r *reading) doubts(path string) error {
 	return errors.Join(found...)
 }
 
-// carryOut ends what a journal lists, and returns how many of its process ids
-// it has left alone. What is named by a number counts only if the number means
-// the same as when it was written: the same start of the machine, the same
-// process id namespace, the same process.
-func carryOut(ctx context.Context, listed *entries, stateDir string) (alone int, err error) {
-	now := here()
-	same := listed.origin != nil && !listed.disputed && listed.origin.is(now)
-	otherBoot := listed.origin != nil && !listed.disputed && listed.origin.Boot != "" && now.Boot != "" &&
-		listed.origin.Boot != now.Boot
-	var sessions, subreapers, dirs []record
-	marks := map[string]*marked{}
-	var failures []error
+// Ender ends what records of one kind list.
+type Ender struct {
+	Kind string
+	// End ends the things, given the records that still count in the order in
+	// which they were written. It leaves alone what a record names by a number
+	// that may be a stranger's by now, and returns how many records those are.
+	// An error keeps the journal for the next sweep.
+	End func(ctx context.Context, records []Record, where Place) (alone int, err error)
+}
+
+// Place says how the place of a journal's writer compares to this one.
+type Place struct {
+	// StateDir is the directory of the journal.
+	StateDir string
+	// Same is true if process ids mean the same here as they did to the writer.
+	Same bool
+	// OtherBoot is true if the machine was restarted since, so that no process
+	// is left.
+	OtherBoot bool
+}
+
+// carryOut ends what a journal lists, kind after kind in the order of the
+// enders, and returns how many records it has left alone. What is named by a
+// number counts only if the number means the same as when it was written: the
+// same start of the machine, the same process id namespace, the same process.
+// A kind that no ender understands is left alone, and keeps the journal.
+func carryOut(ctx context.Context, listed *entries, stateDir string, enders []Ender) (alone int, err error) {
+	now := Here()
+	known := listed.origin != nil && !listed.disputed
+	where := Place{
+		StateDir: stateDir, Same: known && listed.origin.is(now),
+		OtherBoot: known && listed.origin.Boot != "" && now.Boot != "" && listed.origin.Boot != now.Boot,
+	}
+	byKind := map[string][]Record{}
 	for _, r := range listed.list() {
+		byKind[r.Kind] = append(byKind[r.Kind], r)
+	}
+	var failures []error
+	for _, ender := range enders {
 		if ctx.Err() != nil {
 			return alone, ctx.Err()
 		}
-		switch {
-		case r.Cgroup != "":
-			if !otherBoot { // no cgroup outlives the machine: one of that name would be another's
-				failures = append(failures, endCgroup(ctx, r, same))
-			}
-		case r.Session > 0:
-			sessions = append(sessions, r)
-		case r.Subreaper > 0:
-			subreapers = append(subreapers, r)
-		case r.Remove != "":
-			dirs = append(dirs, r)
-		case r.Mark != "":
-			if marks[r.Mark] == nil {
-				marks[r.Mark] = &marked{}
-			}
-			marks[r.Mark].add(r)
-		}
-	}
-	switch {
-	case same:
-		for _, r := range subreapers {
-			failures = append(failures, endSubreaper(ctx, r.Subreaper, r.Start))
-		}
-	case !otherBoot: // of another boot, everything is dead for certain
-		alone += len(sessions) + len(subreapers)
-	}
-	for _, m := range marks {
-		failures = append(failures, endMarked(ctx, *m))
-	}
-	if same {
-		for _, r := range sessions {
-			proved, err := sessionOf(r).endProved(ctx)
-			if !proved {
-				alone++
-			}
+		if records := byKind[ender.Kind]; len(records) > 0 {
+			left, err := ender.End(ctx, records, where)
+			alone += left
 			failures = append(failures, err)
+			delete(byKind, ender.Kind)
 		}
 	}
-	for _, r := range dirs {
-		if filepath.IsAbs(stateDir) && filepath.Dir(r.Remove) == stateDir && filepath.Clean(r.Remove) == r.Remove {
-			// nothing else is ever written here; better a directory too many
-			// than one of the user's too few
-			failures = append(failures, removeTree(ctx, r.Remove))
-		}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		failures = append(failures, fmt.Errorf("%d entries of the unknown kind %q are left alone", len(byKind[kind]), kind))
 	}
 	return alone, errors.Join(failures...)
-}
-
-// marked is what a journal says of one fingerprint.
-type marked struct {
-	fingerprint SessionFingerprint
-	relatives   []uint64
-	boot        string
-}
-
-// add takes in what one line says.
-func (m *marked) add(r record) {
-	m.fingerprint.ID = r.Mark
-	if r.MarkDir != "" {
-		m.fingerprint.Dir = r.MarkDir
-	}
-	if r.Relative != 0 {
-		m.relatives, m.boot = append(m.relatives, r.Relative), r.Boot
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -64,7 +65,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := share.note(record{Mark: id, MarkDir: dir}); err != nil {
+	if err := share.note(NewRecord(kindFingerprint, id, fingerprintData{Dir: dir})); err != nil {
 		return nil, err
 	}
 	if err := makeMark(fingerprint); err != nil {
@@ -77,7 +78,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	ancestry := newAncestry(identify)
 	ancestry.note = func(ids []uint64) error {
 		for _, member := range ids {
-			if err := share.note(record{Mark: id, Relative: member, Boot: boot}); err != nil {
+			if err := share.note(NewPart(kindFingerprint, id, strconv.FormatUint(member, 10), fingerprintData{Boot: boot})); err != nil {
 				return err
 			}
 		}
@@ -85,7 +86,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	}
 	ancestry.lost = func(ids []uint64) error {
 		for _, member := range ids {
-			if err := share.note(record{Mark: id, Lost: member}); err != nil {
+			if err := share.note(EndedPart(kindFingerprint, id, strconv.FormatUint(member, 10))); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -33,9 +32,7 @@ func Open(options Options) *Tracker {
 	t := &Tracker{recovery: recovery{options: options}, stop: cancel}
 	alone := options.Alone && isAlone()
 	if t.tree, t.reason = newScoper(options.Env, t.recovery.write).open(); t.tree == nil {
-		if t.subreapers, t.subreaperProblem = openSubreapers(options.Subreaper, options.logger()); t.subreapers != nil {
-			t.subreapers.tracking = t.Tracking()
-		}
+		t.subreapers, t.subreaperProblem = openSubreapers(options.Subreaper, options.logger())
 	}
 	if options.Adopt || alone && t.subreapers != nil {
 		if done, err := adopt(ctx); err != nil {
@@ -54,7 +51,7 @@ func Open(options Options) *Tracker {
 		t.background.Go(func() { sweepTwice(ctx, options) })
 	}
 	if tree := t.tree; tree != nil && options.Alone {
-		t.background.Go(func() { sweepCgroups(ctx, filepath.Dir(tree.dir)) })
+		t.background.Go(func() { tree.SweepEmpty(ctx) })
 	}
 	return t
 }
@@ -95,7 +92,7 @@ func sweepTwice(ctx context.Context, options Options) {
 // Tracking describes the mechanism that groups get.
 func (t *Tracker) Tracking() Tracking {
 	if t.tree != nil {
-		return t.tree.tracking()
+		return Tracking{Mechanism: MechanismCgroup, Guarantee: true, Detail: t.tree.Detail()}
 	}
 	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p " +
 		"Delegate=yes EDITOR"
@@ -130,7 +127,7 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	}
 	share := &groupState{recovery: &t.recovery}
 	if t.subreapers != nil {
-		return t.subreapers.newGroup(share), nil
+		return &subreapedGroup{t.subreapers.newGroup(share.note), share, t.Tracking()}, nil
 	}
 	if t.tree == nil {
 		return &sessionGroup{groupState: share, tracking: t.Tracking()}, nil
@@ -140,8 +137,7 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 		t.recovery.release()
 		return nil, err
 	}
-	group.groupState = share
-	return group, nil
+	return &containedGroup{group, share, t.Tracking()}, nil
 }
 
 // Close kills whatever is left in any group and gives back what the tracker

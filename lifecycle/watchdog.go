@@ -247,7 +247,7 @@ func RunWatchdog(journal string) int {
 	if err := lock(held.file, 0); err != nil {
 		return complain(err)
 	}
-	if err := settle(ctx, held.file, held.path); err != nil {
+	if err := settle(ctx, held.file, held.path, enders); err != nil {
 		return complain(err)
 	}
 	return 0

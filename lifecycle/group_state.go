@@ -1,0 +1,88 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// groupState is one group's share of the recovery. A nil one is that of a group
+// outside any tracker, which has none.
+type groupState struct {
+	recovery *recovery
+
+	mu   sync.Mutex // guards the fields below
+	dirs []string
+	gone bool
+}
+
+// MakeDir makes a directory after it was written down.
+func (b *groupState) MakeDir() (string, error) {
+	if b == nil || b.recovery.options.StateDir == "" {
+		return "", errors.New("make private directory: there is no state directory")
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	dir := filepath.Join(b.recovery.options.StateDir, "s"+hex.EncodeToString(random[:]))
+	if err := b.recovery.write(NewRecord(kindDirectory, dir, nil)); err != nil {
+		return "", err
+	}
+	err := os.Mkdir(dir, 0o700)
+	if err != nil { // somebody may have removed the state directory
+		b.recovery.warn()
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		_ = b.recovery.write(Ended(kindDirectory, dir))
+		return "", fmt.Errorf("make private directory: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dirs = append(b.dirs, dir)
+	return dir, nil
+}
+
+// note writes something of the group's down.
+func (b *groupState) note(r Record) error {
+	if b == nil {
+		return nil
+	}
+	return b.recovery.write(r)
+}
+
+// warned adds to a tracking what the state of the journal takes from it.
+func (b *groupState) warned(t Tracking) Tracking {
+	if b != nil {
+		t.Warning = b.recovery.warn()
+	}
+	return t
+}
+
+// giveBack removes the directories, once. What takes long goes on in the
+// background.
+func (b *groupState) giveBack() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return nil
+	}
+	b.gone = true
+	done := b.recovery.remove(b.dirs)
+	timer := time.NewTimer(removeAtOnce)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	return nil
+}
