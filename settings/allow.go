@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // Scope is whose settings are changed.
@@ -182,9 +183,9 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errNotRegular
-	case info.Size() > maxFileSize:
-		return nil, errTooLarge
+		return nil, textfile.ErrNotRegular
+	case info.Size() > textfile.MaxSize:
+		return nil, textfile.ErrTooLarge
 	default:
 		mode = info.Mode().Perm()
 	}

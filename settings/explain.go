@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // Explanation answers whether a session could do something, and why.
@@ -74,7 +75,7 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 	case x.end.detour:
 		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, display.Quote(target))
 	case x.end.err != nil:
-		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), cause(x.end.err))
+		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), textfile.Cause(x.end.err))
 	case attempt == AttemptConnectUnix:
 		x.socket()
 	case attempt == AttemptConnect || attempt == AttemptBind:

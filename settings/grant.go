@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // category is a settings key that grants paths, and what it grants.
@@ -120,14 +121,14 @@ func (e *evaluation) locate(file string, at document.Position, key, text string)
 	case errors.Is(target.err, fsguard.ErrNoAnswer):
 		// A session that is granted it would wait for it, too, before it
 		// starts.
-		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), cause(target.err))
+		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), textfile.Cause(target.err))
 		return resolved{}, false
 	case errors.Is(target.err, errTooManyLinks):
 		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), target.err)
 		return resolved{}, false
 	case target.err != nil:
 		e.report(file, at, document.SeverityWarning, key, "%s: cannot look at %s: %s", display.Quote(text), display.Quote(target.path),
-			cause(target.err))
+			textfile.Cause(target.err))
 	case !target.exists && key != "allowed_unix_sockets":
 		e.report(file, at, document.SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
 			"started then",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // files is the part of the file system that resolution needs; tests put another
@@ -39,7 +40,7 @@ var osFiles = files{
 		return names, err
 	},
 	readFile: func(path string) ([]byte, error) {
-		data, _, err := readFile(path)
+		data, _, err := textfile.Read(path)
 		return data, err
 	},
 }
@@ -134,7 +135,7 @@ func (r *resolver) resolve(path string) resolved {
 		e := r.entry(next)
 		if e.err != nil {
 			result.path, result.exists = next, false
-			if !missing(e.err) && result.err == nil {
+			if !textfile.Missing(e.err) && result.err == nil {
 				result.err = e.err
 			}
 			continue

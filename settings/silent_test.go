@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // While one project's file is looked at, which may take as long as its file
@@ -139,7 +140,7 @@ func TestSource_ThatDoesNotAnswerIsNotAbsent(t *testing.T) {
 		!strings.Contains(state.problem.Message, "does not answer") {
 		t.Errorf("a file that was never seen is %+v", state)
 	}
-	if err := error(&fs.PathError{Err: fsguard.ErrNoAnswer}); missing(err) || errors.Is(err, fs.ErrNotExist) {
+	if err := error(&fs.PathError{Err: fsguard.ErrNoAnswer}); textfile.Missing(err) || errors.Is(err, fs.ErrNotExist) {
 		t.Error("it counts as missing")
 	}
 }

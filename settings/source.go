@@ -13,13 +13,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 const (
-	// racyWindow: a file changed this shortly before it was read may change
-	// again without a trace in its times, whose granularity is up to 10 ms on
-	// Linux and 2 s on FAT. It is read again at the next look.
-	racyWindow = 2 * time.Second
 	// settleTime is how long a file that had content may be gone or empty
 	// before that counts: editors that save by "move away, write anew" or by
 	// "truncate, write" leave such a gap, and a session started within it would
@@ -44,7 +41,7 @@ type source struct {
 	begun bool // it was looked at; a first look changes nothing
 	known bool // sig describes the file that was last looked at
 	racy  bool
-	sig   signature
+	sig   textfile.Signature
 
 	state fileState
 }
@@ -142,7 +139,7 @@ func (s *source) refresh() bool {
 
 // vanished: there were settings, and now there is no file or an empty one.
 func (s *source) vanished(next fileState) bool {
-	return s.state.good.HasSettings() && (!next.exists || next.read && s.sig.size == 0)
+	return s.state.good.HasSettings() && (!next.exists || next.read && s.sig.Size == 0)
 }
 
 // look returns the state the file is in now, and whether it differs from the
@@ -153,12 +150,12 @@ func (s *source) look() (fileState, bool) {
 		s.known = false
 		return s.unusable(err)
 	}
-	if s.known && !s.racy && signatureOf(info) == s.sig {
+	if s.known && !s.racy && textfile.SignatureOf(info) == s.sig {
 		return s.state, false
 	}
-	data, sig, err := readFile(s.path)
-	s.sig, s.known = sig, sig != signature{}
-	s.racy = sig.racy()
+	data, sig, err := textfile.Read(s.path)
+	s.sig, s.known = sig, sig != textfile.Signature{}
+	s.racy = sig.Racy()
 	if err != nil {
 		return s.unusable(err)
 	}
@@ -184,12 +181,12 @@ func (s *source) look() (fileState, bool) {
 // unusable is the state after a failed look: absent, or there but not to be
 // read, in which case the last good content stays.
 func (s *source) unusable(err error) (fileState, bool) {
-	message, exists := "cannot read: "+cause(err), true
-	if missing(err) {
+	message, exists := "cannot read: "+textfile.Cause(err), true
+	if textfile.Missing(err) {
 		link, linkErr := danglingLink(s.path)
 		switch {
 		case linkErr != nil:
-			err, message = linkErr, "cannot read: "+cause(linkErr)
+			err, message = linkErr, "cannot read: "+textfile.Cause(linkErr)
 		case link == s.path:
 			// A dangling link is a home directory that is only half there:
 			// taking it for "no settings" would switch the sandbox off.
@@ -218,7 +215,7 @@ func danglingLink(path string) (string, error) {
 	for ; ; path = filepath.Dir(path) {
 		info, err := fsguard.Lstat(path)
 		switch {
-		case missing(err) && path != filepath.Dir(path):
+		case textfile.Missing(err) && path != filepath.Dir(path):
 			continue
 		case err != nil:
 			return "", err

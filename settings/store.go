@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -89,7 +90,7 @@ func open(options Options, with watching) (*Store, error) {
 		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", display.Quote(options.UserPath))
 	}
 	if options.Platform == "" {
-		options.Platform = hostPlatform
+		options.Platform = runtime.GOOS
 	}
 	if _, ok := document.PlatformBlocks[options.Platform]; !ok {
 		return nil, fmt.Errorf("open settings: platform %q: not known", options.Platform)

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // trustVersion is the version of the file's format. A file of another version
@@ -107,29 +108,27 @@ func isCleanPath(path string) bool {
 
 // readTrust reads trust.json. A file that is absent trusts nothing, and that is
 // no problem.
-func readTrust(path string) (*trustList, signature) {
+func readTrust(path string) (*trustList, textfile.Signature) {
 	info, err := fsguard.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || err != nil && missing(err) {
-		return &trustList{path: path}, signature{}
+	if errors.Is(err, fs.ErrNotExist) || err != nil && textfile.Missing(err) {
+		return &trustList{path: path}, textfile.Signature{}
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		// A symlink could be pointed at a list of somebody else's making.
-		err = errNotRegular
+		err = textfile.ErrNotRegular
 	}
 	if err == nil {
-		err = private(info)
+		err = textfile.CheckPrivate(info)
 	}
 	if err != nil {
-		return &trustList{path: path, problem: "cannot be used: " + cause(err)}, signature{}
+		return &trustList{path: path, problem: "cannot be used: " + textfile.Cause(err)}, textfile.Signature{}
 	}
-	data, sig, err := readFile(path)
+	data, sig, err := textfile.Read(path)
 	if err != nil {
-		return &trustList{path: path, problem: "cannot be read: " + cause(err)}, sig
+		return &trustList{path: path, problem: "cannot be read: " + textfile.Cause(err)}, sig
 	}
 	return parseTrust(path, data), sig
 }
-
-var errNotPrivate = errors.New("others than its owner can write it, or it is another user's")
 
 // trustFile keeps the last content of trust.json.
 type trustFile struct {
@@ -137,7 +136,7 @@ type trustFile struct {
 
 	mu    sync.Mutex // guards the fields below; held while the file is looked at
 	known bool
-	sig   signature
+	sig   textfile.Signature
 	racy  bool
 	list  *trustList
 }
@@ -163,12 +162,12 @@ func (f *trustFile) refresh() bool {
 	if f.path == "" {
 		return false
 	}
-	if info, err := fsguard.Lstat(f.path); err == nil && f.known && !f.racy && signatureOf(info) == f.sig {
+	if info, err := fsguard.Lstat(f.path); err == nil && f.known && !f.racy && textfile.SignatureOf(info) == f.sig {
 		return false
 	}
 	list, sig := readTrust(f.path)
-	f.sig, f.known = sig, sig != signature{}
-	f.racy = sig.racy()
+	f.sig, f.known = sig, sig != textfile.Signature{}
+	f.racy = sig.Racy()
 	changed := list.problem != f.list.problem ||
 		!slices.EqualFunc(list.projects, f.list.projects, func(a, b trustedProject) bool {
 			return a.Path == b.Path && a.Digest == b.Digest

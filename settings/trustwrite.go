@@ -1,5 +1,3 @@
-//go:build unix
-
 package settings
 
 import (
@@ -16,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // trustTimeout bounds the wait for another sidecar that is writing the list. A
@@ -53,7 +52,7 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
-	if err := replaceFile(path, append(data, '\n')); err != nil {
+	if err := textfile.Replace(path, append(data, '\n')); err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
 	return nil
@@ -81,30 +80,6 @@ func lockTrust(path string) (unlock func(), err error) {
 			}
 			return nil, err
 		}
-		time.Sleep(settleStep)
+		time.Sleep(5 * time.Millisecond)
 	}
-}
-
-// replaceFile writes a file so that after a crash the old content or the new
-// one is there.
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // gone already where all went well
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

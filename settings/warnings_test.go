@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 func TestWarnings_NameTheRisk(t *testing.T) {
@@ -118,16 +119,16 @@ func TestReadFile_DoesNotHangOrGrowWithoutBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	most := filepath.Join(dir, "most")
-	if err := os.WriteFile(most, make([]byte, maxFileSize), 0o644); err != nil {
+	if err := os.WriteFile(most, make([]byte, textfile.MaxSize), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readFile(sparse); err == nil {
+	if _, _, err := textfile.Read(sparse); err == nil {
 		t.Error("100 MiB are accepted")
 	}
-	if data, _, err := readFile(most); err != nil || len(data) != maxFileSize {
+	if data, _, err := textfile.Read(most); err != nil || len(data) != textfile.MaxSize {
 		t.Errorf("the largest file: %d bytes, %v", len(data), err)
 	}
-	if _, _, err := readFile(filepath.Join(most, "x")); !missing(err) {
+	if _, _, err := textfile.Read(filepath.Join(most, "x")); !textfile.Missing(err) {
 		t.Errorf("a path through a file: %v", err)
 	}
 }

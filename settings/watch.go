@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 const (
@@ -163,7 +164,7 @@ func (w *watch) arm() {
 				if kind := w.deaf(dir); kind != "" {
 					w.fallBack(deafError{dir, kind})
 				}
-			case !missing(err):
+			case !textfile.Missing(err):
 				w.fallBack(err)
 			}
 		}
