@@ -144,7 +144,7 @@ func (b *asker) grants() {
 // opened says what a grant opens.
 func (b *asker) opened(g grant) string {
 	where := display.Quote(g.path)
-	if target := b.e.resolver.resolve(g.path); !target.exists || target.mode.IsDir() {
+	if target := b.e.resolver.Resolve(g.path); !target.Exists || target.Mode.IsDir() {
 		where += " and everything below it"
 	}
 	text := fmt.Sprintf("sessions may %s %s", verbs(g.access), where)

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // trusting is a snapshot in which the user has trusted the project's file as it
 // is.
-func trusting(t testing.TB, f files, user, project string) *Snapshot {
+func trusting(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	digest := hex.EncodeToString(s.project.digest[:])
@@ -31,7 +33,7 @@ func describeAsks(asks []Ask) string {
 
 func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/": "", "/home/u/.ssh/id": "", "/home/u/.config/gh/hosts.yml": "", "/home/u/.aws/": "",
 		"/usr/bin/": "", "/home/u/file": "",
 	})
@@ -127,7 +129,7 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 
 func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 	t.Parallel()
-	f := inMemory(meetTree)
+	f := resolvetest.InMemory(meetTree)
 	var silent, wider atomic.Int64
 	forPairs(t, 500, func(user, project string) {
 		s := trusting(t, f, user, project)
@@ -156,7 +158,7 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 
 func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "", "/home/u/.cache/link": "-> ../.ssh",
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "", "/home/u/.cache/link": "-> ../.ssh",
 		"/home/u/project/out": "-> ../.ssh"})
 	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
 	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": []}`
@@ -187,7 +189,7 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 
 func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "",
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "",
 		"/home/u/.local/state/": ""})
 	const user, project = `{"enabled": true}`, `{"enabled": false}`
 	for name, test := range map[string]struct {

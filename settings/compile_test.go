@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -162,7 +163,7 @@ func TestCompile_Paths(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := snapshotOf(t, tree(t, home), test.user, test.project).Compile(document.KindTool)
+			got := snapshotOf(t, resolvetest.Tree(t, home), test.user, test.project).Compile(document.KindTool)
 			for path, want := range test.access {
 				if access := accessOf(got, path); access != want {
 					t.Errorf("%s: granted %s, want %s", path, access, want)
@@ -200,7 +201,7 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 		{`{}`, `{"apply_to": "both"}`, "neither"},
 		{`{"enabled": true, "apply_to": "terminal"}`, `{"enabled": true, "apply_to": "tool"}`, "both"},
 	}
-	f := tree(t, nil)
+	f := resolvetest.Tree(t, nil)
 	for _, test := range tests {
 		s := snapshotOf(t, f, test.user, test.project)
 		got := document.Kinds{Terminal: s.Compile(document.KindTerminal).Policy.Restricted, Tool: s.Compile(document.KindTool).Policy.Restricted}
@@ -216,7 +217,7 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 
 func TestCompile_OtherKeys(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/.ssh/agent.sock":     "",
 		"/home/u/project/sock":        "-> /home/u/.ssh/agent.sock",
 		"/home/u/project/.git":        "gitdir: ../elsewhere",
@@ -280,7 +281,7 @@ func TestCompile_OtherKeys(t *testing.T) {
 
 func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/usr/bin/": "", "/usr/lib/": "", "/bin": "-> usr/bin", "/lib": "-> usr/lib", "/lib64": "-> usr/lib",
 		"/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "", "/home/u/project/": "", "/home/u/.config/": "",
 	})
@@ -290,10 +291,10 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 
 func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, tree(t, map[string]string{"/var": "-> private/var", "/private/var/folders/": "",
+	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/var": "-> private/var", "/private/var/folders/": "",
 		"/home/u/project/": ""}),
 		`{"enabled": true}`, "")
-	s.host.platform = "darwin"
+	s.host.Platform = "darwin"
 	c := s.Compile(document.KindTool)
 	golden(t, "default_darwin.golden", describePolicy(&c.Policy))
 }
@@ -309,8 +310,8 @@ func TestCompile_ProcessTrackingIsForMacsAlone(t *testing.T) {
 		{"darwin", `{}`, `{"process_tracking": "seatbelt"}`, false},
 		{"linux", `{"process_tracking": "seatbelt"}`, "", false},
 	} {
-		s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), test.user, test.project)
-		s.host.platform = test.platform
+		s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/home/u/project/": ""}), test.user, test.project)
+		s.host.Platform = test.platform
 		if got := s.Compile(document.KindTerminal).Policy.TrackBySandbox; got != test.want {
 			t.Errorf("%+v: %t", test, got)
 		}
@@ -333,7 +334,7 @@ func describePolicy(p *policy.Policy) string {
 
 func TestOrigins_CoverEveryKey(t *testing.T) {
 	t.Parallel()
-	origins := snapshotOf(t, tree(t, nil), `{"enabled": true}`, "").Origins()
+	origins := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "").Origins()
 	if len(origins) != len(document.Keys) || origins["enabled"] != userFile || origins["apply_to"] != "built-in defaults" {
 		t.Errorf("origins: %v", origins)
 	}
@@ -364,10 +365,10 @@ func tenThousand(t testing.TB) (*Snapshot, *int) {
 		list = append(list, fmt.Sprintf("%q", fmt.Sprintf("~/dir%d/sub%d", i%100, i)))
 	}
 	block := `{"enabled": true, "additional_read_write_paths": [` + strings.Join(list, ",") + `]}`
-	s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), block, block)
+	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/home/u/project/": ""}), block, block)
 	looks := 0
-	lstat := s.files.lstat
-	s.files.lstat = func(path string) (fs.FileMode, error) { looks++; return lstat(path) }
+	lstat := s.files.Lstat
+	s.files.Lstat = func(path string) (fs.FileMode, error) { looks++; return lstat(path) }
 	return s, &looks
 }
 
@@ -391,7 +392,7 @@ func BenchmarkCompile_TenThousandEntries(b *testing.B) {
 }
 
 func BenchmarkCompile_Defaults(b *testing.B) {
-	s := snapshotOf(b, tree(b, map[string]string{"/home/u/project/": ""}), `{"enabled": true}`, "")
+	s := snapshotOf(b, resolvetest.Tree(b, map[string]string{"/home/u/project/": ""}), `{"enabled": true}`, "")
 	for b.Loop() {
 		s.Compile(document.KindTool)
 	}
@@ -399,9 +400,9 @@ func BenchmarkCompile_Defaults(b *testing.B) {
 
 func TestCompile_EndlessPathsDoNotCount(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, tree(t, nil), `{"additional_read_only_paths": ["/`+strings.Repeat("a/",
+	s := snapshotOf(t, resolvetest.Tree(t, nil), `{"additional_read_only_paths": ["/`+strings.Repeat("a/",
 		1_000_000)+`", "`+strings.Repeat("$BIG", 1_000_000)+`"]}`, "")
-	s.host.env["BIG"] = "/" + strings.Repeat("b", 100_000)
+	s.host.Env["BIG"] = "/" + strings.Repeat("b", 100_000)
 	c := s.Compile(document.KindTool)
 	if got := strings.Count(said(c, userFile), "which no path may be"); got != 2 {
 		t.Errorf("%d refusals:\n%.400s", got, said(c, userFile))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // tools returns why tools do not start; "" if they do.
@@ -281,7 +282,7 @@ func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 
 func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, tree(t, map[string]string{"/home/u/project/": ""}), `{"enabled": "yes"}`, "")
+	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/home/u/project/": ""}), `{"enabled": "yes"}`, "")
 	x, err := s.Explain(document.KindTool, AttemptRead, "/home/u/project")
 	if err != nil || x.Allowed || !strings.Contains(x.Reason, "a tool does not start: "+userFile+":1:") {
 		t.Errorf("%v: %+v", err, x)

@@ -9,13 +9,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // evaluation is what a snapshot means on the file system as it is now:
 // everything of a policy that does not depend on the kind.
 type evaluation struct {
-	host       host
-	resolver   *resolver
+	host       resolve.Host
+	resolver   *resolve.View
 	projectDir string
 	// user are the layers that count as they are written, a trusted project's
 	// file included.
@@ -110,15 +111,15 @@ func (s *Snapshot) judge(g *fsView, alone *evaluation) *evaluation {
 // fsView is what one evaluation sees of the file system, so that its parts see
 // the same.
 type fsView struct {
-	*resolver
+	*resolve.View
 	guarded   []string
 	forbidden []place
 	sensitive *sensitivePaths
 }
 
 func (s *Snapshot) view() *fsView {
-	r := newResolver(s.files)
-	return &fsView{resolver: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitivePathsOf(r, s.host.home)}
+	r := resolve.NewView(s.files)
+	return &fsView{View: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitivePathsOf(r, s.host.Home)}
 }
 
 // attribute marks the remarks that hold for this project alone, so that whoever
@@ -145,7 +146,7 @@ func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []docum
 // symlinks all the same, because sessions of other projects can move them.
 func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
 	e := &evaluation{
-		host: s.host, resolver: g.resolver, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+		host: s.host, resolver: g.View, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
 	states := s.user
 	if s.project != nil && how != ignore {
@@ -182,7 +183,7 @@ func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evalu
 	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard()...))
 	for _, p := range e.policy.Protected {
 		// To protect it, a session's stage would have to look at it, too.
-		if e.silent == "" && errors.Is(e.resolver.resolve(p.Path).err, fsguard.ErrNoAnswer) {
+		if e.silent == "" && errors.Is(e.resolver.Resolve(p.Path).Err, fsguard.ErrNoAnswer) {
 			e.silent = p.Path
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -72,10 +73,10 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 		x.Hint = "fix the file; it is read again at once"
 	case !x.policy.Restricted:
 		x.unrestricted()
-	case x.end.detour:
+	case x.end.Detour:
 		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, display.Quote(target))
-	case x.end.err != nil:
-		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), textfile.Cause(x.end.err))
+	case x.end.Err != nil:
+		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), textfile.Cause(x.end.Err))
 	case attempt == AttemptConnectUnix:
 		x.socket()
 	case attempt == AttemptConnect || attempt == AttemptBind:
@@ -92,7 +93,7 @@ type explainer struct {
 	*evaluation
 	kind    document.Kind
 	attempt Attempt
-	end     resolved // where a path leads
+	end     resolve.Target // where a path leads
 	Explanation
 }
 
@@ -102,28 +103,28 @@ func (x *explainer) follow(target string) error {
 	path := target
 	if strings.HasPrefix(target, "~") {
 		var err error
-		if path, err = x.host.expand(target, ""); err != nil {
+		if path, err = x.host.Expand(target, ""); err != nil {
 			return err
 		}
 	}
 	switch {
 	case strings.ContainsRune(path, 0):
-		return errNUL
+		return resolve.ErrNUL
 	case !filepath.IsAbs(path):
 		return errors.New("not an absolute path")
 	}
-	x.end = x.resolver.resolve(path)
-	for _, l := range x.end.links {
-		if policy.Contains("/proc", l.dir) {
+	x.end = x.resolver.Resolve(path)
+	for _, l := range x.end.Links {
+		if policy.Contains("/proc", l.Dir) {
 			// Where it leads is another file for each process; what can be said
 			// is what holds for all of /proc.
-			x.end = resolved{path: l.path, exists: true}
-			x.Hint = fmt.Sprintf("%s is another file for each process", display.Quote(l.path))
+			x.end = resolve.Target{Path: l.Path, Exists: true}
+			x.Hint = fmt.Sprintf("%s is another file for each process", display.Quote(l.Path))
 			break
 		}
 	}
-	if x.end.err == nil {
-		x.Target = x.end.path
+	if x.end.Err == nil {
+		x.Target = x.end.Path
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
 	rule, granted := x.rule(x.evaluation, a.access)
 	if x.attempt == AttemptWrite {
-		if protected, ok := x.policy.ProtectedAt(x.end.path); ok && granted {
+		if protected, ok := x.policy.ProtectedAt(x.end.Path); ok && granted {
 			x.protected(protected)
 			return
 		}
@@ -162,7 +163,7 @@ func (x *explainer) path() {
 	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
 		display.Quote(rule.Path), rule.Access, rule.Origin)
 	switch {
-	case !x.end.exists && x.attempt != AttemptWrite:
+	case !x.end.Exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
 	case rule.Guarded.Has(a.access):
 		x.Hint = `only where the machine can keep protected paths as they are, as "sandbox-sidecar doctor" tells`
@@ -175,8 +176,8 @@ func (x *explainer) path() {
 func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range e.policy.Rules {
 		// The caches of toolchains are made before a session starts.
-		exists := x.resolver.resolve(rule.Path).exists || slices.Contains(e.create, rule.Path)
-		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.path) && exists &&
+		exists := x.resolver.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path)
+		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.Path) && exists &&
 			(!found || len(rule.Path) > len(best.Path)) {
 			best, found = rule, true
 		}
@@ -205,7 +206,7 @@ func (x *explainer) protected(p policy.Protected) {
 	}
 	rest := []string{}
 	for _, other := range x.policy.Protected {
-		if other.Origin.Key != guardKey && !policy.Contains(other.Path, x.end.path) {
+		if other.Origin.Key != guardKey && !policy.Contains(other.Path, x.end.Path) {
 			rest = append(rest, strings.TrimPrefix(other.Path, x.policy.Project+"/"))
 		}
 	}
@@ -219,10 +220,10 @@ func (x *explainer) protected(p policy.Protected) {
 
 // notGranted finds what to grant.
 func (x *explainer) notGranted(a attemptKind) {
-	x.refuse(nil, a.key, x.end.path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.path))
+	x.refuse(nil, a.key, x.end.Path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.Path))
 	for _, rule := range x.policy.Rules {
 		// The nearest miss says more than silence.
-		if !policy.Contains(rule.Path, x.end.path) {
+		if !policy.Contains(rule.Path, x.end.Path) {
 			continue
 		}
 		if rule.Access.Has(a.access) {
@@ -233,18 +234,18 @@ func (x *explainer) notGranted(a attemptKind) {
 		}
 		x.Reason = fmt.Sprintf("%s is granted by %s, but not to %s it", display.Quote(rule.Path), rule.Origin, a.verb)
 	}
-	switch what := x.holds(x.end.path); {
+	switch what := x.holds(x.end.Path); {
 	case x.takenAway(a.access):
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
-	case policy.Contains("/proc", x.end.path):
+	case policy.Contains("/proc", x.end.Path):
 		x.Key, x.Value = "", ""
 		if x.Hint == "" {
 			x.Hint = "what is in /proc belongs to single processes"
 		}
-	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.path) || x.undoes(x.end.path) != ""):
+	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.Path) || x.undoes(x.end.Path) != ""):
 		x.Key, x.Value, x.Hint = "", "", neverWritable
-	case !x.end.exists:
+	case !x.end.Exists:
 		// A grant of what does not exist opens nothing, so the nearest
 		// directory that does has to be granted.
 		x.Value = x.nearestDir()
@@ -252,9 +253,9 @@ func (x *explainer) notGranted(a attemptKind) {
 			x.Key, x.Value = "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
 		}
-	case x.policy.PrivateRuntimeDir && policy.Contains("/run/user", x.end.path):
+	case x.policy.PrivateRuntimeDir && policy.Contains("/run/user", x.end.Path):
 		x.Hint = "a session has a runtime directory of its own, which XDG_RUNTIME_DIR names"
-	case x.policy.PrivateTerminals && policy.Contains("/dev/pts", x.end.path):
+	case x.policy.PrivateTerminals && policy.Contains("/dev/pts", x.end.Path):
 		x.Hint = "a session has terminals of its own, and this one is another's; a grant opens all of yours"
 	case what != "":
 		x.Hint, x.Holds = "think twice: that is "+what, what
@@ -280,8 +281,8 @@ const neverWritable = "no setting lets a session change what decides about sessi
 
 // nearestDir is the nearest directory on the way to the target that exists.
 func (x *explainer) nearestDir() string {
-	for dir := range upwards(filepath.Dir(x.end.path)) {
-		if x.resolver.resolve(dir).exists {
+	for dir := range upwards(filepath.Dir(x.end.Path)) {
+		if x.resolver.Resolve(dir).Exists {
 			return dir
 		}
 	}
@@ -310,7 +311,7 @@ func (x *explainer) names(s policy.UnixSocket) bool {
 	if name, abstract := strings.CutPrefix(x.Target, abstractPrefix); abstract {
 		return s.Abstract == name
 	}
-	return s.Path != "" && s.Path == x.end.path
+	return s.Path != "" && s.Path == x.end.Path
 }
 
 func (x *explainer) network() {

@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -104,30 +105,30 @@ func (m *maze) settings(t *testing.T) string {
 
 // act is how an attempt is made for real; false where it has no meaning for
 // what the target is.
-func (m *maze) act(attempt Attempt, path string, r *resolver) (platformtest.Act, bool) {
+func (m *maze) act(attempt Attempt, path string, r *resolve.View) (platformtest.Act, bool) {
 	m.made++
-	end := r.resolve(path)
-	dir, program := end.exists && end.mode.IsDir(), filepath.Base(end.path) == "true"
+	end := r.Resolve(path)
+	dir, program := end.Exists && end.Mode.IsDir(), filepath.Base(end.Path) == "true"
 	switch {
 	case attempt == AttemptRead && dir:
 		return platformtest.Act{Verb: platformtest.List, Path: path}, true
-	case attempt == AttemptRead && end.exists:
+	case attempt == AttemptRead && end.Exists:
 		return platformtest.Act{Verb: platformtest.Read, Path: path}, true
 	case attempt == AttemptWrite && dir:
 		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s/new-%d", path, m.made)}, true
-	case attempt == AttemptWrite && end.exists && !program: // programs have to stay what they are
+	case attempt == AttemptWrite && end.Exists && !program: // programs have to stay what they are
 		return platformtest.Act{Verb: platformtest.Write, Path: path}, true
-	case attempt == AttemptWrite && !end.exists && isDir(r, filepath.Dir(end.path)):
+	case attempt == AttemptWrite && !end.Exists && isDir(r, filepath.Dir(end.Path)):
 		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s-%d", path, m.made)}, true
-	case attempt == AttemptExecute && end.exists && program:
+	case attempt == AttemptExecute && end.Exists && program:
 		return platformtest.Act{Verb: platformtest.Execute, Path: path}, true
 	}
 	return platformtest.Act{}, false
 }
 
-func isDir(r *resolver, path string) bool {
-	target := r.resolve(path)
-	return target.exists && target.mode.IsDir()
+func isDir(r *resolve.View, path string) bool {
+	target := r.Resolve(path)
+	return target.Exists && target.Mode.IsDir()
 }
 
 // The model answers as the kernel does: for random settings and random targets,
@@ -165,11 +166,11 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 	t.Helper()
 	block := m.settings(t)
 	s := &Snapshot{
-		host:  host{platform: "linux", home: filepath.Join(m.root, "home"), env: map[string]string{}},
-		files: osFiles, projectDir: filepath.Join(m.root, "home/project"),
+		host:  resolve.Host{Platform: "linux", Home: filepath.Join(m.root, "home"), Env: map[string]string{}},
+		files: resolve.OS, projectDir: filepath.Join(m.root, "home/project"),
 		user: []fileState{stateOf(t, filepath.Join(m.root, "home/.config/settings.json"), block)},
 	}
-	resolver := newResolver(osFiles)
+	resolver := resolve.NewView(resolve.OS)
 	var acts []platformtest.Act
 	var explained []Explanation
 	for range 80 {
@@ -191,7 +192,7 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 			allowed++
 		}
 		refused := result.Refused() || result.Errno == unix.ELOOP ||
-			resolver.resolve(acts[i].Path).detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
+			resolver.Resolve(acts[i].Path).Detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
 		if x.Allowed != result.OK() || !x.Allowed && !refused {
 			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason, result.Error,
 				block)

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/.git/hooks/": "", "/home/u/project/src/": "", "/home/u/.ssh/id": "", "/home/u/tools/bin/tool": "",
 		"/home/u/link": "-> .ssh/id",
 		"/etc/passwd":  "", "/usr/bin/ls": "", "/srv/data/x": "", "/proc/self": "-> 42", "/proc/42/mem": "",
@@ -117,7 +118,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 // allowed.
 func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	t.Parallel()
-	f := inMemory(meetTree)
+	f := resolvetest.InMemory(meetTree)
 	targets := []string{
 		"/home/u/.ssh/id", "/home/u/.ssh", "/home/u/.cache/link/id", "/home/u/tools/bin", "/usr/bin", "/etc/none",
 		"/srv/a/b", "/home/u/project/out/id",

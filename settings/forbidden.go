@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // A grant for writing that would undo the sandbox does not count, whoever wrote
@@ -22,17 +23,17 @@ var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
 type place struct{ path, gain string }
 
 // forbidden are the places of this snapshot, under their real paths.
-func (s *Snapshot) forbidden(r *resolver) []place {
+func (s *Snapshot) forbidden(r *resolve.View) []place {
 	var list []place
-	for _, path := range kernelPlaces[s.host.platform] {
+	for _, path := range kernelPlaces[s.host.Platform] {
 		list = append(list, place{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
 	}
-	for _, path := range s.host.guarded {
-		list = append(list, place{r.resolve(path).path,
+	for _, path := range s.ownPaths {
+		list = append(list, place{r.Resolve(path).Path,
 			"the program that confines it, or what that program keeps about sessions"})
 	}
-	for _, dir := range s.host.stateDirs() {
-		list = append(list, place{r.resolve(dir).path, "what the sidecar keeps about sessions and trusts"})
+	for _, dir := range stateDirs(s.host) {
+		list = append(list, place{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
 	}
 	for _, state := range s.user {
 		if state.file == policy.OriginEditor {
@@ -42,22 +43,22 @@ func (s *Snapshot) forbidden(r *resolver) []place {
 		if ownDirectory(path) {
 			path = filepath.Dir(path)
 		}
-		list = append(list, place{r.resolve(path).path, "the settings, which say what later sessions may do"})
+		list = append(list, place{r.Resolve(path).Path, "the settings, which say what later sessions may do"})
 	}
 	return list
 }
 
 // stateDirs are the directories of what the sidecar keeps, whether they exist
 // or not.
-func (h host) stateDirs() []string {
+func stateDirs(h resolve.Host) []string {
 	var list []string
-	if dir := h.env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
+	if dir := h.Env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
 		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
 	}
-	if dir := h.env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
+	if dir := h.Env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
 		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
-	} else if h.home != "" {
-		list = append(list, filepath.Join(h.home, ".local", "state", "sandbox-sidecar"))
+	} else if h.Home != "" {
+		list = append(list, filepath.Join(h.Home, ".local", "state", "sandbox-sidecar"))
 	}
 	return list
 }

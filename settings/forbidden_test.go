@@ -6,10 +6,12 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
-func forbiddenTree(t *testing.T) files {
-	return tree(t, map[string]string{
+func forbiddenTree(t *testing.T) resolve.FS {
+	return resolvetest.Tree(t, map[string]string{
 		userFile: "", "/home/u/project/": "", "/proc/self/": "", "/sys/fs/cgroup/unified/": "", "/opt/sidecar/bin/sandbox-sidecar": "",
 		"/home/u/.local/state/sandbox-sidecar/run/": "", "/home/u/.config/sandbox-sidecar/": "",
 		"/home/u/kernel":               "-> /sys/fs",
@@ -20,8 +22,8 @@ func forbiddenTree(t *testing.T) files {
 
 func forbiddenSnapshot(t *testing.T, user, project string) *Snapshot {
 	s := snapshotOf(t, forbiddenTree(t), user, project)
-	s.host.guarded = []string{"/opt/sidecar/bin/sandbox-sidecar"}
-	s.host.env["XDG_RUNTIME_DIR"] = "/run/user/1"
+	s.ownPaths = []string{"/opt/sidecar/bin/sandbox-sidecar"}
+	s.host.Env["XDG_RUNTIME_DIR"] = "/run/user/1"
 	return s
 }
 

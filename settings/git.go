@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // gitRepository is what git outside of the sandbox runs commands from, and what
@@ -33,10 +34,10 @@ type gitRepository struct {
 
 // findGit looks at the project's repository. home is where the user's own
 // configuration of git is; empty: nowhere.
-func findGit(r *resolver, home, project string) gitRepository {
+func findGit(r *resolve.View, home, project string) gitRepository {
 	g := &gitFinder{resolver: r, project: project}
 	dot := filepath.Join(project, ".git")
-	mode, err := r.files.lstat(dot)
+	mode, err := r.FS.Lstat(dot)
 	switch {
 	case err != nil:
 		g.unanswered(dot, err)
@@ -62,7 +63,7 @@ func findGit(r *resolver, home, project string) gitRepository {
 }
 
 type gitFinder struct {
-	resolver *resolver
+	resolver *resolve.View
 	project  string
 	found    gitRepository
 	visited  int
@@ -98,7 +99,7 @@ func (g *gitFinder) outside(dir string) {
 }
 
 func (g *gitFinder) kind(path string) fs.FileMode {
-	mode, err := g.resolver.files.lstat(filepath.Join(g.resolver.resolve(filepath.Dir(path)).path, filepath.Base(path)))
+	mode, err := g.resolver.FS.Lstat(filepath.Join(g.resolver.Resolve(filepath.Dir(path)).Path, filepath.Base(path)))
 	if err != nil {
 		g.unanswered(path, err)
 		return fs.ModeIrregular
@@ -121,7 +122,7 @@ func (g *gitFinder) unanswered(path string, err error) {
 // text is a small file's content without the line's end; "" where it cannot be
 // read.
 func (g *gitFinder) text(path string) string {
-	data, err := g.resolver.files.readFile(path)
+	data, err := g.resolver.FS.ReadFile(path)
 	if err != nil {
 		g.unanswered(path, err)
 		return ""
@@ -135,7 +136,7 @@ func (g *gitFinder) place(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return g.resolver.resolve(path).path
+	return g.resolver.Resolve(path).Path
 }
 
 // follow finds the repository that the project's .git file points to: the
@@ -188,7 +189,7 @@ func (g *gitFinder) names(dir string) []string {
 	if g.visited++; g.visited > maxGitDirs {
 		return nil
 	}
-	names, err := g.resolver.files.readDir(dir)
+	names, err := g.resolver.FS.ReadDir(dir)
 	if err != nil {
 		g.unanswered(dir, err)
 		return nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // with joins trees.
@@ -50,17 +52,17 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name              string
-		tree              map[string]string
+		Tree              map[string]string
 		inside            string // relative to the project
 		outside           string
 		protectedOutside  string // relative to the repository
 		withoutDotGitDirs bool
 	}{
-		{name: "no repository", tree: map[string]string{gitProject + "/": ""}},
-		{name: "a repository", tree: with(repository(gitProject + "/.git")), inside: ".git/commondir .git/config .git/hooks"},
+		{name: "no repository", Tree: map[string]string{gitProject + "/": ""}},
+		{name: "a repository", Tree: with(repository(gitProject + "/.git")), inside: ".git/commondir .git/config .git/hooks"},
 		{
 			name: "submodules in it, one in the other",
-			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/deps/a"), map[string]string{
+			Tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/deps/a"), map[string]string{
 				gitProject + "/.gitmodules": "[submodule \"deps/a\"]\n\tpath = deps/a\n[submodule \"x\"]\n\tpath = ../x\n",
 				gitProject + "/deps/a/.git": "gitdir: ../../.git/modules/deps/a\n", gitProject +
 					"/.git/modules/deps/a/modules/b/HEAD": "",
@@ -72,7 +74,7 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{
 			name: "worktrees of it",
-			tree: with(repository(gitProject+"/.git"), map[string]string{
+			Tree: with(repository(gitProject+"/.git"), map[string]string{
 				gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n", gitProject + "/.git/worktrees/w/config.worktree": "",
 			}),
 			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir .git/worktrees/w/config.worktree " +
@@ -80,7 +82,7 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{
 			name: "hooks elsewhere, and more configuration",
-			tree: with(repository(gitProject+"/.git"), map[string]string{
+			Tree: with(repository(gitProject+"/.git"), map[string]string{
 				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../.gitconfig\n\tpath = " +
 					"~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
 				gitProject + "/.gitconfig": "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = .gitconfig\n",
@@ -90,38 +92,38 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 			inside: ".git/commondir .git/config .git/hooks .git/more .gitconfig .githooks .husky/_ tools/hooks",
 		},
 		{
-			name: "a linked worktree", tree: worktree, inside: ".git", outside: "/home/u/main/.git",
+			name: "a linked worktree", Tree: worktree, inside: ".git", outside: "/home/u/main/.git",
 			protectedOutside: "commondir config hooks worktrees/other/commondir worktrees/other/config.worktree " +
 				"worktrees/other/gitdir " +
 				"worktrees/project/commondir worktrees/project/gitdir",
 		},
 		{
-			name: "a submodule", tree: submodule, inside: ".git", outside: "/home/u/super/.git/modules/project",
+			name: "a submodule", Tree: submodule, inside: ".git", outside: "/home/u/super/.git/modules/project",
 			protectedOutside: "commondir config hooks",
 		},
 		{
 			name: "a linked worktree that does not name the project",
-			tree: with(worktree, map[string]string{"/home/u/main/.git/worktrees/project/gitdir": "/home/u/elsewhere/.git\n"}), inside: ".git",
+			Tree: with(worktree, map[string]string{"/home/u/main/.git/worktrees/project/gitdir": "/home/u/elsewhere/.git\n"}), inside: ".git",
 		},
 		{
 			name: "a linked worktree of what is no repository",
-			tree: with(worktree, map[string]string{"/home/u/main/.git/worktrees/project/commondir": "../../..\n"}), inside: ".git",
+			Tree: with(worktree, map[string]string{"/home/u/main/.git/worktrees/project/commondir": "../../..\n"}), inside: ".git",
 		},
 		{
 			name: "a linked worktree whose common directory is elsewhere",
-			tree: with(worktree, repository("/home/u/.ssh"),
+			Tree: with(worktree, repository("/home/u/.ssh"),
 				map[string]string{"/home/u/main/.git/worktrees/project/commondir": "/home/u/.ssh\n"}), inside: ".git",
 		},
 		{
 			name: "a submodule that is checked out elsewhere",
-			tree: with(submodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
+			Tree: with(submodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
 				"../../../other\n"}), inside: ".git",
 		},
 		{name: "a pointer to a directory of the user's",
-			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
-		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
+			Tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
+		{name: "a file that is no pointer", Tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
 	} {
-		found := findGit(newResolver(tree(t, test.tree)), "/home/u", gitProject)
+		found := findGit(resolve.NewView(resolvetest.Tree(t, test.Tree)), "/home/u", gitProject)
 		relative := func(dir string, paths []string) string {
 			var names []string
 			for _, path := range paths {
@@ -145,11 +147,11 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 	t.Parallel()
 	for name, layout := range map[string]struct {
-		tree map[string]string
+		Tree map[string]string
 		dir  string
 	}{"worktree": {worktree, "/home/u/main/.git"}, "submodule": {submodule, "/home/u/super/.git/modules/project"}} {
 		for _, user := range []string{`{"enabled": true}`, `{"protected_paths": []}`} {
-			c := snapshotOf(t, tree(t, layout.tree), user, "").Compile(document.KindTool)
+			c := snapshotOf(t, resolvetest.Tree(t, layout.Tree), user, "").Compile(document.KindTool)
 			i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == layout.dir })
 			if i < 0 || c.Policy.Rules[i].Access != policy.Read|policy.Write || c.Policy.Rules[i].Guarded != policy.Write {
 				t.Errorf("%s with %s: rules %+v", name, user, c.Policy.Rules)
@@ -161,7 +163,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 			}
 		}
 		// What the user grants anyway is not taken back.
-		c := snapshotOf(t, tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(document.KindTool)
+		c := snapshotOf(t, resolvetest.Tree(t, layout.Tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(document.KindTool)
 		for _, rule := range c.Policy.Rules {
 			if rule.Guarded != 0 {
 				t.Errorf("%s: %+v", name, rule)
@@ -172,7 +174,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 
 func TestCompile_ProtectedPathsAreRequiredWhereSomebodySaysSo(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{gitProject + "/": ""})
+	f := resolvetest.Tree(t, map[string]string{gitProject + "/": ""})
 	for _, test := range []struct {
 		user, project string
 		want          bool

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -34,7 +35,7 @@ type grant struct {
 	access policy.Access
 	origin policy.Origin
 	at     document.Position
-	links  []link
+	links  []resolve.Link
 	// private: a runtime directory of the session's own stands for the path.
 	private bool
 }
@@ -61,7 +62,7 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 			continue
 		}
 		g := grant{
-			text: text, path: target.path, access: c.access, at: at, links: target.links, origin: from.policy(c.key, at),
+			text: text, path: target.Path, access: c.access, at: at, links: target.Links, origin: from.policy(c.key, at),
 		}
 		if c.access.Has(policy.Write) {
 			if why := e.undoes(g.path); why != "" {
@@ -78,7 +79,7 @@ func (e *evaluation) grantsOf(s *settings, c category) []grant {
 }
 
 // judgeWritable completes a grant for writing and says what it opens.
-func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
+func (e *evaluation) judgeWritable(file string, g *grant, target resolve.Target) {
 	remark := func(severity document.Severity, message string) {
 		e.report(file, g.at, severity, g.origin.Key, "%s", message)
 	}
@@ -96,53 +97,53 @@ func (e *evaluation) judgeWritable(file string, g *grant, target resolved) {
 		remark(document.SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the "+
 			"sandbox:"+
 			" this is a full escape; without this entry a session has a runtime directory of its own")
-	case target.exists && target.mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
+	case target.Exists && target.Mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
 		remark(document.SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
 	}
 }
 
 // locate makes an entry absolute and resolves it, with a diagnostic where it
 // does not count or leads elsewhere than it seems to.
-func (e *evaluation) locate(file string, at document.Position, key, text string) (resolved, bool) {
-	path, err := e.host.expand(text, e.base(file))
+func (e *evaluation) locate(file string, at document.Position, key, text string) (resolve.Target, bool) {
+	path, err := e.host.Expand(text, e.base(file))
 	if err != nil {
 		severity := document.SeverityError
-		var unset unsetError
+		var unset resolve.UnsetError
 		if key == "allowed_unix_sockets" && errors.As(err, &unset) {
 			// SSH_AUTH_SOCK is set on one machine and not on the next, with the
 			// same settings.
 			severity = document.SeverityInfo
 		}
 		e.report(file, at, severity, key, "%s: %v; the entry does not count", display.Quote(text), err)
-		return resolved{}, false
+		return resolve.Target{}, false
 	}
-	target := e.resolver.resolve(path)
+	target := e.resolver.Resolve(path)
 	switch {
-	case errors.Is(target.err, fsguard.ErrNoAnswer):
+	case errors.Is(target.Err, fsguard.ErrNoAnswer):
 		// A session that is granted it would wait for it, too, before it
 		// starts.
-		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), textfile.Cause(target.err))
-		return resolved{}, false
-	case errors.Is(target.err, errTooManyLinks):
-		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), target.err)
-		return resolved{}, false
-	case target.err != nil:
-		e.report(file, at, document.SeverityWarning, key, "%s: cannot look at %s: %s", display.Quote(text), display.Quote(target.path),
-			textfile.Cause(target.err))
-	case !target.exists && key != "allowed_unix_sockets":
+		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), textfile.Cause(target.Err))
+		return resolve.Target{}, false
+	case errors.Is(target.Err, resolve.ErrTooManyLinks):
+		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), target.Err)
+		return resolve.Target{}, false
+	case target.Err != nil:
+		e.report(file, at, document.SeverityWarning, key, "%s: cannot look at %s: %s", display.Quote(text), display.Quote(target.Path),
+			textfile.Cause(target.Err))
+	case !target.Exists && key != "allowed_unix_sockets":
 		e.report(file, at, document.SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
 			"started then",
-			display.Quote(text), display.Quote(target.path))
+			display.Quote(text), display.Quote(target.Path))
 	}
 	if hasDotDot(path) {
-		e.report(file, at, document.SeverityWarning, key, "%s leads to %s", display.Quote(text), display.Quote(target.path))
+		e.report(file, at, document.SeverityWarning, key, "%s leads to %s", display.Quote(text), display.Quote(target.Path))
 	}
-	for _, l := range target.links {
-		if policy.Contains("/proc", l.dir) {
+	for _, l := range target.Links {
+		if policy.Contains("/proc", l.Dir) {
 			e.report(file, at, document.SeverityError, key, "%s crosses %s, which is another file for each process; the entry does "+
 				"not count",
-				display.Quote(text), display.Quote(l.path))
-			return resolved{}, false
+				display.Quote(text), display.Quote(l.Path))
+			return resolve.Target{}, false
 		}
 	}
 	return target, true
@@ -160,13 +161,13 @@ func hasDotDot(path string) bool {
 // baseline resolves what a category grants where the user left it null.
 func (e *evaluation) baseline(key string) []grant {
 	var list []grant
-	for _, b := range baselines[e.host.platform][key] {
-		target := e.resolver.resolve(b.path)
-		if target.err != nil {
+	for _, b := range baselines[e.host.Platform][key] {
+		target := e.resolver.Resolve(b.path)
+		if target.Err != nil {
 			continue
 		}
 		list = append(list, grant{
-			text: b.path, path: target.path, access: b.access, links: target.links, private: b.private,
+			text: b.path, path: target.Path, access: b.access, links: target.Links, private: b.private,
 			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key},
 		})
 	}
@@ -175,17 +176,17 @@ func (e *evaluation) baseline(key string) []grant {
 
 // dotfiles grants what shells read at start-up.
 func (e *evaluation) dotfiles() []grant {
-	if e.host.home == "" {
+	if e.host.Home == "" {
 		return nil
 	}
 	var list []grant
 	for _, name := range homeDotfiles {
-		target := e.resolver.resolve(e.host.home + "/" + name)
-		if target.err != nil {
+		target := e.resolver.Resolve(e.host.Home + "/" + name)
+		if target.Err != nil {
 			continue
 		}
 		list = append(list, grant{
-			text: "~/" + name, path: target.path, access: policy.Read, links: target.links,
+			text: "~/" + name, path: target.Path, access: policy.Read, links: target.Links,
 			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},
 		})
 	}
@@ -202,11 +203,11 @@ func (e *evaluation) refuseMovable(list []grant) []grant {
 next:
 	for _, g := range list {
 		for _, l := range g.links {
-			if !e.writable.at(l.dir).Has(policy.Write) {
+			if !e.writable.at(l.Dir).Has(policy.Write) {
 				continue
 			}
 			message := fmt.Sprintf("%s crosses the symlink %s, which a session may replace because it may write its directory:"+
-				" the entry does not count; grant %s itself", display.Quote(g.text), display.Quote(l.path), display.Quote(g.path))
+				" the entry does not count; grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path))
 			if g.origin.File == policy.OriginBuiltIn {
 				e.refusals = append(e.refusals, message)
 			} else {

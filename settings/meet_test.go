@@ -17,6 +17,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // meetTree has symlinks in all directions: into and out of what is likely to be
@@ -205,7 +207,7 @@ func variableNames(policies ...*policy.Policy) []string {
 	return names
 }
 
-func checkMeet(t testing.TB, f files, user, project string) {
+func checkMeet(t testing.TB, f resolve.FS, user, project string) {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	g := s.view()
@@ -264,14 +266,14 @@ func forPairs(t *testing.T, count int, check func(user, project string)) {
 
 func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
 	t.Parallel()
-	f := inMemory(meetTree)
+	f := resolvetest.InMemory(meetTree)
 	forPairs(t, pairs(t, 3000), func(user, project string) { checkMeet(t, f, user, project) })
 }
 
 // The tree in memory stands for a real one.
 func TestMeet_OnARealTree(t *testing.T) {
 	t.Parallel()
-	real, memory := tree(t, meetTree), inMemory(meetTree)
+	real, memory := resolvetest.Tree(t, meetTree), resolvetest.InMemory(meetTree)
 	forPairs(t, 200, func(user, project string) {
 		checkMeet(t, real, user, project)
 		a, b := snapshotOf(t, real, user, project).Compile(document.KindTool), snapshotOf(t, memory, user, project).Compile(document.KindTool)
@@ -283,7 +285,7 @@ func TestMeet_OnARealTree(t *testing.T) {
 
 func TestMeet_AProjectThatSaysNothingChangesNothing(t *testing.T) {
 	t.Parallel()
-	f := inMemory(meetTree)
+	f := resolvetest.InMemory(meetTree)
 	forPairs(t, 200, func(user, _ string) {
 		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			without, with := snapshotOf(t, f, user, "").Compile(kind), snapshotOf(t, f, user, "{}").Compile(kind)
@@ -327,7 +329,7 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 }
 
 func FuzzMeet(f *testing.F) {
-	tree := tree(f, meetTree)
+	tree := resolvetest.Tree(f, meetTree)
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{9, 8, 7, 6, 5, 4, 3, 2, 1})
 	f.Add([]byte{1, 1, 1, 1, 0, 1, 1, 4, 3, 10, 11, 12}, []byte{0, 1, 1, 0, 1, 3, 20, 30, 40})
 	f.Fuzz(func(t *testing.T, user, project []byte) {
@@ -349,7 +351,7 @@ func byBytes(data []byte) choose {
 // FuzzCompile: no grant comes from nothing. The file system is without
 // symlinks, so that text and real path agree.
 func FuzzCompile(f *testing.F) {
-	tree := tree(f, map[string]string{"/home/u/project/": "", "/tmp/": ""})
+	tree := resolvetest.Tree(f, map[string]string{"/home/u/project/": "", "/tmp/": ""})
 	f.Add("~/a", "/b/../c", "$CACHE/x", byte(1))
 	f.Add("\x00", "~x", "${", byte(2))
 	f.Add("//", "/home/u/project/./..", "a\n\"b", byte(7))
@@ -375,7 +377,7 @@ func FuzzCompile(f *testing.F) {
 		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
 			"additional_read_write_paths"} {
 			for _, text := range s.user[0].good.Values.List(key) {
-				if path, err := s.host.expand(text, ""); err == nil {
+				if path, err := s.host.Expand(text, ""); err == nil {
 					allowed = append(allowed, filepath.Clean(path))
 				}
 			}

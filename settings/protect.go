@@ -25,7 +25,7 @@ func (e *evaluation) protectedOf(s *settings) []policy.Protected {
 	list := []policy.Protected{}
 	for i, text := range s.values.ProtectedPaths {
 		at := from.element(i)
-		path, err := e.host.expand(text, e.policy.Project)
+		path, err := e.host.Expand(text, e.policy.Project)
 		if err != nil {
 			e.report(from.file, at, document.SeverityError, protectedKey, "%s: %v; the entry does not count", display.Quote(text), err)
 			if e.unclear == nil {

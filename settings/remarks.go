@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // remark says what counts but probably not as meant: grants of more than it
@@ -51,7 +52,7 @@ func (e *evaluation) remarkSwitches() {
 		from := e.user.from[key]
 		e.report(from.file, from.At, document.SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
 	}
-	if from, ok := set("process_tracking"); ok && e.host.platform != "darwin" {
+	if from, ok := set("process_tracking"); ok && e.host.Platform != "darwin" {
 		e.report(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")
 	}
 }
@@ -126,7 +127,7 @@ func variablesIn(text string) []string {
 	var names []string
 	for part := range strings.SplitSeq(text, "$") {
 		part = strings.TrimPrefix(part, "{")
-		if name := part[:nameLength(part)]; name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
+		if name := part[:resolve.NameLength(part)]; name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // Every kind of remark: where it stands, what it says, and that it goes when
 // the file is mended.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "", "/home/u/.config/gh/hosts.yml": "",
 		"/home/u/cache/x":    "",
 		"/home/u/cache/link": "-> ../.ssh", "/home/u/tools/": "", "/run/docker.sock": "", "/home/u/.ssh/known_hosts": "",
@@ -84,7 +85,7 @@ func TestRemarks(t *testing.T) {
 					t.Fatal(problem)
 				}
 				s := snapshotOf(t, f, "", "")
-				s.host.env["AGENT"] = "/run/docker.sock"
+				s.host.Env["AGENT"] = "/run/docker.sock"
 				s.user = []fileState{state}
 				return s.Compile(document.KindTool)
 			}
@@ -101,7 +102,7 @@ func TestRemarks(t *testing.T) {
 
 func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/src/": "", "/home/u/other/": ""})
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/src/": "", "/home/u/other/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/project/src", "~/none"]}`, "")
 	here := map[string]string{}
 	for _, d := range s.Diagnostics() {

@@ -16,9 +16,9 @@ func (e *evaluation) paths() {
 	user := make([][]grant, len(categories))
 	var granted []grant
 	if e.projectDir != "" {
-		target := e.resolver.resolve(e.projectDir)
-		e.policy.Project = target.path
-		if errors.Is(target.err, fsguard.ErrNoAnswer) {
+		target := e.resolver.Resolve(e.projectDir)
+		e.policy.Project = target.Path
+		if errors.Is(target.Err, fsguard.ErrNoAnswer) {
 			e.silent = e.policy.Project
 		}
 		// Symlinks on the way to it are fine: the editor names the directory
@@ -26,7 +26,7 @@ func (e *evaluation) paths() {
 		granted = append(granted, e.projectGrant())
 	}
 	if e.policy.Project != "" {
-		e.git = findGit(e.resolver, e.host.home, e.policy.Project)
+		e.git = findGit(e.resolver, e.host.Home, e.policy.Project)
 		e.silent = cmp.Or(e.silent, e.git.silent)
 	}
 	for _, path := range e.git.skipped {
@@ -113,10 +113,10 @@ func (e *evaluation) guardOutsideGit() {
 // terminal needs its other side, too, which lies in a directory with
 // everybody's.
 func (e *evaluation) privateTerminals() bool {
-	if e.host.platform != "linux" {
+	if e.host.Platform != "linux" {
 		return false
 	}
-	return e.rules.at(e.resolver.resolve("/dev/ptmx").path).Has(policy.Write) && !e.rules.at("/dev/pts").Has(policy.Write)
+	return e.rules.at(e.resolver.Resolve("/dev/ptmx").Path).Has(policy.Write) && !e.rules.at("/dev/pts").Has(policy.Write)
 }
 
 // texts lists what was written, each once, in order.

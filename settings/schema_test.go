@@ -11,6 +11,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
@@ -78,7 +79,7 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
-	f := inMemory(meetTree)
+	f := resolvetest.InMemory(meetTree)
 	forPairs(t, 300, func(user, _ string) {
 		file := `{"terminal": {"sandbox": ` + user + `}}`
 		if err := valid(t, schema, file); err != nil &&

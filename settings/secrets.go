@@ -58,20 +58,20 @@ var secretPatterns = sync.OnceValue(func() patterns {
 // what looks like a secret. It names file, line and variable, and never the
 // value.
 func (e *evaluation) remarkSecrets() {
-	if e.host.home == "" || e.restricted == (document.Kinds{}) {
+	if e.host.Home == "" || e.restricted == (document.Kinds{}) {
 		return
 	}
 	for _, name := range startupFiles {
-		file := filepath.Join(e.host.home, name)
-		target := e.resolver.resolve(file)
-		if !target.exists || !target.mode.IsRegular() {
+		file := filepath.Join(e.host.Home, name)
+		target := e.resolver.Resolve(file)
+		if !target.Exists || !target.Mode.IsRegular() {
 			continue
 		}
-		rule, readable := e.policy.Find(policy.Read, target.path)
+		rule, readable := e.policy.Find(policy.Read, target.Path)
 		if !readable {
 			continue
 		}
-		data, err := e.resolver.files.readFile(target.path)
+		data, err := e.resolver.FS.ReadFile(target.Path)
 		if err != nil || len(data) > maxStartupFile {
 			continue
 		}

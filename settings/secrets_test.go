@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestSecretsIn(t *testing.T) {
@@ -51,7 +52,7 @@ func TestSecretsIn(t *testing.T) {
 
 func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/.bashrc":                  "alias ll='ls -l'\n\nexport GITHUB_TOKEN=verysecretvalue\n",
 		"/home/u/.zshrc":                   "-> dotfiles/zshrc",
 		"/home/u/dotfiles/zshrc":           "export API_KEY=verysecretvalue\n",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // sensitivePlace is something in the home directory that gives whoever reads it
@@ -70,14 +71,14 @@ type sensitivePath struct {
 	exists      bool
 }
 
-func sensitivePathsOf(r *resolver, home string) *sensitivePaths {
+func sensitivePathsOf(r *resolve.View, home string) *sensitivePaths {
 	if home == "" {
 		return &sensitivePaths{}
 	}
-	found := &sensitivePaths{home: r.resolve(home).path}
+	found := &sensitivePaths{home: r.Resolve(home).Path}
 	for _, known := range sensitivePlaces {
-		target := r.resolve(filepath.Join(found.home, known.path))
-		found.all = append(found.all, sensitivePath{path: target.path, holds: known.holds, exists: target.exists})
+		target := r.Resolve(filepath.Join(found.home, known.path))
+		found.all = append(found.all, sensitivePath{path: target.Path, holds: known.holds, exists: target.Exists})
 	}
 	return found
 }

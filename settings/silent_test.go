@@ -10,6 +10,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -38,32 +40,32 @@ func TestStore_OneProjectDoesNotWaitForAnother(t *testing.T) {
 }
 
 // silentBelow makes everything below a directory unanswered.
-func silentBelow(f files, dir string) files {
+func silentBelow(f resolve.FS, dir string) resolve.FS {
 	fails := func(path string) error {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
 			return &fs.PathError{Op: "lstat", Path: path, Err: fsguard.ErrNoAnswer}
 		}
 		return nil
 	}
-	return files{
-		lstat: func(path string) (fs.FileMode, error) {
+	return resolve.FS{
+		Lstat: func(path string) (fs.FileMode, error) {
 			if err := fails(path); err != nil {
 				return 0, err
 			}
-			return f.lstat(path)
+			return f.Lstat(path)
 		},
-		readlink: f.readlink,
-		readDir: func(path string) ([]string, error) {
+		Readlink: f.Readlink,
+		ReadDir: func(path string) ([]string, error) {
 			if err := fails(path); err != nil {
 				return nil, err
 			}
-			return f.readDir(path)
+			return f.ReadDir(path)
 		},
-		readFile: func(path string) ([]byte, error) {
+		ReadFile: func(path string) ([]byte, error) {
 			if err := fails(path); err != nil {
 				return nil, err
 			}
-			return f.readFile(path)
+			return f.ReadFile(path)
 		},
 	}
 }
@@ -93,7 +95,7 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 		"/mnt":                 {said: "does not answer; the entry does not count", warning: "/mnt/git/config"},
 		project + "/.git/HEAD": {access: "read"},
 	} {
-		s := snapshotOf(t, silentBelow(inMemory(whole), dir),
+		s := snapshotOf(t, silentBelow(resolvetest.InMemory(whole), dir),
 			`{"enabled": true, "additional_read_only_paths": ["/mnt/data"]}`, "")
 		compiled := s.Compile(document.KindTool)
 		if compiled.NoAnswer != want.noAnswer {
@@ -116,7 +118,7 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 // A project's own settings that nobody can read may have restricted it.
 func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, inMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
+	s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
 	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError,
 		Message: "cannot read: the file system does not answer"}
 	s.project = &fileState{file: projectFile, exists: true, problem: &problem, silent: true}

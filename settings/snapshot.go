@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
@@ -14,12 +15,13 @@ import (
 // compiles to also depends on the file system: symlinks are resolved at each
 // call of Compile.
 type Snapshot struct {
-	host       host
-	files      files
+	host       resolve.Host
+	files      resolve.FS
 	user       []fileState // lowest first; the editor's is last
 	project    *fileState  // nil without a project
 	projectDir string      // clean
 	trust      *trustList  // nil: nothing is trusted
+	ownPaths   []string    // see Options.Guarded
 
 	once      sync.Once // guards described
 	described *evaluation

@@ -53,7 +53,7 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 			if !ok {
 				continue
 			}
-			found.path, found.links = target.path, target.links
+			found.path, found.links = target.Path, target.Links
 			if e.writable.at(filepath.Dir(found.path)).Has(policy.Write) {
 				e.report(from.file, at, document.SeverityInfo, socketsKey,
 					"%s lies in a directory that sessions may write: only the socket counts that is"+

@@ -3,17 +3,16 @@ package settings
 import (
 	"fmt"
 	"log/slog"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // Options configure a Store. The zero value reads the standard files of the
@@ -63,7 +62,7 @@ type Change struct {
 type Store struct {
 	options Options
 	log     *slog.Logger
-	host    host
+	host    resolve.Host
 	files   []string // of the user, lowest first
 	editor  *fileState
 
@@ -102,7 +101,7 @@ func open(options Options, with watching) (*Store, error) {
 	s := &Store{
 		options: options,
 		log:     log,
-		host:    newHost(options),
+		host:    resolve.NewHost(options.Platform, options.Home, options.Env),
 		sources: map[string]*source{},
 		dirty:   map[string]bool{},
 		wake:    make(chan struct{}, 1),
@@ -140,7 +139,7 @@ func (s *Store) Close() error {
 // only at what the watch has told), so that what was saved before the call
 // counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
-	snapshot := &Snapshot{host: s.host, files: osFiles}
+	snapshot := &Snapshot{host: s.host, files: resolve.OS, ownPaths: s.options.Guarded}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
@@ -234,47 +233,18 @@ func (s *Store) mark(path string) {
 	s.dirty[path] = true
 }
 
-// host is what settings are expanded against.
-type host struct {
-	platform string
-	home     string // "" where it is not known
-	env      map[string]string
-	guarded  []string // see Options.Guarded
-}
-
-func newHost(options Options) host {
-	h := host{platform: options.Platform, home: options.Home, env: map[string]string{}, guarded: options.Guarded}
-	for _, entry := range options.Env {
-		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
-			h.env[name] = value
-		}
-	}
-	if h.home == "" {
-		h.home = h.env["HOME"]
-	}
-	if !filepath.IsAbs(h.home) {
-		if current, err := user.Current(); err == nil {
-			h.home = current.HomeDir
-		}
-	}
-	if !filepath.IsAbs(h.home) {
-		h.home = ""
-	}
-	return h
-}
-
 // userFiles lists the user's settings files, lowest first.
-func userFiles(userPath string, h host) []string {
+func userFiles(userPath string, h resolve.Host) []string {
 	if userPath != "" {
 		return []string{filepath.Clean(userPath)}
 	}
 	// The XDG base directory specification has a relative path ignored.
-	config := h.env["XDG_CONFIG_HOME"]
+	config := h.Env["XDG_CONFIG_HOME"]
 	if !filepath.IsAbs(config) {
-		if h.home == "" {
+		if h.Home == "" {
 			return nil
 		}
-		config = filepath.Join(h.home, ".config")
+		config = filepath.Join(h.Home, ".config")
 	}
 	return []string{filepath.Join(config, "zed", "settings.json"),
 		filepath.Join(config, "sandbox-sidecar", "settings.json")}

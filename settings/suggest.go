@@ -129,15 +129,15 @@ func (s Suggestion) instruction(limit int) string {
 func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (name string, made bool) {
 	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
 	x.policy = x.policyFor(kind)
-	if err := x.follow(target); err != nil || x.end.err != nil {
+	if err := x.follow(target); err != nil || x.end.Err != nil {
 		return "", false
 	}
-	made = slices.ContainsFunc(x.create, func(dir string) bool { return policy.Contains(x.end.path, dir) })
+	made = slices.ContainsFunc(x.create, func(dir string) bool { return policy.Contains(x.end.Path, dir) })
 	if made || x.takenAway(policy.Write) {
 		return "", made
 	}
 	for _, known := range x.sensitive.all {
-		if policy.Contains(known.path, x.end.path) {
+		if policy.Contains(known.path, x.end.Path) {
 			return "", false
 		}
 	}
@@ -149,11 +149,11 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 		return "", false
 	}
 	for _, p := range t.places {
-		if p.on != "" && p.on != x.host.platform || !p.create {
+		if p.on != "" && p.on != x.host.Platform || !p.create {
 			continue
 		}
 		for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
-			if policy.Contains(x.end.path, x.resolver.resolve(filepath.Join(dir, p.below)).path) {
+			if policy.Contains(x.end.Path, x.resolver.Resolve(filepath.Join(dir, p.below)).Path) {
 				return t.name, false
 			}
 		}
@@ -190,14 +190,14 @@ func (x *explainer) toolchainOf(access policy.Access) string {
 			continue
 		}
 		for _, p := range t.places {
-			if p.on != "" && p.on != x.host.platform || !p.access.Has(access) {
+			if p.on != "" && p.on != x.host.Platform || !p.access.Has(access) {
 				continue
 			}
 			for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
-				place := x.resolver.resolve(filepath.Join(dir, p.below))
-				if place.err == nil && (place.exists || p.create) && policy.Contains(place.path, x.end.path) &&
-					len(place.path) > longest {
-					found, longest = t.name, len(place.path)
+				place := x.resolver.Resolve(filepath.Join(dir, p.below))
+				if place.Err == nil && (place.Exists || p.create) && policy.Contains(place.Path, x.end.Path) &&
+					len(place.Path) > longest {
+					found, longest = t.name, len(place.Path)
 				}
 			}
 		}

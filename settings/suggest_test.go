@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // What a name is suggested to be allowed by: its toolchain, which makes it
@@ -13,7 +14,7 @@ import (
 // about sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "",
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "",
 		userFile: ""})
 	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
 	const without = `{"toolchains": []}`

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/dev/pts/": "", "/dev/ptmx": "", "/home/u/project/": ""})
+	f := resolvetest.Tree(t, map[string]string{"/dev/pts/": "", "/dev/ptmx": "", "/home/u/project/": ""})
 	for _, test := range []struct {
 		name, user, project string
 		own                 bool

@@ -119,7 +119,7 @@ func (e *evaluation) rest() {
 	e.policy.OnDenied = map[document.OnDenied]policy.OnDenied{
 		document.OnDeniedReport: policy.Report, document.OnDeniedAsk: policy.Ask, document.OnDeniedIgnore: policy.Ignore,
 	}[*e.merged.OnDenied]
-	if e.host.platform == "darwin" {
+	if e.host.Platform == "darwin" {
 		e.policy.TrackBySandbox = *e.merged.ProcessTracking == document.ProcessTrackingSeatbelt
 		// Sockets in /tmp and in the user's temporary directory are other
 		// programs' too; the session's own need a place that is its alone.

@@ -143,21 +143,21 @@ func (e *evaluation) toolchainGrants() []grant {
 	var list []grant
 	for _, c := range e.toolchains {
 		for _, p := range c.places {
-			if p.on != "" && p.on != e.host.platform {
+			if p.on != "" && p.on != e.host.Platform {
 				continue
 			}
 			for _, dir := range e.placeDirs(c, p) {
-				target := e.resolver.resolve(filepath.Join(dir, p.below))
-				if target.err != nil || !target.exists && !p.create {
+				target := e.resolver.Resolve(filepath.Join(dir, p.below))
+				if target.Err != nil || !target.Exists && !p.create {
 					continue
 				}
 				origin := c.origin
 				origin.Reason = p.why
-				if !target.exists {
-					e.create = append(e.create, target.path)
+				if !target.Exists {
+					e.create = append(e.create, target.Path)
 				}
 				list = append(list, grant{
-					text: c.name, path: target.path, access: p.access, origin: origin, at: c.at, links: target.links,
+					text: c.name, path: target.Path, access: p.access, origin: origin, at: c.at, links: target.Links,
 				})
 			}
 		}
@@ -168,20 +168,20 @@ func (e *evaluation) toolchainGrants() []grant {
 // placeDirs are the directories that a place is in, as the environment says, or
 // else as is usual.
 func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
-	if p.variable == "" || e.host.env[p.variable] == "" {
-		if dir, err := e.host.expand(p.at, ""); err == nil {
+	if p.variable == "" || e.host.Env[p.variable] == "" {
+		if dir, err := e.host.Expand(p.at, ""); err == nil {
 			return []string{dir}
 		}
 		return nil
 	}
 	var dirs []string
-	for _, dir := range filepath.SplitList(e.host.env[p.variable]) {
+	for _, dir := range filepath.SplitList(e.host.Env[p.variable]) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
 		// Variables are set by programs, and programs err: nobody asked for the
 		// whole home directory.
-		real := e.resolver.resolve(filepath.Join(dir, p.below)).path
+		real := e.resolver.Resolve(filepath.Join(dir, p.below)).Path
 		why := e.sensitive.hold(real)
 		if why != "" {
 			why = "that is " + why

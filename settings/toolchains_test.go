@@ -10,6 +10,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
@@ -25,12 +27,12 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	// never be written.
 	excepted := []string{"~/.nuget/NuGet"}
 	for _, platform := range []string{"linux", "darwin"} {
-		r := newResolver(inMemory(nil))
+		r := resolve.NewView(resolvetest.InMemory(nil))
 		places := sensitivePathsOf(r, "/home/u")
 		for i := range places.all {
 			places.all[i].exists = true
 		}
-		h := host{platform: platform, home: "/home/u"}
+		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchains {
 			if chain.about == "" || !strings.HasSuffix(chain.about, ".") {
 				t.Errorf("%s: about %q", chain.name, chain.about)
@@ -43,7 +45,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if p.create && !p.access.Has(policy.Write) {
 					t.Errorf("%s: %s is made and cannot be written", chain.name, p.at)
 				}
-				path, err := h.expand(filepath.Join(p.at, p.below), "")
+				path, err := h.Expand(filepath.Join(p.at, p.below), "")
 				if p.at == "" {
 					continue
 				}
@@ -83,16 +85,16 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 
 func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "",
 		"/home/u/.cargo/registry/": "",
 		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "", "/home/u/.ssh/id": "",
 	})
 	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], "allowed_env_vars": ["PATH", "GOPATH"]}`
 	s := snapshotOf(t, f, user, "")
-	s.host.env["GOROOT"], s.host.env["GOMODCACHE"], s.host.env["GOBIN"], s.host.env["GOCACHE"] = "/opt/go",
+	s.host.Env["GOROOT"], s.host.Env["GOMODCACHE"], s.host.Env["GOBIN"], s.host.Env["GOCACHE"] = "/opt/go",
 		"/data/mod:relative", "/home", "off"
-	s.host.env["CCACHE_DIR"] = "/proc/x"
+	s.host.Env["CCACHE_DIR"] = "/proc/x"
 	c := s.Compile(document.KindTool)
 	for path, want := range map[string]string{
 		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute",
@@ -135,7 +137,7 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 
 func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/home/u/go/pkg/": "", "/home/u/.rustup/": "", "/home/u/project/": ""})
+	f := resolvetest.Tree(t, map[string]string{"/home/u/go/pkg/": "", "/home/u/.rustup/": "", "/home/u/project/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "toolchains": ["go"]}`, `{"toolchains": ["rust"]}`)
 	c := s.Compile(document.KindTool)
 	if accessOf(c, "/home/u/go/pkg") != "none" || accessOf(c, "/home/u/.rustup") != "none" ||

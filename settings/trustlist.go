@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -178,13 +179,13 @@ func (f *trustFile) refresh() bool {
 
 // trustPath is where the list of trusted projects lives; "" where the home
 // directory is not known.
-func trustPath(h host) string {
-	state := h.env["XDG_STATE_HOME"]
+func trustPath(h resolve.Host) string {
+	state := h.Env["XDG_STATE_HOME"]
 	if !filepath.IsAbs(state) {
-		if h.home == "" {
+		if h.Home == "" {
 			return ""
 		}
-		state = filepath.Join(h.home, ".local", "state")
+		state = filepath.Join(h.Home, ".local", "state")
 	}
 	return filepath.Join(state, "sandbox-sidecar", "trust.json")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 var (
@@ -19,7 +20,7 @@ func checkPattern(pattern string) error {
 	if pattern == "*" {
 		return errEverything
 	}
-	if !isName(strings.TrimSuffix(pattern, "*")) {
+	if !resolve.IsName(strings.TrimSuffix(pattern, "*")) {
 		return errBadPattern
 	}
 	return nil

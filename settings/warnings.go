@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // warnings lists what the user should see when a session of that kind starts.
@@ -87,10 +88,10 @@ func (e *evaluation) projectRisks() []string {
 	if project == "" {
 		return nil
 	}
-	real := func(path string) string { return e.resolver.resolve(path).path }
+	real := func(path string) string { return e.resolver.Resolve(path).Path }
 	home := ""
-	if e.host.home != "" {
-		home = real(e.host.home)
+	if e.host.Home != "" {
+		home = real(e.host.Home)
 	}
 	switch {
 	case project == "/":
@@ -123,7 +124,7 @@ func (s *Snapshot) exposed(e *evaluation) []exposure {
 	add := func(what string, paths []string) {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
-				list = append(list, exposure{there: e.resolver.resolve(path).exists, warning: fmt.Sprintf(
+				list = append(list, exposure{there: e.resolver.Resolve(path).Exists, warning: fmt.Sprintf(
 					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
 					display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
@@ -154,27 +155,27 @@ func (c *Compiled) Exposures(kept bool) []string {
 // the other files of the standard settings directories (tasks and key bindings
 // run programs too). A path that does not exist is listed where creating it
 // would add settings or trust.
-func (s *Snapshot) Guarded() []string { return s.guarded(newResolver(s.files)) }
+func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
 
 // maxNeighbours bounds the other files of a settings directory that are
 // guarded; editors have a handful.
 const maxNeighbours = 256
 
-func (s *Snapshot) guarded(r *resolver) []string {
+func (s *Snapshot) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	for _, state := range s.user {
 		dir := filepath.Dir(state.file)
 		if state.file == policy.OriginEditor || !ownDirectory(state.file) {
 			continue
 		}
-		real := r.resolve(dir).path
-		names, err := s.files.readDir(real)
+		real := r.Resolve(dir).Path
+		names, err := s.files.ReadDir(real)
 		if err != nil {
 			continue
 		}
 		for _, name := range names[:min(len(names), maxNeighbours)] {
 			path := filepath.Join(real, name)
-			if !r.entry(path).mode.IsDir() {
+			if !r.Entry(path).Mode.IsDir() {
 				list = append(list, path)
 			}
 		}
@@ -191,7 +192,7 @@ func ownDirectory(file string) bool {
 
 // settingsFiles are the user's files: each under its real path, and where its
 // name lies, which differs if it is a symlink.
-func (s *Snapshot) settingsFiles(r *resolver) []string {
+func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 	var list []string
 	for _, state := range s.user {
 		if state.file != policy.OriginEditor {
@@ -204,7 +205,7 @@ func (s *Snapshot) settingsFiles(r *resolver) []string {
 
 // trustFiles are the names of the list of trusted projects, as settingsFiles
 // are.
-func (s *Snapshot) trustFiles(r *resolver) []string {
+func (s *Snapshot) trustFiles(r *resolve.View) []string {
 	if s.trust == nil || s.trust.path == "" {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (s *Snapshot) trustFiles(r *resolver) []string {
 
 // bothNames are a file's real path, and where its name lies, which differs if
 // it is a symlink.
-func bothNames(r *resolver, file string) []string {
+func bothNames(r *resolve.View, file string) []string {
 	dir, name := filepath.Split(file)
-	return []string{r.resolve(file).path, filepath.Join(r.resolve(dir).path, name)}
+	return []string{r.Resolve(file).Path, filepath.Join(r.Resolve(dir).Path, name)}
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 func TestWarnings_NameTheRisk(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		userFile: "", "/home/u/project/": "", "/tmp/": "", "/var/tmp/": "", "/home/u/link": "-> /home/u", "/home/u/root": "-> /",
 		"/home/u/.zshrc": "-> project/zshrc",
 	})
@@ -62,7 +63,7 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 
 func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/": ""})
+	f := resolvetest.Tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_write_paths": ["~"]}`, "")
 	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
 	c := s.Compile(document.KindTool)
@@ -77,7 +78,7 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 
 func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{
+	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/dotfiles/zed.json":            "",
 		"/home/u/.config/zed/settings.json":    "-> ../../dotfiles/zed.json",
 		"/home/u/.config/zed/tasks.json":       "",
@@ -143,28 +144,5 @@ func TestCheckPattern(t *testing.T) {
 		if err := checkPattern(pattern); (err == nil) != legal {
 			t.Errorf("%q: %v", pattern, err)
 		}
-	}
-}
-
-func TestExpand(t *testing.T) {
-	t.Parallel()
-	h := host{home: "/h", env: map[string]string{"A": "/a", "E": "", "T": "~/x", "R": "rel", "N": "\x00"}}
-	for text, want := range map[string]string{
-		"~": "/h", "~/": "/h/", "~/x": "/h/x", "$A/b": "/a/b", "${A}b": "/ab", "/x$A": "/x/a", "/x/$": "/x/$",
-		"/x/$-": "/x/$-", "/~": "/~",
-		"/a/../b": "/a/../b", "/$$A": "/$/a", "/\xff": "/\xff", "/'\"\n": "/'\"\n",
-		"$E": "", "$NO": "", "$T": "", "$R": "", "$N": "", "${A": "", "${}": "", "${A-b}": "", "~u": "", "": "", "x": "",
-		"./x": "", "/\x00": "",
-	} {
-		got, err := h.expand(text, "")
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
-		}
-	}
-	if got, err := h.expand("x/../y", "/p"); got != "/p/x/../y" || err != nil {
-		t.Errorf("relative to a project: %q, %v", got, err)
-	}
-	if _, err := (host{}).expand("~/x", ""); err == nil {
-		t.Error("a home directory out of nowhere")
 	}
 }

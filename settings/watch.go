@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -264,18 +265,18 @@ func (s *Store) wanted() (dirs, names map[string]bool) {
 		paths = append(paths, s.trust.path)
 	}
 	dirs, names = map[string]bool{}, map[string]bool{}
-	r := newResolver(osFiles)
+	r := resolve.NewView(resolve.OS)
 	for _, path := range paths {
-		target := r.resolve(path)
-		for i, step := range target.steps {
-			e := r.entry(filepath.Join(step.dir, step.name))
-			last := i == len(target.steps)-1 || e.err != nil
-			names[filepath.Join(step.dir, step.name)] = true
-			names[step.dir] = true
-			if watchAncestors || last || e.target != "" {
-				dirs[step.dir] = true
+		target := r.Resolve(path)
+		for i, step := range target.Steps {
+			e := r.Entry(filepath.Join(step.Dir, step.Name))
+			last := i == len(target.Steps)-1 || e.Err != nil
+			names[filepath.Join(step.Dir, step.Name)] = true
+			names[step.Dir] = true
+			if watchAncestors || last || e.Target != "" {
+				dirs[step.Dir] = true
 			}
-			if e.err != nil {
+			if e.Err != nil {
 				break
 			}
 		}

@@ -1,4 +1,4 @@
-package settings
+package resolve_test
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
@@ -15,7 +18,7 @@ func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
 		"/chain": "-> rel/../self",
 		"/gone":  "-> nowhere/x", "/loop": "-> loop2", "/loop2": "-> loop", "/slash": "-> a/b/", "/root": "-> /",
 	}
-	f := tree(t, entries)
+	f := resolvetest.Tree(t, entries)
 	for path, want := range map[string]string{
 		"/": "/", "//a///b/.": "/a/b", "/abs": "/a/b", "/abs/c": "/a/b/c", "/rel/..": "/a/b", "/a/up/a/up": "/",
 		"/chain/c":         "/a/b/c",
@@ -24,21 +27,21 @@ func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
 		"/no/../rel": "/a/b/c", "/no/such/../../abs/x": "/a/b/x", "/a/file/x": "/a/file/x", "/root/a": "/a",
 		"/root/../rel": "/a/b/c",
 	} {
-		got := newResolver(f).resolve(path)
-		if got.path != want || got.err != nil {
-			t.Errorf("%s leads to %s (%v), want %s", path, got.path, got.err, want)
+		got := resolve.NewView(f).Resolve(path)
+		if got.Path != want || got.Err != nil {
+			t.Errorf("%s leads to %s (%v), want %s", path, got.Path, got.Err, want)
 		}
-		if _, err := f.lstat(got.path); got.exists != (err == nil) {
-			t.Errorf("%s: exists %t, but %v", path, got.exists, err)
+		if _, err := f.Lstat(got.Path); got.Exists != (err == nil) {
+			t.Errorf("%s: exists %t, but %v", path, got.Exists, err)
 		}
 	}
-	if got := newResolver(f).resolve("/loop"); !errors.Is(got.err, errTooManyLinks) {
-		t.Errorf("a loop: %v", got.err)
+	if got := resolve.NewView(f).Resolve("/loop"); !errors.Is(got.Err, resolve.ErrTooManyLinks) {
+		t.Errorf("a loop: %v", got.Err)
 	}
-	crossed := newResolver(f).resolve("/chain/c").links
+	crossed := resolve.NewView(f).Resolve("/chain/c").Links
 	var names []string
 	for _, l := range crossed {
-		names = append(names, l.path+" in "+l.dir)
+		names = append(names, l.Path+" in "+l.Dir)
 	}
 	if got := strings.Join(names, ", "); got != "/chain in /, /rel in /, /a/b/self in /a/b" {
 		t.Errorf("crossed %s", got)
@@ -63,24 +66,24 @@ func TestResolve_AgreesWithTheSystem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := newResolver(osFiles).resolve(root + path); got.path != want || !got.exists || got.err != nil {
-			t.Errorf("%s leads to %s, want %s", path, got.path, want)
+		if got := resolve.NewView(resolve.OS).Resolve(root + path); got.Path != want || !got.Exists || got.Err != nil {
+			t.Errorf("%s leads to %s, want %s", path, got.Path, want)
 		}
 	}
 }
 
 func TestResolve_UnsearchableDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
-	f := tree(t, map[string]string{"/a/": ""})
-	lstat := f.lstat
-	f.lstat = func(path string) (os.FileMode, error) {
+	f := resolvetest.Tree(t, map[string]string{"/a/": ""})
+	lstat := f.Lstat
+	f.Lstat = func(path string) (os.FileMode, error) {
 		if strings.HasPrefix(path, "/a/") {
 			return 0, os.ErrPermission
 		}
 		return lstat(path)
 	}
-	if got := newResolver(f).resolve("/a/b/c"); got.path != "/a/b/c" || got.exists ||
-		!errors.Is(got.err, os.ErrPermission) {
+	if got := resolve.NewView(f).Resolve("/a/b/c"); got.Path != "/a/b/c" || got.Exists ||
+		!errors.Is(got.Err, os.ErrPermission) {
 		t.Errorf("%+v", got)
 	}
 }

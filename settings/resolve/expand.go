@@ -1,4 +1,4 @@
-package settings
+package resolve
 
 import (
 	"errors"
@@ -17,23 +17,23 @@ const maxPathLength = 4095
 var (
 	errTooLong   = fmt.Errorf("longer than %d bytes, which no path may be", maxPathLength)
 	errEmptyPath = errors.New("an empty path")
-	errNUL       = errors.New("holds a NUL byte, which no file name does")
+	ErrNUL       = errors.New("holds a NUL byte, which no file name does")
 	errOtherHome = errors.New("~ can only stand for your own home directory: write ~/ or an absolute path")
 	errNoHome    = errors.New("the home directory is not known")
 	errRelative  = errors.New("a relative path counts only in a project's settings")
 )
 
 // unsetError is a variable without a value.
-type unsetError struct{ name string }
+type UnsetError struct{ name string }
 
-func (e unsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
+func (e UnsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
 
 // expand makes a path of a settings file absolute: ~, $VAR, and relative to
 // base where base is not empty. The result may hold "." and "..", which only
 // the walk through the file system can judge.
-func (h host) expand(text, base string) (string, error) {
+func (h Host) Expand(text, base string) (string, error) {
 	if strings.ContainsRune(text, 0) {
-		return "", errNUL
+		return "", ErrNUL
 	}
 	path, err := h.expandVariables(text)
 	if err != nil {
@@ -48,10 +48,10 @@ func (h host) expand(text, base string) (string, error) {
 		if path != "~" && path[1] != '/' {
 			return "", errOtherHome
 		}
-		if h.home == "" {
+		if h.Home == "" {
 			return "", errNoHome
 		}
-		return h.home + path[1:], nil
+		return h.Home + path[1:], nil
 	case filepath.IsAbs(path):
 		return path, nil
 	case base != "":
@@ -63,7 +63,7 @@ func (h host) expand(text, base string) (string, error) {
 
 // expandVariables replaces $NAME and ${NAME}. A dollar sign that starts neither
 // is itself.
-func (h host) expandVariables(text string) (string, error) {
+func (h Host) expandVariables(text string) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "$")
@@ -77,33 +77,33 @@ func (h host) expandVariables(text string) (string, error) {
 		var name string
 		if inner, ok := strings.CutPrefix(rest, "{"); ok {
 			name, text, found = strings.Cut(inner, "}")
-			if !found || !isName(name) {
+			if !found || !IsName(name) {
 				return "", fmt.Errorf("expected ${NAME}, found %s", display.Quote("$"+rest))
 			}
 		} else {
-			name = rest[:nameLength(rest)]
+			name = rest[:NameLength(rest)]
 			text = rest[len(name):]
 			if name == "" {
 				out.WriteByte('$')
 				continue
 			}
 		}
-		value := h.env[name]
+		value := h.Env[name]
 		if value == "" {
-			return "", unsetError{name}
+			return "", UnsetError{name}
 		}
 		if strings.ContainsRune(value, 0) {
-			return "", errNUL
+			return "", ErrNUL
 		}
 		out.WriteString(value)
 	}
 }
 
 // isName reports whether s is a variable's name.
-func isName(s string) bool { return s != "" && nameLength(s) == len(s) }
+func IsName(s string) bool { return s != "" && NameLength(s) == len(s) }
 
 // nameLength is the length of the variable's name that s starts with.
-func nameLength(s string) int {
+func NameLength(s string) int {
 	for i := range len(s) {
 		c := s[i]
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

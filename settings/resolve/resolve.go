@@ -1,4 +1,4 @@
-package settings
+package resolve
 
 import (
 	"errors"
@@ -13,23 +13,23 @@ import (
 // files is the part of the file system that resolution needs; tests put another
 // one in its place. No symlink may lead to what lstat and readlink are asked
 // about.
-type files struct {
-	lstat    func(path string) (fs.FileMode, error)
-	readlink func(path string) (string, error)
-	readDir  func(path string) ([]string, error)
-	readFile func(path string) ([]byte, error)
+type FS struct {
+	Lstat    func(path string) (fs.FileMode, error)
+	Readlink func(path string) (string, error)
+	ReadDir  func(path string) ([]string, error)
+	ReadFile func(path string) ([]byte, error)
 }
 
-var osFiles = files{
-	lstat: func(path string) (fs.FileMode, error) {
+var OS = FS{
+	Lstat: func(path string) (fs.FileMode, error) {
 		info, err := fsguard.LstatPlain(path)
 		if err != nil {
 			return 0, err
 		}
 		return info.Mode(), nil
 	},
-	readlink: fsguard.ReadlinkPlain,
-	readDir: func(path string) ([]string, error) {
+	Readlink: fsguard.ReadlinkPlain,
+	ReadDir: func(path string) ([]string, error) {
 		// A session can fill a directory; nobody has this many settings files
 		// or submodules.
 		entries, err := fsguard.ReadDir(path, 10_000)
@@ -39,7 +39,7 @@ var osFiles = files{
 		}
 		return names, err
 	},
-	readFile: func(path string) ([]byte, error) {
+	ReadFile: func(path string) ([]byte, error) {
 		data, _, err := textfile.Read(path)
 		return data, err
 	},
@@ -48,56 +48,56 @@ var osFiles = files{
 // maxLinks is Linux's own limit (path_resolution(7)); macOS stops at 32.
 const maxLinks = 40
 
-var errTooManyLinks = errors.New("too many levels of symlinks")
+var ErrTooManyLinks = errors.New("too many levels of symlinks")
 
 // resolved is where a path leads.
-type resolved struct {
+type Target struct {
 	// path is absolute, clean and free of symlinks as far as it exists.
-	path string
+	Path string
 	// mode is the file's; meaningless unless exists.
-	mode   fs.FileMode
-	exists bool
+	Mode   fs.FileMode
+	Exists bool
 	// err is why the path could not be followed to its end, other than that it
 	// is missing.
-	err error
+	Err error
 	// detour: a ".." was taken from what is no directory, or is not there. The
 	// kernel refuses to go this way.
-	detour bool
+	Detour bool
 	// links are the symlinks crossed.
-	links []link
+	Links []Link
 	// steps are the names that were looked up, each in a directory without
 	// symlinks: what a watch on the path has to watch.
-	steps []step
+	Steps []Step
 }
 
 // link is a symlink: its own path, and the directory it lies in.
-type link struct{ path, dir string }
+type Link struct{ Path, Dir string }
 
-type step struct{ dir, name string }
+type Step struct{ Dir, Name string }
 
 // resolver walks paths. It remembers what it saw, so it lives only as long as
 // one evaluation, and is not for several goroutines.
-type resolver struct {
-	files files
-	seen  map[string]entry
+type View struct {
+	FS   FS
+	seen map[string]Entry
 }
 
-type entry struct {
-	mode   fs.FileMode
-	target string // of a symlink
-	err    error
+type Entry struct {
+	Mode   fs.FileMode
+	Target string // of a symlink
+	Err    error
 }
 
-func newResolver(f files) *resolver { return &resolver{files: f, seen: map[string]entry{}} }
+func NewView(f FS) *View { return &View{FS: f, seen: map[string]Entry{}} }
 
-func (r *resolver) entry(path string) entry {
+func (r *View) Entry(path string) Entry {
 	if e, ok := r.seen[path]; ok {
 		return e
 	}
-	var e entry
-	e.mode, e.err = r.files.lstat(path)
-	if e.err == nil && e.mode&fs.ModeSymlink != 0 {
-		e.target, e.err = r.files.readlink(path)
+	var e Entry
+	e.Mode, e.Err = r.FS.Lstat(path)
+	if e.Err == nil && e.Mode&fs.ModeSymlink != 0 {
+		e.Target, e.Err = r.FS.Readlink(path)
 	}
 	r.seen[path] = e
 	return e
@@ -107,8 +107,8 @@ func (r *resolver) entry(path string) entry {
 // each ".." taken from where the walk is and not from the text. What is missing
 // is kept by its text; the walk goes on, because a ".." behind it may lead back
 // to what exists.
-func (r *resolver) resolve(path string) resolved {
-	result := resolved{path: "/", mode: fs.ModeDir, exists: true}
+func (r *View) Resolve(path string) Target {
+	result := Target{Path: "/", Mode: fs.ModeDir, Exists: true}
 	rest := path
 	for rest != "" {
 		var name string
@@ -117,42 +117,42 @@ func (r *resolver) resolve(path string) resolved {
 			continue
 		}
 		if name == ".." {
-			result.detour = result.detour || !result.exists || !result.mode.IsDir()
-			result.path = filepath.Dir(result.path)
-			result.mode, result.exists = fs.ModeDir, true
-			if e := r.entry(result.path); e.err != nil {
-				result.exists = false
+			result.Detour = result.Detour || !result.Exists || !result.Mode.IsDir()
+			result.Path = filepath.Dir(result.Path)
+			result.Mode, result.Exists = fs.ModeDir, true
+			if e := r.Entry(result.Path); e.Err != nil {
+				result.Exists = false
 			}
 			continue
 		}
-		next := filepath.Join(result.path, name)
-		if !result.exists {
+		next := filepath.Join(result.Path, name)
+		if !result.Exists {
 			// Below what is missing everything is.
-			result.path = next
+			result.Path = next
 			continue
 		}
-		result.steps = append(result.steps, step{result.path, name})
-		e := r.entry(next)
-		if e.err != nil {
-			result.path, result.exists = next, false
-			if !textfile.Missing(e.err) && result.err == nil {
-				result.err = e.err
+		result.Steps = append(result.Steps, Step{result.Path, name})
+		e := r.Entry(next)
+		if e.Err != nil {
+			result.Path, result.Exists = next, false
+			if !textfile.Missing(e.Err) && result.Err == nil {
+				result.Err = e.Err
 			}
 			continue
 		}
-		if e.mode&fs.ModeSymlink == 0 {
-			result.path, result.mode, result.exists = next, e.mode, true
+		if e.Mode&fs.ModeSymlink == 0 {
+			result.Path, result.Mode, result.Exists = next, e.Mode, true
 			continue
 		}
-		if len(result.links) == maxLinks {
-			result.err = errTooManyLinks
+		if len(result.Links) == maxLinks {
+			result.Err = ErrTooManyLinks
 			return result
 		}
-		result.links = append(result.links, link{path: next, dir: result.path})
-		if filepath.IsAbs(e.target) {
-			result.path = "/"
+		result.Links = append(result.Links, Link{Path: next, Dir: result.Path})
+		if filepath.IsAbs(e.Target) {
+			result.Path = "/"
 		}
-		rest = e.target + "/" + rest
+		rest = e.Target + "/" + rest
 	}
 	return result
 }

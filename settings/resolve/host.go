@@ -1,0 +1,39 @@
+package resolve
+
+import (
+	"os/user"
+	"path/filepath"
+	"strings"
+)
+
+// Host is what the paths of settings are expanded against.
+type Host struct {
+	// Platform is "linux" or "darwin".
+	Platform string
+	// Home is the user's home directory; "" if it is not known.
+	Home string
+	Env  map[string]string
+}
+
+// NewHost returns the host for an environment of "NAME=value" entries. An empty
+// home is HOME from it, else that of the system's user database.
+func NewHost(platform, home string, env []string) Host {
+	h := Host{Platform: platform, Home: home, Env: map[string]string{}}
+	for _, entry := range env {
+		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+			h.Env[name] = value
+		}
+	}
+	if h.Home == "" {
+		h.Home = h.Env["HOME"]
+	}
+	if !filepath.IsAbs(h.Home) {
+		if current, err := user.Current(); err == nil {
+			h.Home = current.HomeDir
+		}
+	}
+	if !filepath.IsAbs(h.Home) {
+		h.Home = ""
+	}
+	return h
+}

@@ -1,0 +1,95 @@
+package resolvetest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+// tree builds a file system in a temporary directory and resolves paths as if
+// that directory were the root, so that tests do not depend on the machine's
+// own files. A name that ends in a slash is a directory, a value that starts
+// with "-> " a symlink.
+func Tree(t testing.TB, entries map[string]string) resolve.FS {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range entries {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			err = os.Symlink(target, path)
+		} else if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Rooted(root)
+}
+
+// rooted is osFiles below another root. The resolver asks for no path that
+// crosses a symlink, so prefixing is enough.
+func Rooted(root string) resolve.FS {
+	return resolve.FS{
+		Lstat:    func(path string) (fs.FileMode, error) { return resolve.OS.Lstat(filepath.Join(root, path)) },
+		Readlink: func(path string) (string, error) { return resolve.OS.Readlink(filepath.Join(root, path)) },
+		ReadDir:  func(path string) ([]string, error) { return resolve.OS.ReadDir(filepath.Join(root, path)) },
+		ReadFile: func(path string) ([]byte, error) { return resolve.OS.ReadFile(filepath.Join(root, path)) },
+	}
+}
+
+// inMemory is the tree of tree without a disk, for tests that resolve paths by
+// the hundred thousand.
+func InMemory(entries map[string]string) resolve.FS {
+	type node struct {
+		mode    fs.FileMode
+		content string
+		names   []string
+	}
+	nodes := map[string]*node{"/": {mode: fs.ModeDir}}
+	put := func(path string, n *node) {
+		if nodes[path] == nil || n.mode == 0 || n.content != "" {
+			nodes[path] = n
+		}
+		for parent := filepath.Dir(path); path != "/"; path, parent = parent, filepath.Dir(parent) {
+			if nodes[parent] == nil {
+				nodes[parent] = &node{mode: fs.ModeDir}
+			}
+			if name := filepath.Base(path); !slices.Contains(nodes[parent].names, name) {
+				nodes[parent].names = append(nodes[parent].names, name)
+			}
+		}
+	}
+	for name, content := range entries {
+		n := &node{content: content}
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			n.mode, n.content = fs.ModeSymlink, target
+		} else if strings.HasSuffix(name, "/") {
+			n.mode = fs.ModeDir
+		}
+		put(filepath.Clean(name), n)
+	}
+	look := func(path string) (*node, error) {
+		if n := nodes[path]; n != nil {
+			return n, nil
+		}
+		return &node{}, fs.ErrNotExist
+	}
+	return resolve.FS{
+		Lstat:    func(path string) (fs.FileMode, error) { n, err := look(path); return n.mode, err },
+		Readlink: func(path string) (string, error) { n, err := look(path); return n.content, err },
+		ReadDir:  func(path string) ([]string, error) { n, err := look(path); return n.names, err },
+		ReadFile: func(path string) ([]byte, error) { n, err := look(path); return []byte(n.content), err },
+	}
+}
