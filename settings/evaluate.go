@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -29,7 +30,7 @@ type evaluation struct {
 	sensitive   *sensitivePaths
 
 	policy     policy.Policy
-	git        gitRepository
+	git        git.Repository
 	restricted document.Kinds
 	writable   cover // all grants for writing, refused ones included
 	rules      cover

@@ -68,12 +68,12 @@ func (e *evaluation) builtInProtected() []policy.Protected {
 	var list []policy.Protected
 	for _, name := range protectedByDefault {
 		path := filepath.Join(e.policy.Project, name)
-		if e.git.pointer && policy.Contains(filepath.Join(e.policy.Project, ".git"), path) {
+		if e.git.Pointer && policy.Contains(filepath.Join(e.policy.Project, ".git"), path) {
 			continue // .git is a file, which is protected itself
 		}
 		list = append(list, builtIn(path))
 	}
-	for _, path := range e.git.inside {
+	for _, path := range e.git.Inside {
 		list = append(list, builtIn(path))
 	}
 	return list

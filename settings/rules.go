@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 )
 
 // paths compiles the rules.
@@ -26,14 +27,14 @@ func (e *evaluation) paths() {
 		granted = append(granted, e.projectGrant())
 	}
 	if e.policy.Project != "" {
-		e.git = findGit(e.resolver, e.host.Home, e.policy.Project)
-		e.silent = cmp.Or(e.silent, e.git.silent)
+		e.git = git.Find(e.resolver, e.host.Home, e.policy.Project)
+		e.silent = cmp.Or(e.silent, e.git.NoAnswer)
 	}
-	for _, path := range e.git.skipped {
+	for _, path := range e.git.Skipped {
 		e.refusals = append(e.refusals, fmt.Sprintf(
 			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
-	for _, dir := range e.git.outside {
+	for _, dir := range e.git.Outside {
 		granted = append(granted, grant{
 			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn,
 				Key: "the project's git repository"},
@@ -100,7 +101,7 @@ func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 func (e *evaluation) guardOutsideGit() {
 	for i := range e.policy.Rules {
 		rule := &e.policy.Rules[i]
-		if !slices.Contains(e.git.outside, rule.Path) || e.rules.at(rule.Path).Has(policy.Write) {
+		if !slices.Contains(e.git.Outside, rule.Path) || e.rules.at(rule.Path).Has(policy.Write) {
 			continue
 		}
 		rule.Access |= policy.Write

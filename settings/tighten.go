@@ -108,7 +108,7 @@ func (e *evaluation) protection() {
 		}
 		list = append(list, more...)
 	}
-	for _, path := range e.git.outsideProtected {
+	for _, path := range e.git.OutsideProtected {
 		list = append(list, builtIn(path)) // whatever the settings say: it is what the grant of the repository rests on
 	}
 	e.policy.Protected = sortProtected(append([]policy.Protected{}, list...))

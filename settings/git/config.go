@@ -1,4 +1,4 @@
-package settings
+package git
 
 import "strings"
 
@@ -6,7 +6,7 @@ import "strings"
 // format, in all sections of a name, whatever their subsections. Names are in
 // lower case. It reads what can be read, and is not the judge of a file's
 // correctness.
-func gitConfigValues(content, section, key string) []string {
+func configValues(content, section, key string) []string {
 	var values []string
 	inside := false
 	for _, line := range joinedLines(content) {
@@ -20,7 +20,7 @@ func gitConfigValues(content, section, key string) []string {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		if inside && ok && strings.EqualFold(strings.TrimSpace(name), key) {
-			values = append(values, gitConfigValue(value))
+			values = append(values, unquote(value))
 		}
 	}
 	return values
@@ -62,7 +62,7 @@ func cutHeader(text string) (header, after string) {
 }
 
 // gitConfigValue takes quotes, escapes and comments out of a value.
-func gitConfigValue(text string) string {
+func unquote(text string) string {
 	var value strings.Builder
 	quoted, kept := false, 0 // up to kept, blanks count
 	text = strings.TrimSpace(text)

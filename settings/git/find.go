@@ -1,4 +1,4 @@
-package settings
+package git
 
 import (
 	"errors"
@@ -16,33 +16,33 @@ import (
 // of it lies outside of the project. Whatever the files in the project claim, a
 // directory outside counts only if it names the project itself: a session can
 // write the one and not the other.
-type gitRepository struct {
+type Repository struct {
 	// pointer is true where the project's .git is a file that says where the
 	// repository is: a linked worktree, a submodule.
-	pointer bool
+	Pointer bool
 	// inside are paths in the project to be protected, beside those that every
 	// project has.
-	inside []string
+	Inside []string
 	// outside are the directories of the repository that lie outside of the
 	// project, and outsideProtected what in them is to be protected.
-	outside, outsideProtected []string
+	Outside, OutsideProtected []string
 	// silent is the first thing of the project's, or of its repository's, whose
 	// file system does not answer; skipped is what else does not.
-	silent  string
-	skipped []string
+	NoAnswer string
+	Skipped  []string
 }
 
 // findGit looks at the project's repository. home is where the user's own
 // configuration of git is; empty: nowhere.
-func findGit(r *resolve.View, home, project string) gitRepository {
-	g := &gitFinder{resolver: r, project: project}
+func Find(r *resolve.View, home, project string) Repository {
+	g := &finder{view: r, project: project}
 	dot := filepath.Join(project, ".git")
 	mode, err := r.FS.Lstat(dot)
 	switch {
 	case err != nil:
 		g.unanswered(dot, err)
 	case mode.IsRegular():
-		g.found.pointer = true
+		g.found.Pointer = true
 		g.protect(dot)
 		if own, common, ok := g.follow(dot); ok {
 			g.outside(common)
@@ -62,12 +62,12 @@ func findGit(r *resolve.View, home, project string) gitRepository {
 	return g.found
 }
 
-type gitFinder struct {
-	resolver *resolve.View
-	project  string
-	found    gitRepository
-	visited  int
-	read     []string // configuration files
+type finder struct {
+	view    *resolve.View
+	project string
+	found   Repository
+	visited int
+	read    []string // configuration files
 }
 
 // Bounds of the search: a repository made to be slow to look at must not slow
@@ -80,11 +80,11 @@ const (
 )
 
 // protect adds a path, to the side of the project's border on which it lies.
-func (g *gitFinder) protect(paths ...string) {
+func (g *finder) protect(paths ...string) {
 	for _, path := range paths {
-		list := &g.found.outsideProtected
+		list := &g.found.OutsideProtected
 		if policy.Contains(g.project, path) {
-			list = &g.found.inside
+			list = &g.found.Inside
 		}
 		if len(*list) < maxGitProtected && !slices.Contains(*list, path) {
 			*list = append(*list, path)
@@ -92,14 +92,14 @@ func (g *gitFinder) protect(paths ...string) {
 	}
 }
 
-func (g *gitFinder) outside(dir string) {
+func (g *finder) outside(dir string) {
 	if !policy.Contains(g.project, dir) {
-		g.found.outside = append(g.found.outside, dir)
+		g.found.Outside = append(g.found.Outside, dir)
 	}
 }
 
-func (g *gitFinder) kind(path string) fs.FileMode {
-	mode, err := g.resolver.FS.Lstat(filepath.Join(g.resolver.Resolve(filepath.Dir(path)).Path, filepath.Base(path)))
+func (g *finder) kind(path string) fs.FileMode {
+	mode, err := g.view.FS.Lstat(filepath.Join(g.view.Resolve(filepath.Dir(path)).Path, filepath.Base(path)))
 	if err != nil {
 		g.unanswered(path, err)
 		return fs.ModeIrregular
@@ -109,20 +109,20 @@ func (g *gitFinder) kind(path string) fs.FileMode {
 
 // unanswered notes what could not be looked at because its file system does not
 // answer.
-func (g *gitFinder) unanswered(path string, err error) {
+func (g *finder) unanswered(path string, err error) {
 	switch {
 	case !errors.Is(err, fsguard.ErrNoAnswer):
 	case !g.ours(path):
-		g.found.skipped = append(g.found.skipped, path)
-	case g.found.silent == "":
-		g.found.silent = path
+		g.found.Skipped = append(g.found.Skipped, path)
+	case g.found.NoAnswer == "":
+		g.found.NoAnswer = path
 	}
 }
 
 // text is a small file's content without the line's end; "" where it cannot be
 // read.
-func (g *gitFinder) text(path string) string {
-	data, err := g.resolver.FS.ReadFile(path)
+func (g *finder) text(path string) string {
+	data, err := g.view.FS.ReadFile(path)
 	if err != nil {
 		g.unanswered(path, err)
 		return ""
@@ -132,17 +132,17 @@ func (g *gitFinder) text(path string) string {
 
 // place is where a path in a file of git's leads; relative ones are relative to
 // dir.
-func (g *gitFinder) place(dir, path string) string {
+func (g *finder) place(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return g.resolver.Resolve(path).Path
+	return g.view.Resolve(path).Path
 }
 
 // follow finds the repository that the project's .git file points to: the
 // directory of this worktree alone, and the one that all worktrees share. See
 // gitrepository-layout(5).
-func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
+func (g *finder) follow(dot string) (own, common string, ok bool) {
 	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
 	if !ok {
 		return "", "", false
@@ -151,7 +151,7 @@ func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
 	shared := g.text(filepath.Join(own, "commondir"))
 	if shared == "" {
 		// A submodule's repository says which directory it is checked out to.
-		worktrees := gitConfigValues(g.text(filepath.Join(own, "config")), "core", "worktree")
+		worktrees := configValues(g.text(filepath.Join(own, "config")), "core", "worktree")
 		named := len(worktrees) > 0 && g.place(own, worktrees[len(worktrees)-1]) == g.project
 		return own, own, named && g.isRepository(own)
 	}
@@ -161,14 +161,14 @@ func (g *gitFinder) follow(dot string) (own, common string, ok bool) {
 	return own, common, named && filepath.Dir(own) == filepath.Join(common, "worktrees") && g.isRepository(common)
 }
 
-func (g *gitFinder) isRepository(dir string) bool {
+func (g *finder) isRepository(dir string) bool {
 	return g.kind(filepath.Join(dir, "HEAD")).IsRegular() && g.kind(filepath.Join(dir, "objects")).IsDir() &&
 		g.kind(filepath.Join(dir, "refs")).IsDir()
 }
 
 // repository protects what git runs commands from: hooks and configuration, of
 // all worktrees and submodules, and what says where these are.
-func (g *gitFinder) repository(dir string) {
+func (g *finder) repository(dir string) {
 	// With a file "commondir" git would look for hooks and configuration
 	// elsewhere.
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
@@ -185,11 +185,11 @@ func (g *gitFinder) repository(dir string) {
 }
 
 // names lists a directory, a bounded number of times.
-func (g *gitFinder) names(dir string) []string {
+func (g *finder) names(dir string) []string {
 	if g.visited++; g.visited > maxGitDirs {
 		return nil
 	}
-	names, err := g.resolver.FS.ReadDir(dir)
+	names, err := g.view.FS.ReadDir(dir)
 	if err != nil {
 		g.unanswered(dir, err)
 		return nil
@@ -200,7 +200,7 @@ func (g *gitFinder) names(dir string) []string {
 
 // modules protects the repositories of submodules, which may lie in directories
 // of directories.
-func (g *gitFinder) modules(dir string, depth int) {
+func (g *finder) modules(dir string, depth int) {
 	if depth == 0 {
 		return
 	}
@@ -218,8 +218,8 @@ func (g *gitFinder) modules(dir string, depth int) {
 
 // submodulePointers protects the .git files of the submodules that .gitmodules
 // names.
-func (g *gitFinder) submodulePointers() {
-	for _, dir := range gitConfigValues(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
+func (g *finder) submodulePointers() {
+	for _, dir := range configValues(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
 		dot := filepath.Join(g.project, dir, ".git")
 		if filepath.IsLocal(dir) && g.kind(dot).IsRegular() {
 			g.protect(dot)
@@ -230,7 +230,7 @@ func (g *gitFinder) submodulePointers() {
 // configuration protects what a configuration file makes git run or read from
 // the project: hooks elsewhere, and further configuration. The file itself is
 // protected where the project, or the repository, holds it.
-func (g *gitFinder) configuration(file string) {
+func (g *finder) configuration(file string) {
 	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs || !g.kind(file).IsRegular() {
 		return
 	}
@@ -239,13 +239,13 @@ func (g *gitFinder) configuration(file string) {
 		g.protect(file)
 	}
 	content := g.text(file)
-	for _, hooks := range gitConfigValues(content, "core", "hookspath") {
+	for _, hooks := range configValues(content, "core", "hookspath") {
 		if path, ok := g.expand(g.project, hooks); ok && path != g.project && g.ours(path) {
 			g.protect(path)
 		}
 	}
 	for _, section := range []string{"include", "includeif"} {
-		for _, included := range gitConfigValues(content, section, "path") {
+		for _, included := range configValues(content, section, "path") {
 			if path, ok := g.expand(filepath.Dir(file), included); ok {
 				g.configuration(path)
 			}
@@ -255,16 +255,16 @@ func (g *gitFinder) configuration(file string) {
 
 // ours reports whether a session may write a path because it is the project's
 // or the repository's.
-func (g *gitFinder) ours(path string) bool {
+func (g *finder) ours(path string) bool {
 	if policy.Contains(g.project, path) {
 		return true
 	}
-	return slices.ContainsFunc(g.found.outside, func(dir string) bool { return policy.Contains(dir, path) })
+	return slices.ContainsFunc(g.found.Outside, func(dir string) bool { return policy.Contains(dir, path) })
 }
 
 // expand makes a path of git's configuration absolute. One in a home directory
 // is not the project's.
-func (g *gitFinder) expand(dir, path string) (string, bool) {
+func (g *finder) expand(dir, path string) (string, bool) {
 	if path == "" || strings.HasPrefix(path, "~") || strings.HasPrefix(path, "%(") {
 		return "", false
 	}

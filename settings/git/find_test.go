@@ -1,0 +1,167 @@
+package git
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+// with joins trees.
+func with(trees ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, tree := range trees {
+		maps.Copy(all, tree)
+	}
+	return all
+}
+
+// repository is a tree with a repository in a directory.
+func repository(dir string) map[string]string {
+	return map[string]string{
+		dir + "/HEAD": "ref: refs/heads/main\n", dir + "/objects/": "", dir + "/refs/": "", dir + "/hooks/": "", dir +
+			"/config": "[core]\n\tbare = false\n",
+	}
+}
+
+const gitProject = "/home/u/project"
+
+// linkedWorktree is a project that is a linked worktree of a repository elsewhere.
+var linkedWorktree = with(repository("/home/u/main/.git"), map[string]string{
+	gitProject + "/.git":                                "gitdir: /home/u/main/.git/worktrees/project\n",
+	"/home/u/main/.git/worktrees/project/commondir":     "../..\n",
+	"/home/u/main/.git/worktrees/project/gitdir":        gitProject + "/.git\n",
+	"/home/u/main/.git/worktrees/project/HEAD":          "ref: refs/heads/side\n",
+	"/home/u/main/.git/worktrees/other/commondir":       "../..\n",
+	"/home/u/main/.git/worktrees/other/gitdir":          "/home/u/other/.git\n",
+	"/home/u/main/.git/worktrees/other/config.worktree": "",
+})
+
+// checkedOutSubmodule is a project that is a submodule of one elsewhere.
+var checkedOutSubmodule = with(repository("/home/u/super/.git/modules/project"), map[string]string{
+	gitProject + "/.git":                        "gitdir: ../super/.git/modules/project\n",
+	"/home/u/super/.git/modules/project/config": "[core]\n\tbare = false\n\tworktree = ../../../../project\n",
+})
+
+func TestFindGit_KnowsTheLayouts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name              string
+		tree              map[string]string
+		inside            string // relative to the project
+		outside           string
+		protectedOutside  string // relative to the repository
+		withoutDotGitDirs bool
+	}{
+		{name: "no repository", tree: map[string]string{gitProject + "/": ""}},
+		{name: "a repository", tree: with(repository(gitProject + "/.git")), inside: ".git/commondir .git/config .git/hooks"},
+		{
+			name: "submodules in it, one in the other",
+			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/deps/a"), map[string]string{
+				gitProject + "/.gitmodules": "[submodule \"deps/a\"]\n\tpath = deps/a\n[submodule \"x\"]\n\tpath = ../x\n",
+				gitProject + "/deps/a/.git": "gitdir: ../../.git/modules/deps/a\n", gitProject +
+					"/.git/modules/deps/a/modules/b/HEAD": "",
+			}),
+			inside: ".git/commondir .git/config .git/hooks .git/modules/deps/a/commondir .git/modules/deps/a/config " +
+				".git/modules/deps/a/hooks " +
+				".git/modules/deps/a/modules/b/commondir .git/modules/deps/a/modules/b/config " +
+				".git/modules/deps/a/modules/b/hooks deps/a/.git",
+		},
+		{
+			name: "worktrees of it",
+			tree: with(repository(gitProject+"/.git"), map[string]string{
+				gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n", gitProject + "/.git/worktrees/w/config.worktree": "",
+			}),
+			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir .git/worktrees/w/config.worktree " +
+				".git/worktrees/w/gitdir",
+		},
+		{
+			name: "hooks elsewhere, and more configuration",
+			tree: with(repository(gitProject+"/.git"), map[string]string{
+				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../.gitconfig\n\tpath = " +
+					"~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
+				gitProject + "/.gitconfig": "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = .gitconfig\n",
+				gitProject + "/.git/more":  "",
+				"/home/u/.gitconfig":       "[core]\n\thooksPath = .githooks\n",
+			}),
+			inside: ".git/commondir .git/config .git/hooks .git/more .gitconfig .githooks .husky/_ tools/hooks",
+		},
+		{
+			name: "a linked worktree", tree: linkedWorktree, inside: ".git", outside: "/home/u/main/.git",
+			protectedOutside: "commondir config hooks worktrees/other/commondir worktrees/other/config.worktree " +
+				"worktrees/other/gitdir " +
+				"worktrees/project/commondir worktrees/project/gitdir",
+		},
+		{
+			name: "a submodule", tree: checkedOutSubmodule, inside: ".git", outside: "/home/u/super/.git/modules/project",
+			protectedOutside: "commondir config hooks",
+		},
+		{
+			name: "a linked worktree that does not name the project",
+			tree: with(linkedWorktree, map[string]string{"/home/u/main/.git/worktrees/project/gitdir": "/home/u/elsewhere/.git\n"}), inside: ".git",
+		},
+		{
+			name: "a linked worktree of what is no repository",
+			tree: with(linkedWorktree, map[string]string{"/home/u/main/.git/worktrees/project/commondir": "../../..\n"}), inside: ".git",
+		},
+		{
+			name: "a linked worktree whose common directory is elsewhere",
+			tree: with(linkedWorktree, repository("/home/u/.ssh"),
+				map[string]string{"/home/u/main/.git/worktrees/project/commondir": "/home/u/.ssh\n"}), inside: ".git",
+		},
+		{
+			name: "a submodule that is checked out elsewhere",
+			tree: with(checkedOutSubmodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
+				"../../../other\n"}), inside: ".git",
+		},
+		{name: "a pointer to a directory of the user's",
+			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
+		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
+	} {
+		found := Find(resolve.NewView(resolvetest.Tree(t, test.tree)), "/home/u", gitProject)
+		relative := func(dir string, paths []string) string {
+			var names []string
+			for _, path := range paths {
+				names = append(names, strings.TrimPrefix(path, dir+"/"))
+			}
+			slices.Sort(names)
+			return strings.Join(names, " ")
+		}
+		if got := relative(gitProject, found.Inside); got != test.inside {
+			t.Errorf("%s: protected inside:\n got %s\nwant %s", test.name, got, test.inside)
+		}
+		if got := strings.Join(found.Outside, " "); got != test.outside {
+			t.Errorf("%s: outside: %q, want %q", test.name, got, test.outside)
+		}
+		if got := relative(test.outside, found.OutsideProtected); got != test.protectedOutside {
+			t.Errorf("%s: protected outside:\n got %s\nwant %s", test.name, got, test.protectedOutside)
+		}
+	}
+}
+
+func TestGitConfigValues(t *testing.T) {
+	t.Parallel()
+	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] hooksPath = " +
+		"\\\"q\\\\\n[other]\nhooksPath = no\n" +
+		"[core.old]\nHOOKSPATH = f\\\n g\n[core]\nhooksPath\nhooksPathX = no\nhooksPath =\n# hooksPath = no\n"
+	got := configValues(config, "core", "hookspath")
+	if want := []string{"a b", "c # d", `"q\`, "f g", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func FuzzGitConfigValues(f *testing.F) {
+	f.Add("[core]\n\thooksPath = x\n")
+	f.Add("[a \"]\\\"\"]\\\n=\"")
+	f.Fuzz(func(t *testing.T, content string) {
+		for _, value := range configValues(content, "core", "hookspath") {
+			if len(value) > len(content) {
+				t.Errorf("%q is longer than what it stands in", value)
+			}
+		}
+	})
+}
