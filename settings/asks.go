@@ -123,20 +123,20 @@ func (b *asker) grants() {
 			continue
 		}
 		var parts []string
-		for _, g := range sets[c.name] {
+		for _, g := range sets[c.Name] {
 			parts = append(parts, fmt.Sprintf("may %s %s", verbs(g.access), display.Quote(g.path)))
 		}
 		var names []string
-		for _, v := range c.variables {
-			if !b.alone.policy.Environment.Allows(v.name) {
-				names = append(names, v.name)
+		for _, v := range c.Variables {
+			if !b.alone.policy.Environment.Allows(v.Name) {
+				names = append(names, v.Name)
 			}
 		}
 		if len(names) > 0 {
 			parts = append(parts, "get your variables "+strings.Join(names, ", "))
 		}
 		if len(parts) > 0 {
-			b.add(toolchainsKey, c.name, c.at, "sessions %s", strings.Join(parts, ", "))
+			b.add(toolchainsKey, c.Name, c.at, "sessions %s", strings.Join(parts, ", "))
 		}
 	}
 }

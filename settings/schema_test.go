@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
@@ -129,7 +130,7 @@ func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 			t.Errorf("%s: entries have neither values nor a pattern with examples", l.Name)
 		}
 	}
-	if got := len(sandbox.Properties["toolchains"].Items.Enum); got != len(toolchains) {
+	if got := len(sandbox.Properties["toolchains"].Items.Enum); got != len(toolchain.All) {
 		t.Errorf("%d toolchains", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 // Suggestion is what a user may do about something that a session was refused.
@@ -144,39 +145,21 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 	if name := x.toolchainOf(policy.Write); name != "" {
 		return name, false
 	}
-	t, known := findToolchain(toolchainOfProgram(program))
-	if !known || slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.name == t.name }) {
+	t, known := toolchain.Find(toolchain.OfProgram(program))
+	if !known || slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.Name == t.Name }) {
 		return "", false
 	}
-	for _, p := range t.places {
-		if p.on != "" && p.on != x.host.Platform || !p.create {
+	for _, p := range t.Places {
+		if p.Platform != "" && p.Platform != x.host.Platform || !p.Create {
 			continue
 		}
-		for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
-			if policy.Contains(x.end.Path, x.resolver.Resolve(filepath.Join(dir, p.below)).Path) {
-				return t.name, false
+		for _, dir := range x.placeDirs(chosen{Toolchain: t}, p) {
+			if policy.Contains(x.end.Path, x.resolver.Resolve(filepath.Join(dir, p.Below)).Path) {
+				return t.Name, false
 			}
 		}
 	}
 	return "", false
-}
-
-// programs are the names that tools' processes go by, by toolchain. Numbers
-// behind them are versions.
-var programs = map[string]string{
-	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node",
-	"yarn": "node", "pnpm": "node",
-	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
-	"java": "java", "mvn": "java",
-	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
-	"composer": "php", "ccache": "c", "nix": "nix",
-}
-
-// toolchainOfProgram reads the first word of a process's name, which is all
-// that some leave of it.
-func toolchainOfProgram(name string) string {
-	word, _, _ := strings.Cut(name, " ")
-	return programs[strings.TrimRight(word, "0123456789.")]
 }
 
 // toolchainOf names the toolchain that the target belongs to, and that would
@@ -185,19 +168,19 @@ func toolchainOfProgram(name string) string {
 // already.
 func (x *explainer) toolchainOf(access policy.Access) string {
 	found, longest := "", 0
-	for _, t := range toolchains {
-		if slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.name == t.name }) {
+	for _, t := range toolchain.All {
+		if slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.Name == t.Name }) {
 			continue
 		}
-		for _, p := range t.places {
-			if p.on != "" && p.on != x.host.Platform || !p.access.Has(access) {
+		for _, p := range t.Places {
+			if p.Platform != "" && p.Platform != x.host.Platform || !p.Access.Has(access) {
 				continue
 			}
-			for _, dir := range x.placeDirs(chosen{toolchain: t}, p) {
-				place := x.resolver.Resolve(filepath.Join(dir, p.below))
-				if place.Err == nil && (place.Exists || p.create) && policy.Contains(place.Path, x.end.Path) &&
+			for _, dir := range x.placeDirs(chosen{Toolchain: t}, p) {
+				place := x.resolver.Resolve(filepath.Join(dir, p.Below))
+				if place.Err == nil && (place.Exists || p.Create) && policy.Contains(place.Path, x.end.Path) &&
 					len(place.Path) > longest {
-					found, longest = t.name, len(place.Path)
+					found, longest = t.Name, len(place.Path)
 				}
 			}
 		}

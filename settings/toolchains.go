@@ -11,73 +11,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 const toolchainsKey = "toolchains"
 
-// Toolchain describes a named set for people and for the schema.
-type Toolchain struct {
-	// Name is what stands in the setting.
-	Name string
-	// About is one sentence.
-	About string
-	// Places say what is granted, one line each, per platform.
-	Places []ToolchainPlace
-	// Variables are the names that arrive.
-	Variables []string
-}
-
-// ToolchainPlace is one line of a toolchain's grants.
-type ToolchainPlace struct {
-	// Path is as in a settings file: "~/.cargo/bin", or "$CARGO_HOME/bin" where
-	// there is no other place.
-	Path string
-	// Variable moves it; "" where none does.
-	Variable string
-	// Access is what sessions may do there.
-	Access policy.Access
-	// Platform is the only one that has it; "" for every one.
-	Platform string
-	// Why says what is there.
-	Why string
-}
-
-// Toolchains lists the named sets.
-func Toolchains() []Toolchain {
-	var list []Toolchain
-	for _, t := range toolchains {
-		described := Toolchain{Name: t.name, About: t.about}
-		for _, p := range t.places {
-			described.Places = append(described.Places, ToolchainPlace{
-				Path: filepath.Join(p.root(), p.below), Variable: p.variable, Access: p.access, Platform: p.on, Why: p.why,
-			})
-		}
-		for _, v := range t.variables {
-			described.Variables = append(described.Variables, v.name)
-		}
-		list = append(list, described)
-	}
-	return list
-}
-
-func (p toolchainPlace) root() string {
-	if p.at == "" {
-		return "$" + p.variable
-	}
-	return p.at
-}
-
-func findToolchain(name string) (toolchain, bool) {
-	i := slices.IndexFunc(toolchains, func(t toolchain) bool { return t.name == name })
-	if i < 0 {
-		return toolchain{}, false
-	}
-	return toolchains[i], true
-}
-
 // chosen is a toolchain that a layer names, with where it does.
 type chosen struct {
-	toolchain
+	toolchain.Toolchain
 	origin policy.Origin
 	at     document.Position
 }
@@ -91,26 +32,23 @@ func (e *evaluation) toolchainsOf(s *settings) []chosen {
 	}
 	var list []chosen
 	for i, name := range s.values.Toolchains {
-		t, known := findToolchain(name)
+		t, known := toolchain.Find(name)
 		if !known {
 			e.unknownToolchain(from, i, name)
 			continue
 		}
-		if !slices.ContainsFunc(list, func(c chosen) bool { return c.name == name }) {
+		if !slices.ContainsFunc(list, func(c chosen) bool { return c.Name == name }) {
 			at := from.element(i)
 			origin := from.policy(toolchainsKey, at)
 			origin.Entry = name
-			list = append(list, chosen{toolchain: t, origin: origin, at: at})
+			list = append(list, chosen{Toolchain: t, origin: origin, at: at})
 		}
 	}
 	return list
 }
 
 func (e *evaluation) unknownToolchain(from origin, i int, name string) {
-	var names []string
-	for _, t := range toolchains {
-		names = append(names, t.name)
-	}
+	names := toolchain.Names()
 	hint := "known are " + strings.Join(names, ", ")
 	if close := document.Nearest(name, names); close != "" {
 		hint = fmt.Sprintf("did you mean %q?", close)
@@ -127,11 +65,11 @@ func (e *evaluation) chooseToolchains() {
 	}
 	asked := e.toolchainsOf(e.project)
 	e.toolchains = slices.DeleteFunc(e.toolchains, func(c chosen) bool {
-		return !slices.ContainsFunc(asked, func(other chosen) bool { return other.name == c.name })
+		return !slices.ContainsFunc(asked, func(other chosen) bool { return other.Name == c.Name })
 	})
 	names := []string{}
 	for _, c := range e.toolchains {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	e.merged.Toolchains = names
 	e.fromProject(toolchainsKey)
@@ -142,22 +80,22 @@ func (e *evaluation) chooseToolchains() {
 func (e *evaluation) toolchainGrants() []grant {
 	var list []grant
 	for _, c := range e.toolchains {
-		for _, p := range c.places {
-			if p.on != "" && p.on != e.host.Platform {
+		for _, p := range c.Places {
+			if p.Platform != "" && p.Platform != e.host.Platform {
 				continue
 			}
 			for _, dir := range e.placeDirs(c, p) {
-				target := e.resolver.Resolve(filepath.Join(dir, p.below))
-				if target.Err != nil || !target.Exists && !p.create {
+				target := e.resolver.Resolve(filepath.Join(dir, p.Below))
+				if target.Err != nil || !target.Exists && !p.Create {
 					continue
 				}
 				origin := c.origin
-				origin.Reason = p.why
+				origin.Reason = p.Why
 				if !target.Exists {
 					e.create = append(e.create, target.Path)
 				}
 				list = append(list, grant{
-					text: c.name, path: target.Path, access: p.access, origin: origin, at: c.at, links: target.Links,
+					text: c.Name, path: target.Path, access: p.Access, origin: origin, at: c.at, links: target.Links,
 				})
 			}
 		}
@@ -167,30 +105,30 @@ func (e *evaluation) toolchainGrants() []grant {
 
 // placeDirs are the directories that a place is in, as the environment says, or
 // else as is usual.
-func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
-	if p.variable == "" || e.host.Env[p.variable] == "" {
-		if dir, err := e.host.Expand(p.at, ""); err == nil {
+func (e *evaluation) placeDirs(c chosen, p toolchain.Place) []string {
+	if p.Variable == "" || e.host.Env[p.Variable] == "" {
+		if dir, err := e.host.Expand(p.At, ""); err == nil {
 			return []string{dir}
 		}
 		return nil
 	}
 	var dirs []string
-	for _, dir := range filepath.SplitList(e.host.Env[p.variable]) {
+	for _, dir := range filepath.SplitList(e.host.Env[p.Variable]) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
 		// Variables are set by programs, and programs err: nobody asked for the
 		// whole home directory.
-		real := e.resolver.Resolve(filepath.Join(dir, p.below)).Path
+		real := e.resolver.Resolve(filepath.Join(dir, p.Below)).Path
 		why := e.sensitive.hold(real)
 		if why != "" {
 			why = "that is " + why
-		} else if p.access.Has(policy.Write) {
+		} else if p.Access.Has(policy.Write) {
 			why = e.undoes(real)
 		}
 		if why != "" {
 			e.report(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s: the variable %s is %s: not granted, because %s",
-				display.Quote(c.name), p.variable, display.Quote(dir), why)
+				display.Quote(c.Name), p.Variable, display.Quote(dir), why)
 			continue
 		}
 		dirs = append(dirs, dir)
@@ -203,10 +141,10 @@ func (e *evaluation) placeDirs(c chosen, p toolchainPlace) []string {
 func (e *evaluation) toolchainVariables() []Variable {
 	var list []Variable
 	for _, c := range e.toolchains {
-		for _, v := range c.variables {
+		for _, v := range c.Variables {
 			origin := c.origin
-			origin.Reason = v.why
-			list = append(list, Variable{Pattern: v.name, Origin: origin})
+			origin.Reason = v.Why
+			list = append(list, Variable{Pattern: v.Name, Origin: origin})
 		}
 	}
 	return list

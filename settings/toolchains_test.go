@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
@@ -19,7 +20,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	secret := regexp.MustCompile(`(?i)token|secret|passw|credential|_key$|auth`)
 	needed := []string{"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix"}
 	for _, name := range needed {
-		if _, ok := findToolchain(name); !ok {
+		if _, ok := toolchain.Find(name); !ok {
 			t.Errorf("there is no %s", name)
 		}
 	}
@@ -33,50 +34,50 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 			places.all[i].exists = true
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
-		for _, chain := range toolchains {
-			if chain.about == "" || !strings.HasSuffix(chain.about, ".") {
-				t.Errorf("%s: about %q", chain.name, chain.about)
+		for _, chain := range toolchain.All {
+			if chain.About == "" || !strings.HasSuffix(chain.About, ".") {
+				t.Errorf("%s: about %q", chain.Name, chain.About)
 			}
-			for _, p := range chain.places {
-				if p.why == "" || p.access == 0 || p.at == "" && p.variable == "" || p.on != "" && p.on != "linux" &&
-					p.on != "darwin" {
-					t.Errorf("%s: incomplete: %+v", chain.name, p)
+			for _, p := range chain.Places {
+				if p.Why == "" || p.Access == 0 || p.At == "" && p.Variable == "" || p.Platform != "" && p.Platform != "linux" &&
+					p.Platform != "darwin" {
+					t.Errorf("%s: incomplete: %+v", chain.Name, p)
 				}
-				if p.create && !p.access.Has(policy.Write) {
-					t.Errorf("%s: %s is made and cannot be written", chain.name, p.at)
+				if p.Create && !p.Access.Has(policy.Write) {
+					t.Errorf("%s: %s is made and cannot be written", chain.Name, p.At)
 				}
-				path, err := h.Expand(filepath.Join(p.at, p.below), "")
-				if p.at == "" {
+				path, err := h.Expand(filepath.Join(p.At, p.Below), "")
+				if p.At == "" {
 					continue
 				}
 				if err != nil {
-					t.Errorf("%s: %s: %v", chain.name, p.at, err)
+					t.Errorf("%s: %s: %v", chain.Name, p.At, err)
 				}
-				if what := places.hold(path); what != "" && (p.access.Has(policy.Write) || !slices.Contains(excepted, p.at)) {
-					t.Errorf("%s: %s is %s", chain.name, path, what)
+				if what := places.hold(path); what != "" && (p.Access.Has(policy.Write) || !slices.Contains(excepted, p.At)) {
+					t.Errorf("%s: %s is %s", chain.Name, path, what)
 				}
 				// Programs that run outside without having been built are not
 				// to be replaced from inside.
-				if p.access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" ||
+				if p.Access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" ||
 					path == "/home/u/go") {
-					t.Errorf("%s: %s can be written", chain.name, path)
+					t.Errorf("%s: %s can be written", chain.Name, path)
 				}
 			}
-			for _, v := range chain.variables {
-				if err := checkPattern(v.name); err != nil || strings.Contains(v.name, "*") || v.why == "" {
-					t.Errorf("%s: %q: %v, why %q", chain.name, v.name, err, v.why)
+			for _, v := range chain.Variables {
+				if err := checkPattern(v.Name); err != nil || strings.Contains(v.Name, "*") || v.Why == "" {
+					t.Errorf("%s: %q: %v, why %q", chain.Name, v.Name, err, v.Why)
 				}
-				if policy.IsHook(v.name) || secret.MatchString(v.name) {
-					t.Errorf("%s: the variable %s runs code or holds a secret", chain.name, v.name)
+				if policy.IsHook(v.Name) || secret.MatchString(v.Name) {
+					t.Errorf("%s: the variable %s runs code or holds a secret", chain.Name, v.Name)
 				}
 			}
 			// Whoever moves a place by a variable must be able to tell the
 			// tools inside.
-			for _, p := range chain.places {
-				if p.variable != "" && !slices.ContainsFunc(chain.variables, func(v toolchainVariable) bool {
-					return v.name == p.variable
+			for _, p := range chain.Places {
+				if p.Variable != "" && !slices.ContainsFunc(chain.Variables, func(v toolchain.Variable) bool {
+					return v.Name == p.Variable
 				}) {
-					t.Errorf("%s: the variable %s moves a place and does not arrive", chain.name, p.variable)
+					t.Errorf("%s: the variable %s moves a place and does not arrive", chain.Name, p.Variable)
 				}
 			}
 		}

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 type anyMap = map[string]any
@@ -61,7 +61,7 @@ func addHints(node *schemaNode, key string) error {
 		return nil
 	}
 	if key == "toolchains" {
-		for _, t := range settings.Toolchains() {
+		for _, t := range toolchain.All {
 			node.Items.Enum = append(node.Items.Enum, t.Name)
 			node.Items.EnumDescriptions = append(node.Items.EnumDescriptions, t.About)
 		}

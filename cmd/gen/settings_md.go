@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 //go:embed text/settings.md
@@ -70,19 +70,23 @@ func (w *markdown) toolchains() {
 		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that " +
 		"a build outside will\n" +
 		"use. What runs without being built, and what holds tokens, cannot be written.\n\n")
-	for _, t := range settings.Toolchains() {
+	for _, t := range toolchain.All {
 		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | "+
 			"--- |\n", t.Name, t.About)
 		for _, p := range t.Places {
 			moved, system := "", "all"
-			if p.Variable != "" && !strings.HasPrefix(p.Path, "$") {
+			if p.Variable != "" && p.At != "" {
 				moved = "`" + p.Variable + "`"
 			}
 			if p.Platform != "" {
 				system = map[string]string{"linux": "Linux", "darwin": "macOS"}[p.Platform]
 			}
-			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path, moved, strings.Join(p.Access.Names(), ", "), system, p.Why)
+			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path(), moved, strings.Join(p.Access.Names(), ", "), system, p.Why)
 		}
-		w.printf("\nVariables: `%s`.\n\n", strings.Join(t.Variables, "`, `"))
+		var names []string
+		for _, v := range t.Variables {
+			names = append(names, v.Name)
+		}
+		w.printf("\nVariables: `%s`.\n\n", strings.Join(names, "`, `"))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -173,12 +174,8 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 // it: the directories of PATH, that of the program itself, and those of every
 // toolchain.
 func (l *lesson) programPlaces(program string, secrets func(string) string) ([]string, error) {
-	all := []string{}
-	for _, t := range settings.Toolchains() {
-		all = append(all, t.Name)
-	}
 	store, snapshot, err := (&lesson{user: l.user, project: l.project, kind: l.kind,
-		values: map[string]any{"enabled": true, "toolchains": all}}).open()
+		values: map[string]any{"enabled": true, "toolchains": toolchain.Names()}}).open()
 	if err != nil {
 		return nil, err
 	}

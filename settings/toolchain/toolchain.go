@@ -1,0 +1,91 @@
+package toolchain
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// toolchain is a named set of places and variables that a language's tools need
+// beside the system's own.
+type Toolchain struct {
+	// Name is the word in the setting.
+	Name string
+	// About is one sentence for the reference.
+	About     string
+	Places    []Place
+	Variables []Variable
+}
+
+// toolchainPlace is a directory or a file that tools need.
+type Place struct {
+	// Variable moves the place: if it is set, its value replaces At. The value
+	// may be a list of directories.
+	Variable string
+	// At is the usual place, as in a settings file; "" if there is none without
+	// the variable.
+	At string
+	// Below is a name below either.
+	Below string
+	// Access is what sessions may do there.
+	Access policy.Access
+	// Platform is the only one that has the place; "" for all.
+	Platform string
+	// Create makes the directory before a session starts. The tools cannot make
+	// it themselves, because only what exists can be granted.
+	Create bool
+	// Why says what is there.
+	Why string
+}
+
+// toolchainVariable is an environment variable that tools read.
+type Variable struct{ Name, Why string }
+
+// Path is the usual place for people: "~/.cargo/bin", or "$CARGO_HOME/bin" if
+// there is no other.
+func (p Place) Path() string {
+	if p.At == "" {
+		return filepath.Join("$"+p.Variable, p.Below)
+	}
+	return filepath.Join(p.At, p.Below)
+}
+
+// findToolchain returns the toolchain of a name.
+func Find(name string) (Toolchain, bool) {
+	i := slices.IndexFunc(All, func(t Toolchain) bool { return t.Name == name })
+	if i < 0 {
+		return Toolchain{}, false
+	}
+	return All[i], true
+}
+
+// toolchainNames lists the names.
+func Names() []string {
+	var names []string
+	for _, t := range All {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// programs are the names that tools' processes go by, by toolchain. Numbers
+// behind them are versions.
+var programs = map[string]string{
+	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node",
+	"yarn": "node", "pnpm": "node",
+	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
+	"java": "java", "mvn": "java",
+	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
+	"composer": "php", "ccache": "c", "nix": "nix",
+}
+
+// toolchainOfProgram reads the first word of a process's name, which is all
+// that some leave of it.
+func OfProgram(name string) string {
+	word, _, _ := strings.Cut(name, " ")
+	return programs[strings.TrimRight(word, "0123456789.")]
+}
+
+const readExecute = policy.Read | policy.Execute
