@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // trusting is a snapshot in which the user has trusted the project's file as it
@@ -18,8 +19,8 @@ func trusting(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	digest := hex.EncodeToString(s.project.digest[:])
-	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json",
-		projects: []trustedProject{{Path: "/home/u/project", Digest: digest}}}
+	s.trust = &trust.List{Path: "/home/u/.local/state/sandbox-sidecar/trust.json",
+		Projects: []trust.Project{{Path: "/home/u/project", Digest: digest}}}
 	return s
 }
 
@@ -134,8 +135,8 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 	forPairs(t, 500, func(user, project string) {
 		s := trusting(t, f, user, project)
 		g := s.view()
-		alone := s.run(g, s.projectDir, ignore, nil)
-		believed := s.run(g, s.projectDir, trust, alone)
+		alone := s.run(g, s.projectDir, asIgnored, nil)
+		believed := s.run(g, s.projectDir, asTrusted, alone)
 		asks := believed.beyond(alone)
 		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 			wide, narrow := alone.policyFor(kind), believed.policyFor(kind)
@@ -207,12 +208,12 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 		}, false},
 		"no list": {user, func(s *Snapshot) { s.trust = nil }, false},
 		"a corrupt list": {user, func(s *Snapshot) {
-			s.trust = &trustList{path: s.trust.path, problem: "corrupt"}
+			s.trust = &trust.List{Path: s.trust.Path, Problem: "corrupt"}
 		}, false},
 		"a list sessions may write": {`{"enabled": true, "additional_read_write_paths": ["~/.local"]}`, func(*Snapshot) {},
 			false},
-		"a list inside the project":  {user, func(s *Snapshot) { s.trust.path = "/home/u/project/trust.json" }, false},
-		"a list in a temporary home": {user, func(s *Snapshot) { s.trust.path = "/tmp/trust.json" }, false},
+		"a list inside the project":  {user, func(s *Snapshot) { s.trust.Path = "/home/u/project/trust.json" }, false},
+		"a list in a temporary home": {user, func(s *Snapshot) { s.trust.Path = "/tmp/trust.json" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

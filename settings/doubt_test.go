@@ -12,7 +12,7 @@ import (
 )
 
 // tools returns why tools do not start; "" if they do.
-func (d *desk) tools(project string) string {
+func (d *fixture) tools(project string) string {
 	d.t.Helper()
 	doubt := d.store.Snapshot(project).Compile(document.KindTool).Doubt
 	if doubt == nil {
@@ -51,7 +51,7 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			text := `{"terminal": {"sandbox": ` + test.block + `}}`
 			linux := `{"linux": ` + text + `}`
 			check := func(what, project string) {
@@ -87,7 +87,7 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 
 func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "terminal", "system_paths": {"executable": ["/usr"]}, "allow_network": false}}}`)
 	d.open(nil)
 	check := func(content string, enabled bool, applyTo document.ApplyTo, executable int, network bool) {
@@ -141,7 +141,7 @@ func TestDoubt_EmptyFiles(t *testing.T) {
 		"comments": "// mine\n/* all of it */", "a mark": "\ufeff"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			project := filepath.Join(d.project, ".zed/settings.json")
 			for _, file := range []string{d.user, d.own, project} {
 				d.write(file, enabled)
@@ -174,7 +174,7 @@ func TestDoubt_EmptyFiles(t *testing.T) {
 
 func TestDoubt_ContentThatAskedForNothingIsNoGuide(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.own, "{}")
 	d.open(nil)
 	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true}`)
@@ -185,7 +185,7 @@ func TestDoubt_ContentThatAskedForNothingIsNoGuide(t *testing.T) {
 
 func TestDoubt_NamedFile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	path := filepath.Join(d.home, "mine.json")
 	named := func(o *Options) { o.UserPath = path }
 	expect := func(what, says string) {
@@ -225,7 +225,7 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 	for name, link := range map[string]string{"the settings directory": ".config/sandbox-sidecar", "above it": ".config"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			d.open(nil)
 			if got := d.tools(""); got != "" {
 				t.Fatalf("an empty home directory: %s", got)
@@ -262,7 +262,7 @@ func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 		"a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			d.write(d.own, enabled)
 			d.open(nil)
 			d.write(d.own, content)
@@ -296,7 +296,7 @@ func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 // Trust in B must not cover what is kept of A.
 func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	d.write(filepath.Join(d.home, "outside/x"), "")
 	file := filepath.Join(d.project, ".zed/settings.json")

@@ -69,9 +69,9 @@ type evaluation struct {
 type treatment int
 
 const (
-	ignore treatment = iota
-	tighten
-	trust
+	asIgnored treatment = iota
+	asTightening
+	asTrusted
 )
 
 // evaluate resolves, layers and restricts. Its invariants: with an untrusted
@@ -79,13 +79,13 @@ const (
 // trusted one opens beyond that is in asks.
 func (s *Snapshot) evaluate() *evaluation {
 	g := s.view()
-	everywhere := s.run(g, "", ignore, nil)
+	everywhere := s.run(g, "", asIgnored, nil)
 	everywhere.remarkSecrets()
 	if s.projectDir == "" {
 		everywhere.diagnostics = document.Sort(everywhere.diagnostics)
 		return everywhere
 	}
-	e := s.run(g, s.projectDir, ignore, nil)
+	e := s.run(g, s.projectDir, asIgnored, nil)
 	if s.project != nil {
 		e = s.judge(g, e)
 	}
@@ -95,11 +95,11 @@ func (s *Snapshot) evaluate() *evaluation {
 
 // judge evaluates with the project's file; alone is the evaluation without it.
 func (s *Snapshot) judge(g *fsView, alone *evaluation) *evaluation {
-	trusting := s.run(g, s.projectDir, trust, alone)
+	trusting := s.run(g, s.projectDir, asTrusted, alone)
 	asks, exposure, listed := trusting.beyond(alone), s.trustExposed(alone), s.trusts(alone.policy.Project)
 	e := trusting
 	if !listed || exposure != "" {
-		e = s.run(g, s.projectDir, tighten, nil)
+		e = s.run(g, s.projectDir, asTightening, nil)
 		e.reportAsks(asks)
 		if listed {
 			e.report(e.projectFile, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "the project is not trusted: %s", exposure)
@@ -150,11 +150,11 @@ func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evalu
 		host: s.host, resolver: g.View, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
 	}
 	states := s.user
-	if s.project != nil && how != ignore {
+	if s.project != nil && how != asIgnored {
 		e.projectFile = s.project.file
 		states = s.states()
 	}
-	if how == tighten {
+	if how == asTightening {
 		project := mergeUser(states[len(s.user):])
 		e.project = &project
 		e.user = mergeUser(s.user)
@@ -166,8 +166,8 @@ func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evalu
 	}
 	e.forbidden = g.forbidden
 	e.reportFiles(states)
-	if s.trust != nil && s.trust.problem != "" {
-		e.report(s.trust.path, document.Position{Line: 1, Column: 1}, document.SeverityError, "", "%s: no project is trusted", s.trust.problem)
+	if s.trust != nil && s.trust.Problem != "" {
+		e.report(s.trust.Path, document.Position{Line: 1, Column: 1}, document.SeverityError, "", "%s: no project is trusted", s.trust.Problem)
 	}
 	e.merged = e.user.withDefaults()
 	for key, from := range e.user.from {

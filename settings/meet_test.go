@@ -211,7 +211,7 @@ func checkMeet(t testing.TB, f resolve.FS, user, project string) {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	g := s.view()
-	alone, narrow := s.run(g, s.projectDir, ignore, nil), s.run(g, s.projectDir, tighten, nil)
+	alone, narrow := s.run(g, s.projectDir, asIgnored, nil), s.run(g, s.projectDir, asTightening, nil)
 	fail := func(how string) {
 		t.Errorf("with the project's file: %s\nuser    %s\nproject %s", how, user, project)
 	}

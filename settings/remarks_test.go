@@ -129,7 +129,7 @@ func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
 // A syntax error is told with its place, and goes.
 func TestRemarks_OfAFileThatCannotBeParsedGoWhenItIsMended(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, "{\n  \"terminal\": {\n    \"sandbox\": {\"enabled\" true}}}")
 	d.open(nil)
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || got[0].Line != 3 || got[0].Column != 27 ||

@@ -19,7 +19,7 @@ import (
 // system does, the others' settings are there.
 func TestStore_OneProjectDoesNotWaitForAnother(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	store := d.open(nil)
 	hung, healthy := filepath.Join(d.home, "hung"), filepath.Join(d.home, "healthy")

@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
@@ -20,7 +21,7 @@ type Snapshot struct {
 	user       []fileState // lowest first; the editor's is last
 	project    *fileState  // nil without a project
 	projectDir string      // clean
-	trust      *trustList  // nil: nothing is trusted
+	trust      *trust.List // nil: nothing is trusted
 	ownPaths   []string    // see Options.Guarded
 
 	once      sync.Once // guards described

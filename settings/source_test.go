@@ -14,7 +14,7 @@ import (
 
 func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, disabled)
 	// Without any notification: the snapshot itself has to look.
 	d.openWith(nil, func() (watcher, error) { return nil, syscall.EMFILE })
@@ -42,28 +42,28 @@ func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
 func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 	t.Parallel()
 	breakages := map[string]struct {
-		breakFile func(d *desk)
+		breakFile func(d *fixture)
 		says      string
 	}{
-		"syntax": {func(d *desk) { d.write(d.user, "{\n  oops") }, "2:3: error: not valid JSON"},
-		"UTF-8":  {func(d *desk) { d.write(d.user, "{\"a\": \"\xff\"}") }, "1:8: error: not valid UTF-8"},
-		"array":  {func(d *desk) { d.write(d.user, "[]") }, "expected an object"},
-		"FIFO": {func(d *desk) {
+		"syntax": {func(d *fixture) { d.write(d.user, "{\n  oops") }, "2:3: error: not valid JSON"},
+		"UTF-8":  {func(d *fixture) { d.write(d.user, "{\"a\": \"\xff\"}") }, "1:8: error: not valid UTF-8"},
+		"array":  {func(d *fixture) { d.write(d.user, "[]") }, "expected an object"},
+		"FIFO": {func(d *fixture) {
 			d.must(os.Remove(d.user))
 			d.must(syscall.Mkfifo(d.user, 0o644))
 		}, "not a regular file"},
-		"directory": {func(d *desk) { d.must(os.Remove(d.user)); d.must(os.Mkdir(d.user, 0o755)) }, "not a regular file"},
-		"huge":      {func(d *desk) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
-		"deep":      {func(d *desk) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
-		"dangling": {func(d *desk) {
+		"directory": {func(d *fixture) { d.must(os.Remove(d.user)); d.must(os.Mkdir(d.user, 0o755)) }, "not a regular file"},
+		"huge":      {func(d *fixture) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
+		"deep":      {func(d *fixture) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
+		"dangling": {func(d *fixture) {
 			d.must(os.Remove(d.user))
 			d.must(os.Symlink("nowhere", d.user))
 		}, "symlink to a file that does not exist"},
-		"loop": {func(d *desk) {
+		"loop": {func(d *fixture) {
 			d.must(os.Remove(d.user))
 			d.must(os.Symlink("settings.json", d.user))
 		}, "cannot read"},
-		"device": {func(d *desk) {
+		"device": {func(d *fixture) {
 			d.must(os.Remove(d.user))
 			d.must(os.Symlink("/dev/zero", d.user))
 		}, "not a regular file"},
@@ -71,7 +71,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 	for name, breakage := range breakages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			d.write(d.user, enabled)
 			d.open(nil)
 			if !d.enabled() {
@@ -101,7 +101,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			d.must(os.Remove(d.user))
 			d.write(d.user, enabled)
 			breakage.breakFile(d)
-			fresh := newDesk(t)
+			fresh := newFixture(t)
 			fresh.home, fresh.user = d.home, d.user
 			s = fresh.open(nil).Snapshot("")
 			if got := s.Compile(document.KindTool).Doubt; got == nil || !got.Refused || got.File != d.user ||
@@ -117,7 +117,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 
 func TestSnapshot_RemarksOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, "additional_read_only_paths": ["relative"]}}}`)
 	d.open(nil)
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 2 {
@@ -139,7 +139,7 @@ func TestSnapshot_FileWithoutPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root reads everything")
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	d.open(nil)
 	d.must(os.Chmod(d.user, 0))
@@ -152,7 +152,7 @@ func TestSnapshot_FileWithoutPermission(t *testing.T) {
 
 func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	d.open(nil)
 	d.must(os.Remove(d.user))
@@ -167,15 +167,15 @@ func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
 func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		gap  func(d *desk)
+		gap  func(d *fixture)
 		then bool // the last good content counts if the gap stays
 	}{
-		"moved away": {func(d *desk) { d.must(os.Rename(d.user, d.user+"~")) }, false},
-		"truncated":  {func(d *desk) { d.must(os.Truncate(d.user, 0)) }, true},
+		"moved away": {func(d *fixture) { d.must(os.Rename(d.user, d.user+"~")) }, false},
+		"truncated":  {func(d *fixture) { d.must(os.Truncate(d.user, 0)) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			d.write(d.user, enabled)
 			// In the bubble time stands still while files are read and written,
 			// however slow the machine is.
@@ -198,7 +198,7 @@ func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
 
 func TestSnapshot_UnchangedFilesAreNotReadAgain(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	old := time.Now().Add(-time.Hour)
 	d.must(os.Chtimes(d.user, old, old))

@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // Options configure a Store. The zero value reads the standard files of the
@@ -66,7 +67,7 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *fileState
 
-	trust *trustFile
+	trust *trust.File
 
 	mu      sync.Mutex         // guards the fields below; never held while a file is looked at
 	sources map[string]*source // by path
@@ -107,7 +108,7 @@ func open(options Options, with watching) (*Store, error) {
 		wake:    make(chan struct{}, 1),
 	}
 	s.files = userFiles(options.UserPath, s.host)
-	s.trust = newTrustFile(trustPath(s.host))
+	s.trust = trust.Open(trust.Path(s.host))
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
 	}
@@ -217,10 +218,10 @@ func (s *Store) refresh(source *source, notify *bool) fileState {
 }
 
 // refreshTrust brings the list of trusted projects up to date and returns it.
-func (s *Store) refreshTrust(notify *bool) *trustList {
-	list, changed := s.trust.current()
+func (s *Store) refreshTrust(notify *bool) *trust.List {
+	list, changed := s.trust.Current()
 	if changed {
-		s.mark(s.trust.path)
+		s.mark(s.trust.Path)
 		*notify = true
 	}
 	return list

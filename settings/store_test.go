@@ -11,7 +11,7 @@ import (
 
 func TestStore_LayersAndOrigins(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "additional_read_only_paths": ["/a", "/b"], "system_paths": {"executable": ["/x"], "read_only": ["/y"]}}}}`)
 	d.write(d.own, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/c"], "system_paths": {"read_only": []}}}}`)
 	project := filepath.Join(d.project, ".zed/settings.json")
@@ -57,7 +57,7 @@ func TestOpen_Options(t *testing.T) {
 			t.Errorf("%+v is accepted", options)
 		}
 	}
-	home := newDesk(t).home
+	home := newFixture(t).home
 	for name, test := range map[string]struct {
 		options Options
 		want    []string
@@ -88,7 +88,7 @@ func TestOpen_Options(t *testing.T) {
 
 func TestStore_ForgetsTheProjectUsedLongestAgo(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	store := d.open(nil)
 	name := func(i int) string { return filepath.Join(d.home, "projects", strings.Repeat("p", i+1)) }
 	for i := range maxProjects {

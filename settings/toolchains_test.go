@@ -161,7 +161,7 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 
 func TestToolchains_MakeTheirCaches(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "toolchains": ["go", "c"]}}}`)
 	d.open(nil)
 	cache := filepath.Join(d.home, ".cache/go-build")

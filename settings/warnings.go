@@ -206,10 +206,10 @@ func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 // trustFiles are the names of the list of trusted projects, as settingsFiles
 // are.
 func (s *Snapshot) trustFiles(r *resolve.View) []string {
-	if s.trust == nil || s.trust.path == "" {
+	if s.trust == nil || s.trust.Path == "" {
 		return nil
 	}
-	return slices.Compact(bothNames(r, s.trust.path))
+	return slices.Compact(bothNames(r, s.trust.Path))
 }
 
 // bothNames are a file's real path, and where its name lies, which differs if

@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 func TestWarnings_NameTheRisk(t *testing.T) {
@@ -65,7 +66,7 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_write_paths": ["~"]}`, "")
-	s.trust = &trustList{path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
+	s.trust = &trust.List{Path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
 	c := s.Compile(document.KindTool)
 	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
 		t.Errorf("where nothing is protected: %q", got)

@@ -261,8 +261,8 @@ func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.sources))
 	s.mu.Unlock()
-	if s.trust.path != "" {
-		paths = append(paths, s.trust.path)
+	if s.trust.Path != "" {
+		paths = append(paths, s.trust.Path)
 	}
 	dirs, names = map[string]bool{}, map[string]bool{}
 	r := resolve.NewView(resolve.OS)

@@ -15,44 +15,44 @@ import (
 
 func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 	t.Parallel()
-	dotfiles := func(d *desk) string { return filepath.Join(d.home, "dotfiles/zed.json") }
-	tests := map[string]struct{ before, change func(d *desk) }{
-		"written in place": {func(d *desk) {
+	dotfiles := func(d *fixture) string { return filepath.Join(d.home, "dotfiles/zed.json") }
+	tests := map[string]struct{ before, change func(d *fixture) }{
+		"written in place": {func(d *fixture) {
 			d.write(d.user, disabled)
-		}, func(d *desk) { d.write(d.user, enabled) }},
-		"replaced by a rename": {func(d *desk) {
+		}, func(d *fixture) { d.write(d.user, enabled) }},
+		"replaced by a rename": {func(d *fixture) {
 			d.write(d.user, disabled)
-		}, func(d *desk) { d.save(d.user, enabled) }},
-		"created in a directory that exists": {func(d *desk) {
+		}, func(d *fixture) { d.save(d.user, enabled) }},
+		"created in a directory that exists": {func(d *fixture) {
 			d.must(os.MkdirAll(filepath.Dir(d.user), 0o755))
-		}, func(d *desk) { d.write(d.user, enabled) }},
-		"created with its directories": {func(*desk) {}, func(d *desk) { d.write(d.user, enabled) }},
-		"directory deleted and recreated": {func(d *desk) { d.write(d.user, disabled) }, func(d *desk) {
+		}, func(d *fixture) { d.write(d.user, enabled) }},
+		"created with its directories": {func(*fixture) {}, func(d *fixture) { d.write(d.user, enabled) }},
+		"directory deleted and recreated": {func(d *fixture) { d.write(d.user, disabled) }, func(d *fixture) {
 			d.must(os.RemoveAll(filepath.Join(d.home, ".config")))
 			d.await(d.user)
 			d.write(d.user, enabled)
 		}},
-		"directory renamed and another in its place": {func(d *desk) { d.write(d.user, disabled) }, func(d *desk) {
+		"directory renamed and another in its place": {func(d *fixture) { d.write(d.user, disabled) }, func(d *fixture) {
 			d.must(os.Rename(filepath.Join(d.home, ".config"), filepath.Join(d.home, "old")))
 			d.await(d.user)
 			d.write(d.user, enabled)
 		}},
-		"target of a symlink": {func(d *desk) {
+		"target of a symlink": {func(d *fixture) {
 			d.write(dotfiles(d), disabled)
 			d.must(os.MkdirAll(filepath.Dir(d.user), 0o755))
 			d.must(os.Symlink("../../dotfiles/zed.json", d.user))
-		}, func(d *desk) { d.save(dotfiles(d), enabled) }},
-		"symlinked directory": {func(d *desk) {
+		}, func(d *fixture) { d.save(dotfiles(d), enabled) }},
+		"symlinked directory": {func(d *fixture) {
 			d.write(filepath.Join(d.home, "dotfiles/zed/settings.json"), disabled)
 			d.must(os.MkdirAll(filepath.Join(d.home, ".config"), 0o755))
 			d.must(os.Symlink("../dotfiles/zed", filepath.Join(d.home, ".config/zed")))
-		}, func(d *desk) { d.save(filepath.Join(d.home, "dotfiles/zed/settings.json"), enabled) }},
-		"symlink pointed elsewhere": {func(d *desk) {
+		}, func(d *fixture) { d.save(filepath.Join(d.home, "dotfiles/zed/settings.json"), enabled) }},
+		"symlink pointed elsewhere": {func(d *fixture) {
 			d.write(dotfiles(d), disabled)
 			d.write(dotfiles(d)+".2", enabled)
 			d.must(os.MkdirAll(filepath.Dir(d.user), 0o755))
 			d.must(os.Symlink(dotfiles(d), d.user))
-		}, func(d *desk) {
+		}, func(d *fixture) {
 			d.must(os.Symlink(dotfiles(d)+".2", d.user+".tmp"))
 			d.must(os.Rename(d.user+".tmp", d.user))
 		}},
@@ -64,7 +64,7 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 		} {
 			t.Run(name+", "+mode, func(t *testing.T) {
 				t.Parallel()
-				d := newDesk(t)
+				d := newFixture(t)
 				test.before(d)
 				d.openWith(nil, newWatcher)
 				d.armed()
@@ -82,7 +82,7 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 
 func TestWatch_AProjectIsWatchedFromItsFirstSnapshotOn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.must(os.Mkdir(d.project, 0o755))
 	d.open(nil).Snapshot(d.project)
 	d.armed()
@@ -93,7 +93,7 @@ func TestWatch_AProjectIsWatchedFromItsFirstSnapshotOn(t *testing.T) {
 
 func TestWatch_OnChangeMayTakeASnapshotAndIsNotCalledAfterClose(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	seen := make(chan bool, 100)
 	var store *Store
 	ready := make(chan struct{})
@@ -120,7 +120,7 @@ func TestWatch_OnChangeMayTakeASnapshotAndIsNotCalledAfterClose(t *testing.T) {
 
 func TestWatch_ManyWritesAreToldAsFewChanges(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, disabled)
 	d.open(nil)
 	d.armed()
@@ -142,7 +142,7 @@ func TestWatch_ManyWritesAreToldAsFewChanges(t *testing.T) {
 
 func TestWatch_AFileThatIsHalfWrittenKeepsTheLastGoodContent(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, enabled)
 	d.open(nil)
 	d.armed()
@@ -208,7 +208,7 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			d.write(d.user, disabled)
 			notices := make(chan string, 10)
 			d.openWatching(func(o *Options) { o.OnNotice = func(text string) { notices <- text } }, watching{

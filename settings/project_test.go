@@ -10,35 +10,36 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // loosening asks for everything.
 const loosening = `{"terminal": {"sandbox": {"enabled": false, "additional_read_write_paths": ["/"]}}}`
 
-// trustDesk is a desk with a project whose file asks for more than the user
+// newTrustFixture is a fixture with a project whose file asks for more than the user
 // grants.
-func trustDesk(t *testing.T) *desk {
+func newTrustFixture(t *testing.T) *fixture {
 	t.Helper()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "system_paths": {"read_write": []}}}}`)
 	d.write(d.projectFile(), loosening)
 	return d
 }
 
-func (d *desk) projectFile() string { return filepath.Join(d.project, ".zed/settings.json") }
+func (d *fixture) projectFile() string { return filepath.Join(d.project, ".zed/settings.json") }
 
-func (d *desk) trustFile() string {
+func (d *fixture) trustFile() string {
 	return filepath.Join(d.home, ".local/state/sandbox-sidecar/trust.json")
 }
 
 // free reports whether tools in the project are without a sandbox.
-func (d *desk) free() bool {
+func (d *fixture) free() bool {
 	return !d.store.Snapshot(d.project).Compile(document.KindTool).Policy.Restricted
 }
 
 func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 	t.Parallel()
-	d := trustDesk(t)
+	d := newTrustFixture(t)
 	d.open(nil)
 	shown := d.store.Snapshot(d.project).Project()
 	if shown.Trusted || !shown.Exists || shown.File != d.projectFile() || shown.Dir != d.project ||
@@ -82,32 +83,32 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 func TestTrust_RefusesWhatCannotBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(d *desk)
+		change func(d *fixture)
 		want   string
 	}{
-		"no file": {func(d *desk) { d.must(os.Remove(d.projectFile())) }, "there is no such file"},
-		"broken":  {func(d *desk) { d.write(d.projectFile(), "{") }, "not valid JSON"},
-		"a directory": {func(d *desk) {
+		"no file": {func(d *fixture) { d.must(os.Remove(d.projectFile())) }, "there is no such file"},
+		"broken":  {func(d *fixture) { d.write(d.projectFile(), "{") }, "not valid JSON"},
+		"a directory": {func(d *fixture) {
 			d.must(os.Remove(d.projectFile()))
 			d.must(os.Mkdir(d.projectFile(), 0o755))
 		}, "not a regular file"},
-		"the user's": {func(d *desk) {
+		"the user's": {func(d *fixture) {
 			d.project = d.home
 			d.user = d.projectFile()
 			d.write(d.user, loosening)
 		}, "not the settings file of a project"},
-		"writable list": {func(d *desk) {
+		"writable list": {func(d *fixture) {
 			d.project = d.home
 			d.write(d.projectFile(), loosening)
 		}, "sessions could write the list"},
-		"bytes": {func(d *desk) {
+		"bytes": {func(d *fixture) {
 			d.must(os.Rename(d.project, d.project+"\xff"))
 			d.project += "\xff"
 		}, "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := trustDesk(t)
+			d := newTrustFixture(t)
 			test.change(d)
 			d.open(func(o *Options) {
 				if name == "the user's" {
@@ -128,7 +129,7 @@ func TestTrust_RefusesWhatCannotBeTrusted(t *testing.T) {
 
 func TestTrust_IsSeenByAnotherSidecarAtOnce(t *testing.T) {
 	t.Parallel()
-	d := trustDesk(t)
+	d := newTrustFixture(t)
 	d.open(nil).Snapshot(d.project)
 	d.armed()
 	other, err := Open(Options{Home: d.home, Platform: "linux", Once: true})
@@ -150,7 +151,7 @@ func TestTrust_IsSeenByAnotherSidecarAtOnce(t *testing.T) {
 
 func TestTrust_ManyWritersAtOnceLoseNothing(t *testing.T) {
 	t.Parallel()
-	d := trustDesk(t)
+	d := newTrustFixture(t)
 	const writers = 16
 	var group sync.WaitGroup
 	name := func(i int) string { return filepath.Join(d.home, "projects", strings.Repeat("p", i+1)) }
@@ -169,9 +170,9 @@ func TestTrust_ManyWritersAtOnceLoseNothing(t *testing.T) {
 		})
 	}
 	group.Wait()
-	list, _ := readTrust(d.trustFile())
-	if list.problem != "" || len(list.projects) != writers {
-		t.Errorf("%d projects, %s", len(list.projects), list.problem)
+	list, _ := trust.Read(d.trustFile())
+	if list.Problem != "" || len(list.Projects) != writers {
+		t.Errorf("%d projects, %s", len(list.Projects), list.Problem)
 	}
 	entries, err := os.ReadDir(filepath.Dir(d.trustFile()))
 	if err != nil || len(entries) != 2 {
@@ -181,7 +182,7 @@ func TestTrust_ManyWritersAtOnceLoseNothing(t *testing.T) {
 
 func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 	t.Parallel()
-	good := func(d *desk) string {
+	good := func(d *fixture) string {
 		d.open(nil)
 		if _, err := d.store.Trust(d.project, ""); err != nil {
 			d.t.Fatal(err)
@@ -191,38 +192,38 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 		return string(data)
 	}
 	for name, test := range map[string]struct {
-		spoil func(d *desk, content string)
+		spoil func(d *fixture, content string)
 		want  string
 	}{
-		"half":  {func(d *desk, s string) { d.write(d.trustFile(), s[:len(s)/2]) }, "not valid JSON"},
-		"empty": {func(d *desk, _ string) { d.write(d.trustFile(), "") }, "not valid JSON"},
-		"newer": {func(d *desk, s string) {
+		"half":  {func(d *fixture, s string) { d.write(d.trustFile(), s[:len(s)/2]) }, "not valid JSON"},
+		"empty": {func(d *fixture, _ string) { d.write(d.trustFile(), "") }, "not valid JSON"},
+		"newer": {func(d *fixture, s string) {
 			d.write(d.trustFile(), strings.Replace(s, `"version": 1`, `"version": 2`, 1))
 		}, "version 2"},
-		"unknown key": {func(d *desk, s string) {
+		"unknown key": {func(d *fixture, s string) {
 			d.write(d.trustFile(), strings.Replace(s, `"path"`, `"all": true, "path"`, 1))
 		}, "not a list"},
-		"wrong digest": {func(d *desk, s string) {
+		"wrong digest": {func(d *fixture, s string) {
 			i := strings.Index(s, `"digest": "`)
 			d.write(d.trustFile(), s[:i+11]+"zz"+s[i+13:])
 		}, "entry 1"},
-		"relative path": {func(d *desk, s string) {
+		"relative path": {func(d *fixture, s string) {
 			d.write(d.trustFile(), strings.Replace(s, `"path": "/`, `"path": "`, 1))
 		}, "entry 1"},
-		"a symlink": {func(d *desk, s string) {
+		"a symlink": {func(d *fixture, s string) {
 			d.must(os.Rename(d.trustFile(), d.home+"/x"))
 			d.must(os.Symlink(d.home+"/x", d.trustFile()))
 		}, "not a regular file"},
-		"a FIFO": {func(d *desk, _ string) {
+		"a FIFO": {func(d *fixture, _ string) {
 			d.must(os.Remove(d.trustFile()))
 			d.must(syscall.Mkfifo(d.trustFile(), 0o600))
 		}, "not a regular file"},
-		"others write it": {func(d *desk, _ string) { d.must(os.Chmod(d.trustFile(), 0o622)) }, "others than its owner"},
-		"too large":       {func(d *desk, _ string) { d.must(os.Truncate(d.trustFile(), 100<<20)) }, "larger than"},
+		"others write it": {func(d *fixture, _ string) { d.must(os.Chmod(d.trustFile(), 0o622)) }, "others than its owner"},
+		"too large":       {func(d *fixture, _ string) { d.must(os.Truncate(d.trustFile(), 100<<20)) }, "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := trustDesk(t)
+			d := newTrustFixture(t)
 			content := good(d)
 			if !d.free() {
 				t.Fatal("control: the good list trusts nothing")
@@ -252,18 +253,5 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 				t.Errorf("mode %v, %v", info.Mode(), err)
 			}
 		})
-	}
-}
-
-func TestTrust_AHeldLockIsAnErrorAndNotAWaitForEver(t *testing.T) {
-	t.Parallel()
-	d := trustDesk(t)
-	d.open(nil)
-	d.must(os.MkdirAll(filepath.Dir(d.trustFile()), 0o700))
-	unlock, err := lockTrust(d.trustFile() + ".lock")
-	d.must(err)
-	defer unlock()
-	if _, err := d.store.Trust(d.project, ""); !errors.Is(err, errLocked) || d.free() {
-		t.Errorf("%v, free %t", err, d.free())
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// desk is a home directory with a store on it.
-type desk struct {
+// fixture is a home directory with a store on it.
+type fixture struct {
 	t       *testing.T
 	home    string
 	user    string // the user's Zed file
@@ -24,20 +24,20 @@ const (
 	disabled = `{"terminal": {"sandbox": {"enabled": false}}}`
 )
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{
+	return &fixture{
 		t: t, home: home, changes: make(chan Change, 100), project: filepath.Join(home, "project"),
 		user: filepath.Join(home, ".config/zed/settings.json"), own: filepath.Join(home,
 			".config/sandbox-sidecar/settings.json"),
 	}
 }
 
-func (d *desk) write(path, content string) {
+func (d *fixture) write(path, content string) {
 	d.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		d.t.Fatal(err)
@@ -48,30 +48,30 @@ func (d *desk) write(path, content string) {
 }
 
 // save replaces the file as editors do.
-func (d *desk) save(path, content string) {
+func (d *fixture) save(path, content string) {
 	d.t.Helper()
 	d.write(path+".tmp", content)
 	d.must(os.Rename(path+".tmp", path))
 }
 
-func (d *desk) must(err error) {
+func (d *fixture) must(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) open(change func(*Options)) *Store {
+func (d *fixture) open(change func(*Options)) *Store {
 	d.t.Helper()
 	return d.openWatching(change, watching{newSystemWatcher, deafFileSystem})
 }
 
-func (d *desk) openWith(change func(*Options), newWatcher func() (watcher, error)) {
+func (d *fixture) openWith(change func(*Options), newWatcher func() (watcher, error)) {
 	d.t.Helper()
 	d.openWatching(change, watching{newWatcher, deafFileSystem})
 }
 
-func (d *desk) openWatching(change func(*Options), with watching) *Store {
+func (d *fixture) openWatching(change func(*Options), with watching) *Store {
 	d.t.Helper()
 	options := Options{Home: d.home, Platform: "linux", OnChange: func(c Change) { d.changes <- c }}
 	if change != nil {
@@ -85,7 +85,7 @@ func (d *desk) openWatching(change func(*Options), with watching) *Store {
 }
 
 // await waits until a change of the file has been told.
-func (d *desk) await(file string) {
+func (d *fixture) await(file string) {
 	d.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -103,7 +103,7 @@ func (d *desk) await(file string) {
 // armed waits until the watches on what the store knows by now are in place:
 // the round that arms them runs on the goroutine that answers the poke, so a
 // change made by the test itself is told only after it.
-func (d *desk) armed() {
+func (d *fixture) armed() {
 	d.t.Helper()
 	marker := filepath.Join(d.home, ".config/zed/armed.json")
 	d.store.mu.Lock()
@@ -115,4 +115,4 @@ func (d *desk) armed() {
 	d.await(marker)
 }
 
-func (d *desk) enabled() bool { return *d.store.Snapshot("").Merged().Enabled }
+func (d *fixture) enabled() bool { return *d.store.Snapshot("").Merged().Enabled }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // Project is how a project's settings file stands: what it asks for, and
@@ -74,7 +75,7 @@ func (s *Snapshot) Project() Project {
 	case s.project.doubt() != nil:
 		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.doubt())
 		p.Asks = nil // those of an older content among them
-	case !isCleanPath(p.Dir):
+	case !trust.IsCleanPath(p.Dir):
 		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", display.Quote(p.Dir))
 	case e.exposure != "":
 		p.Problem = e.exposure
@@ -88,8 +89,8 @@ func (s *Snapshot) trusts(project string) bool {
 	// Content with a mistake counts with values of an older content, which
 	// nobody has trusted.
 	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil &&
-		isCleanPath(project) &&
-		s.trust.trusts(project, hex.EncodeToString(s.project.digest[:]))
+		trust.IsCleanPath(project) &&
+		s.trust.Trusts(project, hex.EncodeToString(s.project.digest[:]))
 }
 
 // trustExposed says how sessions under the user's own policy could write the
@@ -122,8 +123,8 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 			File: shown.File, Reason: "it is not the content that was shown: the file has changed", Hint: "look again at what it asks for",
 		}
 	}
-	entry := trustedProject{Path: shown.Dir, Digest: shown.Digest, TrustedAt: time.Now().UTC().Truncate(time.Second)}
-	if err := changeTrust(trustPath(s.host), func(l *trustList) []trustedProject { return l.with(entry) }); err != nil {
+	entry := trust.Project{Path: shown.Dir, Digest: shown.Digest, TrustedAt: time.Now().UTC().Truncate(time.Second)}
+	if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.With(entry) }); err != nil {
 		return shown, err
 	}
 	now := s.Snapshot(projectDir).Project()
@@ -141,7 +142,7 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 	dir := s.Snapshot(projectDir).Project().Dir
 	// Without an entry there is nothing to write, and no reason to make a file.
 	if s.listed(dir) {
-		if err := changeTrust(trustPath(s.host), func(l *trustList) []trustedProject { return l.without(dir) }); err != nil {
+		if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.Without(dir) }); err != nil {
 			return Project{}, err
 		}
 	}
@@ -153,5 +154,5 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 func (s *Store) listed(dir string) bool {
 	notify := false
 	list := s.refreshTrust(&notify)
-	return len(list.without(dir)) < len(list.projects)
+	return len(list.Without(dir)) < len(list.Projects)
 }

@@ -1,4 +1,4 @@
-package settings
+package trust
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 
 // trustTimeout bounds the wait for another sidecar that is writing the list. A
 // write takes milliseconds.
-const trustTimeout = 5 * time.Second
+const lockTimeout = 5 * time.Second
 
 var errLocked = errors.New("another process keeps it locked")
 
@@ -28,7 +28,7 @@ var errLocked = errors.New("another process keeps it locked")
 // after and nothing between. A list that cannot be understood is replaced as if
 // it were empty, which is what it counts for; one of a newer version is left
 // alone.
-func changeTrust(path string, change func(*trustList) []trustedProject) error {
+func Change(path string, change func(*List) []Project) error {
 	if path == "" {
 		return errors.New("write list of trusted projects: the home directory is not known")
 	}
@@ -36,19 +36,19 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil { // which also finds out whether anything answers there
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
-	unlock, err := lockTrust(path + ".lock")
+	unlock, err := lock(path + ".lock")
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: lock %s: %w", display.Quote(path), err)
 	}
 	defer unlock()
-	list, _ := readTrust(path)
+	list, _ := Read(path)
 	if list.foreign {
-		return fmt.Errorf("write list of trusted projects: %s: %s", display.Quote(path), list.problem)
+		return fmt.Errorf("write list of trusted projects: %s: %s", display.Quote(path), list.Problem)
 	}
 	projects := change(list)
-	slices.SortFunc(projects, func(a, b trustedProject) int { return strings.Compare(a.Path, b.Path) })
-	data, err := json.MarshalIndent(trustDocument{Version: trustVersion,
-		Projects: append([]trustedProject{}, projects...)}, "", "  ")
+	slices.SortFunc(projects, func(a, b Project) int { return strings.Compare(a.Path, b.Path) })
+	data, err := json.MarshalIndent(content{Version: version,
+		Projects: append([]Project{}, projects...)}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
@@ -60,14 +60,14 @@ func changeTrust(path string, change func(*trustList) []trustedProject) error {
 
 // lockTrust takes the lock, which is a file of its own because the list itself
 // is replaced by each write.
-func lockTrust(path string) (unlock func(), err error) {
+func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	// Not a blocking flock(2): whoever holds the lock may be stopped, and the
 	// editor waits for us.
-	for deadline := time.Now().Add(trustTimeout); ; {
+	for deadline := time.Now().Add(lockTimeout); ; {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			// Closing releases it, and so does the kernel if we die.
