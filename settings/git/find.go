@@ -1,3 +1,7 @@
+// Package git finds what git would run commands from in a project.
+//
+// [Find] lists the paths of a project's repository that must stay as they are, and
+// the directories of the repository that lie outside of the project.
 package git
 
 import (

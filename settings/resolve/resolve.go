@@ -1,3 +1,8 @@
+// Package resolve finds out where a path of a settings file leads.
+//
+// [Host.Expand] replaces ~ and $VAR. [View.Resolve] then follows the path as the
+// kernel would and lists the symlinks that it crossed. A [View] remembers what it
+// saw, so that all parts of one evaluation see the same file system.
 package resolve
 
 import (

@@ -1,3 +1,7 @@
+// Package toolchain is the table of the named toolchains: the paths and variables
+// that the tools of a language need beside the system's own.
+//
+// [All] is the table, [Find] looks a name up.
 package toolchain
 
 import (

@@ -1,3 +1,7 @@
+// Package trust keeps the list of projects whose settings the user trusts.
+//
+// [Read] reads the list, [Open] keeps its last content, [Change] replaces it under
+// a lock. A list that cannot be understood trusts nothing.
 package trust
 
 import (

@@ -1,3 +1,4 @@
+// Package resolvetest makes file systems for the tests of path resolution.
 package resolvetest
 
 import (
