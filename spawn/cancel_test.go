@@ -19,10 +19,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-func TestStart_ACancelledOneLeavesNothing(t *testing.T) {
+func TestStart_CancelledLeavesNothing(t *testing.T) {
 	t.Parallel()
 	hold := platformtest.NewHold(t)
-	s := newStand(t, &platformtest.Fake{Hold: hold})
+	s := newFixture(t, &platformtest.Fake{Hold: hold})
 	ctx, cancel := context.WithCancel(t.Context())
 	request := s.line("touch ran")
 	request.Policy = policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}}
@@ -50,13 +50,12 @@ type scripted struct {
 
 func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
 
-// A start can be given up when the program was executed already, and has
-// started others, but the end of the handshake was not seen yet. The stage
-// stands in for such a program.
-func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
+// A start can be cancelled after the program was executed and has started others,
+// but before the end of the handshake was read. The stage plays such a program.
+func TestStart_CancelledKillsWhatTheProgramStarted(t *testing.T) {
 	t.Parallel()
 	backend := &scripted{}
-	s := newStand(t, backend)
+	s := newFixture(t, backend)
 	file := filepath.Join(s.dir, "pid")
 	backend.script = fmt.Sprintf(`trap '' HUP; sleep 300 3<&- & echo $! >%s.new; mv %[1]s.new %[1]s; wait`, file)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +75,7 @@ func TestStart_ACancelledOneTakesAlongWhatItStarted(t *testing.T) {
 	}
 	gone := func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 	for deadline := time.Now().Add(timeout); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-	} // dead, it may still wait for whoever has inherited it
+	} // a dead process may still wait for its new parent
 	if pid == 0 || !gone() {
 		t.Errorf("process %d is left", pid)
 		_ = unix.Kill(pid, unix.SIGKILL)

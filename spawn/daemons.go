@@ -9,11 +9,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// withoutDaemons takes out of an environment the variables that name Unix
-// sockets of outside processes of which the policy grants none, and returns
-// their names. outer is the environment in which they were true. A name
-// relative to the runtime directory, of which the session has one of its own,
-// is made absolute.
+// withoutDaemons removes the variables that name Unix sockets of processes
+// outside the session, if the policy grants none of these sockets, and returns
+// their names. outer is the environment before the policy's filter. It makes a
+// name relative to XDG_RUNTIME_DIR absolute, because the session has a runtime
+// directory of its own.
 func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dropped []string) {
 	allowed := func(s policy.UnixSocket) bool {
 		real := s.Path

@@ -9,20 +9,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// Denial is something that a session was refused, as often as Count says since
-// it was told of last.
+// Denial is an operation that a session was refused. Count says how often, since
+// the last report of the same.
 type Denial struct {
 	platform.Denial
-	// Missed counts others that are not told, because there were too many at
-	// once.
+	// Missed counts other denials that are not reported, because there were too
+	// many at once.
 	Missed int
 }
 
-// Answer is what is said about an access that somebody was asked about; see
-// platform.Answer.
+// Answer is the user's decision about an access; see platform.Answer.
 type Answer = platform.Answer
 
-// The answers there are.
+// The answers, as in package platform.
 const (
 	AnswerDeny    = platform.AnswerDeny
 	AnswerOnce    = platform.AnswerOnce
@@ -30,25 +29,26 @@ const (
 )
 
 const (
-	// maxDenials bounds the different denials of one session that are
-	// remembered. The one that was quiet for longest makes room.
+	// maxDenials bounds the different denials that are remembered for a session.
+	// The one that was silent for longest makes room for another.
 	maxDenials = 256
-	// maxLearnt is the same for one that learns, whose denials are read in the
-	// end.
+	// maxLearnt is the same bound for a session that learns, whose denials are
+	// read at the end.
 	maxLearnt = 1 << 16
-	// denialBurst is how many may be told at once, and denialPace how soon
-	// after each another one: 20 a second.
+	// denialBurst is how many reports may come at once, and denialPace the time
+	// until each further one: 20 a second.
 	denialBurst = 20
 	denialPace  = 50 * time.Millisecond
-	// firstSilence is how long after one was told the same is told again, with
-	// the number of times; each time the silence doubles.
+	// firstSilence is how long after a report the same denial is reported again,
+	// with the number of times. The silence doubles each time, up to
+	// mostSilence.
 	firstSilence = time.Second
 	mostSilence  = time.Minute
 )
 
-// denialQueue gathers what one session is refused. Whoever writes never waits; a
-// program that tries without end is told of a few times a minute, and takes no
-// more memory than one that tries once. A nil denialQueue takes nothing.
+// denialQueue gathers the denials of one session. Writing never waits. A program
+// that retries for ever causes a few reports a minute, and takes no more memory
+// than one that tries once. A nil denialQueue is empty and has ended.
 type denialQueue struct {
 	most int // entries
 
@@ -57,8 +57,8 @@ type denialQueue struct {
 	entries map[denialKey]*denialEntry
 	order   int
 	missed  int
-	tokens  int       // how many may be told now
-	filled  time.Time // when tokens was right
+	tokens  int       // how many reports may come now
+	filled  time.Time // when tokens was last up to date
 	ended   bool
 }
 
@@ -68,11 +68,11 @@ type denialKey struct {
 }
 
 type denialEntry struct {
-	platform.Denial               // with those that are not told yet
-	total           int           // all
-	due             time.Time     // before that it is not told
-	silence         time.Duration // after it is told next
-	order           int
+	platform.Denial               // its Count is of those not yet reported
+	total           int           // count of all
+	due             time.Time     // of the next report
+	silence         time.Duration // after the next report
+	order           int           // of the first denial
 }
 
 func newDenialQueue(most int) *denialQueue {
@@ -81,8 +81,8 @@ func newDenialQueue(most int) *denialQueue {
 	return q
 }
 
-// put notes a denial. Which process it was does not make it another: a build
-// may start thousands that try the same.
+// put adds a denial. It ignores the process id, because a build may start
+// thousands of processes that try the same.
 func (q *denialQueue) put(d platform.Denial) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,14 +110,15 @@ func (q *denialQueue) put(d platform.Denial) {
 	}
 }
 
-// miss notes that something was refused of which nothing more is known.
+// miss counts a denial of which nothing else is known.
 func (q *denialQueue) miss() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.missed++
 }
 
-// evict makes room for another. q.mu is held.
+// evict removes the entry that was silent for longest, and reports whether there
+// was one. q.mu is held.
 func (q *denialQueue) evict() bool {
 	now := time.Now()
 	var quiet *denialKey
@@ -132,7 +133,7 @@ func (q *denialQueue) evict() bool {
 	return quiet != nil
 }
 
-// next waits for a denial that is to be told; false once there will be none.
+// next waits for a denial to report. It returns false once there will be no more.
 func (q *denialQueue) next() (Denial, bool) {
 	if q == nil {
 		return Denial{}, false
@@ -162,9 +163,10 @@ func (q *denialQueue) next() (Denial, bool) {
 	}
 }
 
+// fill adds the tokens that are due by now. q.mu is held.
 func (q *denialQueue) fill(now time.Time) {
 	if q.ended {
-		return // the last that is told has counted the rest
+		return // the last report has counted the rest
 	}
 	for q.tokens < denialBurst && now.Sub(q.filled) >= denialPace {
 		q.tokens++
@@ -175,8 +177,8 @@ func (q *denialQueue) fill(now time.Time) {
 	}
 }
 
-// earliest is what is to be told next, and in what time. In the end nothing
-// waits. q.mu is held.
+// earliest is the denial to report next, and the time until then, which is zero
+// once the queue has ended. q.mu is held.
 func (q *denialQueue) earliest(now time.Time) (first *denialEntry, wait time.Duration) {
 	for _, e := range q.entries {
 		if e.Count > 0 && (first == nil || cmp.Or(e.due.Compare(first.due), cmp.Compare(e.order, first.order)) < 0) {
@@ -189,13 +191,14 @@ func (q *denialQueue) earliest(now time.Time) (first *denialEntry, wait time.Dur
 	return first, first.due.Sub(now)
 }
 
+// report takes an entry's count and returns it as a denial. q.mu is held.
 func (q *denialQueue) report(e *denialEntry, now time.Time) Denial {
 	denial := Denial{Denial: e.Denial, Missed: q.missed}
 	e.Count, q.missed = 0, 0
 	e.due = now.Add(e.silence)
 	e.silence = min(2*e.silence, mostSilence)
 	q.tokens--
-	if q.ended && q.tokens == 0 { // the last that is told
+	if q.ended && q.tokens == 0 { // the last report
 		for _, rest := range q.entries {
 			denial.Missed += rest.Count
 		}
@@ -203,8 +206,8 @@ func (q *denialQueue) report(e *denialEntry, now time.Time) Denial {
 	return denial
 }
 
-// end lets next give what has not been told, as far as may be told at once, and
-// then nothing any more.
+// end lets next return as many unreported denials as one burst holds, and then
+// nothing.
 func (q *denialQueue) end() {
 	if q == nil {
 		return
@@ -217,8 +220,8 @@ func (q *denialQueue) end() {
 	q.changed.Broadcast()
 }
 
-// all lists everything that is remembered, with how often it was in all, in the
-// order in which it came first, and counts the rest.
+// all lists the remembered denials with their total counts, in the order of
+// their first occurrence, and counts the others.
 func (q *denialQueue) all() (list []Denial, missed int) {
 	if q == nil {
 		return nil, 0

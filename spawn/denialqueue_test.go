@@ -16,8 +16,8 @@ func refused(target string) platform.Denial {
 	return platform.Denial{Access: platform.RefusedWrite, Target: target, PID: 7, Process: "p", Count: 1}
 }
 
-// collect takes what a denialQueue tells, with the seconds since the beginning, until
-// its end.
+// collect takes a queue's reports until its end, each with the seconds since the
+// beginning.
 func collect(q *denialQueue) (stop func() []string) {
 	begun := time.Now()
 	heard := make(chan []string)
@@ -34,13 +34,13 @@ func collect(q *denialQueue) (stop func() []string) {
 	}
 }
 
-func TestDenialQueue_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
+func TestDenialQueue_ReportsTheSameDenialLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
 		stop := collect(q)
 		q.put(refused("a"))
-		time.Sleep(30 * time.Millisecond) // at no moment two things happen
+		time.Sleep(30 * time.Millisecond) // no two events coincide
 		for range 79 {                    // eight seconds
 			q.put(refused("a"))
 			time.Sleep(100 * time.Millisecond)
@@ -54,12 +54,12 @@ func TestDenialQueue_FoldsTheSameAndIsSilentForLongerEachTime(t *testing.T) {
 		}
 		q.put(refused("late"))
 		if d, ok := q.next(); ok {
-			t.Errorf("told after the end: %+v", d)
+			t.Errorf("reported after the end: %+v", d)
 		}
 	})
 }
 
-func TestDenialQueue_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
+func TestDenialQueue_ReportsDifferentDenialsInOrderAtItsPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
@@ -83,7 +83,7 @@ func TestDenialQueue_TellsDifferentThingsInOrderAtItsPace(t *testing.T) {
 	})
 }
 
-func TestDenialQueue_CountsWhatItDoesNotTell(t *testing.T) {
+func TestDenialQueue_CountsDenialsThatItDoesNotReport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
@@ -91,15 +91,15 @@ func TestDenialQueue_CountsWhatItDoesNotTell(t *testing.T) {
 		for i := range all {
 			q.put(refused(fmt.Sprint(i)))
 		}
-		told, sum := 0, 0
+		reports, sum := 0, 0
 		q.end()
 		for d, ok := q.next(); ok; d, ok = q.next() {
-			told++
+			reports++
 			sum += d.Count + d.Missed
-			time.Sleep(2 * denialPace) // whoever is told takes its time
+			time.Sleep(2 * denialPace) // a slow receiver
 		}
-		if told != denialBurst || sum != all {
-			t.Errorf("told %d times of %d", told, sum)
+		if reports != denialBurst || sum != all {
+			t.Errorf("%d reports of %d denials", reports, sum)
 		}
 		if len(q.entries) > maxDenials {
 			t.Errorf("%d are remembered", len(q.entries))
@@ -107,8 +107,9 @@ func TestDenialQueue_CountsWhatItDoesNotTell(t *testing.T) {
 	})
 }
 
-// Who was quiet for long makes room; what waits to be told does not.
-func TestDenialQueue_MakesRoomForOthers(t *testing.T) {
+// The denial that was silent for longest makes room; one that is not yet reported
+// does not.
+func TestDenialQueue_EvictsTheDenialThatWasSilentForLongest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
@@ -125,16 +126,16 @@ func TestDenialQueue_MakesRoomForOthers(t *testing.T) {
 		}
 		got := stop()
 		if last := got[len(got)-1]; len(got) != maxDenials+1 || last[len(last)-len("another 1+0"):] != "another 1+0" {
-			t.Errorf("%d are told, the last %q", len(got), last)
+			t.Errorf("%d are reported, the last is %q", len(got), last)
 		}
 	})
 }
 
-func TestDenialQueue_NoneTellsNothing(t *testing.T) {
+func TestDenialQueue_NilIsEmpty(t *testing.T) {
 	t.Parallel()
 	var none *denialQueue
 	if _, ok := none.next(); ok {
-		t.Error("a nil denialQueue tells something")
+		t.Error("a nil denialQueue reports something")
 	}
 	if all, missed := none.all(); all != nil || missed != 0 {
 		t.Error("a nil denialQueue remembers something")
@@ -142,8 +143,8 @@ func TestDenialQueue_NoneTellsNothing(t *testing.T) {
 	none.end()
 }
 
-// What is known to be missing is told with what comes next.
-func TestDenialQueue_CountsWhatIsMissed(t *testing.T) {
+// The number of missed denials comes with the next report.
+func TestDenialQueue_ReportsTheNumberOfMissedDenials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
@@ -159,18 +160,18 @@ func TestDenialQueue_CountsWhatIsMissed(t *testing.T) {
 	})
 }
 
-// Who supervises may learn of the last denials only when all have ended: they
-// are told before the end is.
-func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
+// A supervision may report its last denials only when it is closed. The session
+// reports them before its end.
+func TestSession_ReportsDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Passed: []platform.Passed{platform.PassedListener}}
 	leader := make(chan int, 1)
 	fake.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 		handover.Close()
 		leader <- handover.PID
-		return lateSupervision{fake}, nil
+		return lateReportingSupervision{fake}, nil
 	}
-	s := newStand(t, fake)
+	s := newFixture(t, fake)
 	request := s.line("true")
 	request.Policy = policy.Policy{Restricted: true, OnDenied: policy.Report}
 	session, err := s.Start(t.Context(), request)
@@ -178,20 +179,20 @@ func TestSession_HearsOfDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pid := <-leader; pid != session.PID() {
-		t.Errorf("the supervision is told of process %d, and the leader is %d", pid, session.PID())
+		t.Errorf("the supervision got process %d, and the leader is %d", pid, session.PID())
 	}
 	r := newRecorder()
 	session.Begin(r, nil)
 	r.until(t, "the end", func() bool { return r.exit != nil })
 	if len(r.denials) != 1 || r.denials[0].Target != "late" {
-		t.Errorf("told %+v", r.denials)
+		t.Errorf("reported %+v", r.denials)
 	}
 }
 
-// lateSupervision tells of a denial when it is closed.
-type lateSupervision struct{ fake *platformtest.Fake }
+// lateReportingSupervision reports a denial when it is closed.
+type lateReportingSupervision struct{ fake *platformtest.Fake }
 
-func (s lateSupervision) Close() error {
+func (s lateReportingSupervision) Close() error {
 	hooks := s.fake.Hooks()
 	hooks[len(hooks)-1].Denied(refused("late"))
 	return nil

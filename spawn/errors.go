@@ -50,7 +50,7 @@ func unavailable(p *policy.Policy, err error) error {
 		hint = "set allow_network to true; a session without network needs a sandbox"
 	}
 	if errors.Is(err, platform.ErrUnprotected) {
-		hint = `see "sandbox-sidecar doctor"; without on_unavailable: "refuse", changes of protected paths are only reported`
+		hint = `run "sandbox-sidecar doctor"; without on_unavailable: "refuse" such changes are only reported`
 	}
 	return &Error{Attempt: "confine session", Cause: fmt.Errorf("%w: %w", ErrUnavailable, err), Hint: hint}
 }

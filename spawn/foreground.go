@@ -18,27 +18,27 @@ import (
 // Foreground is a program that runs on the caller's own terminal.
 type Foreground struct {
 	running *running
-	signals chan os.Signal // those that came since before the start
+	signals chan os.Signal // caught since before the start
 
 	alarms   []Alarm   // set by Wait
 	findings []Finding // likewise
 }
 
 // Foreground starts a program with the caller's own streams, session and
-// process group. On an error, which is an *Error, nothing is left running.
-// Size, NoInput and FlowControl of the request do not count.
+// process group. On an error, which is an *Error, no process is left running.
+// It ignores Size, NoInput and FlowControl of the request.
 func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground, error) {
 	if err := request.check(); err != nil {
 		return nil, err
 	}
-	// From before the start: a signal that came first would end us and leave
-	// the program.
+	// Signals are caught before the start: one that came earlier would end this
+	// process and leave the program.
 	//
-	// A key's signal reaches the whole foreground process group, so the program
-	// has it already; here it must only not kill us. It must not stop us
-	// either: that is await's to do once the program has stopped, and stopping
-	// on both accounts would take two continuations. What another process sends
-	// to us alone is passed on.
+	// The terminal sends a key's signal to the whole foreground process group,
+	// so the program has it already. Here it must not kill this process. It must
+	// not stop it either: await does that once the program has stopped, and two
+	// stops would need two continuations. A signal that another process sends
+	// only to this process is passed on.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
 	running, err := s.start(ctx, request, callersStreams)
@@ -49,29 +49,27 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	return &Foreground{running: running, signals: signals}, nil
 }
 
-// Outcome says what the program got.
+// Outcome says what the program got, as opposed to what the request asked for.
 func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
-// Alarms are what happened to protected paths, and Findings what changed of all
-// that programs outside act upon. They must not be called before Wait has
-// returned.
+// Alarms are what happened to protected paths. It must not be called before Wait
+// has returned.
 func (f *Foreground) Alarms() []Alarm { return f.alarms }
 
-// Denials are what the program was refused, each with how often in all, and
-// missed counts those that were too many to be remembered. They may be called
-// at any time.
+// Denials are what the program was refused, each with its total count; missed
+// counts those that did not fit into memory. It may be called at any time.
 func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.denials.all() }
 
-// Findings goes with Alarms.
+// Findings are the files that changed while the program ran and that programs
+// outside the sandbox act on. It must not be called before Wait has returned.
 func (f *Foreground) Findings() []Finding { return f.findings }
 
 // Wait passes signals on, stops when the program stops, kills what the program
-// leaves behind, and says how it ended. The error says that something could not
-// be killed.
+// leaves behind, and returns how it ended. An error means that some processes
+// could not be killed.
 //
-// The signals are never given back their default: a key's interrupt that has
-// ended the program may reach us only afterwards, and would then end us before
-// we could pass the program's status on.
+// Signals stay caught afterwards: the interrupt that ended the program may reach
+// this process later, and would end it before it passed the exit status on.
 func (f *Foreground) Wait() (Exit, error) {
 	ended := make(chan struct{})
 	forwarded := make(chan struct{})
@@ -102,14 +100,14 @@ func (f *Foreground) Wait() (Exit, error) {
 		f.alarms = append(f.alarms, alarm)
 	}
 	if err != nil {
-		return exit, err // whoever closes the tracker tries once more, and what is left then is the next sidecar's
+		return exit, err // Tracker.Close tries again; the user's next sidecar cleans up the rest
 	}
 	f.running.release(nil)
 	return exit, err
 }
 
-// await waits for the program's end. A shell that suspends itself would leave
-// our caller waiting for ever on a proxy that still runs.
+// await waits for the program's end. It also stops with the program: otherwise
+// the caller of a shell that suspends itself would wait for ever.
 func (f *Foreground) await() Exit {
 	for {
 		status, err := f.running.process.Wait(true)
@@ -124,21 +122,21 @@ func (f *Foreground) await() Exit {
 	}
 }
 
-// stopWithProgram stops this process too, and lets the program go on when it is
-// continued itself. A shell has made a foreground process group of its own; it
-// gets the terminal back, which our caller has given to our group.
+// stopWithProgram stops this process, and continues the program once this
+// process is continued. A shell has a foreground process group of its own, and
+// gets the terminal back, which the caller has given to this process's group.
 func (f *Foreground) stopWithProgram() {
 	pid := f.running.process.PID()
-	// kill(2) may come back before the stop does, on another thread: what
-	// follows must wait for the continuation itself.
+	// kill(2) may return before this process stops, because another thread may
+	// take the signal. So wait for the continuation itself.
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	<-continued
 	if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
-		// Giving the terminal away is done from the foreground, so it raises no
-		// SIGTTOU; without a terminal it fails, which is right.
+		// This process is in the foreground, so the call raises no SIGTTOU.
+		// Without a terminal it fails, which does no harm.
 		_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, group)
 		_ = unix.Kill(-group, unix.SIGCONT)
 		return
@@ -146,7 +144,7 @@ func (f *Foreground) stopWithProgram() {
 	_ = f.running.process.Signal(unix.SIGCONT)
 }
 
-// Pause makes the whole session stand still until resume is called; see
+// Pause stops every process of the session until resume is called; see
 // lifecycle.Pausable.
 func (f *Foreground) Pause(ctx context.Context) (resume func() error, err error) {
 	group, can := f.running.group.(lifecycle.Pausable)

@@ -2,14 +2,13 @@ package spawn
 
 import "sync"
 
-// window is how many bytes may be on their way unacknowledged. It is large
-// enough to keep a fast reader busy over one round trip. All of it is drawn
-// before the answer to Ctrl-C is: with four times as much, an editor on a busy
-// machine took up to two seconds longer to show the prompt, and read no faster.
+// window is how many bytes may be unacknowledged. It keeps a fast reader busy for
+// one round trip. The editor draws all of it before the answer to Ctrl-C, so it
+// is no larger; see docs/design/flow-control.md for the figures.
 const window = 128 << 10
 
-// gate holds output back until the reader has caught up. Without flow control
-// it is always open.
+// gate holds output back until the editor has acknowledged enough. Without flow
+// control it is always open.
 type gate struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
@@ -22,8 +21,8 @@ func (g *gate) init(flowControl bool) {
 	g.lifted = !flowControl
 }
 
-// pass waits until n more bytes may be sent, and counts them. A single piece
-// may go beyond the window, so that none can be stuck for ever.
+// pass waits until the gate is open, and counts n bytes as sent. One piece may
+// exceed the window, so that a large piece cannot wait for ever.
 func (g *gate) pass(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -33,7 +32,7 @@ func (g *gate) pass(n int) {
 	g.sent += n
 }
 
-// ack gives n bytes back. More than were sent does not buy credit.
+// ack acknowledges n bytes. Acknowledging more than was sent gives no credit.
 func (g *gate) ack(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,7 +42,7 @@ func (g *gate) ack(n int) {
 	}
 }
 
-// open lifts the gate for good.
+// open opens the gate for good.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -24,7 +24,7 @@ func TestGate(t *testing.T) {
 			select {
 			case step <- n:
 			default:
-				t.Fatalf("%s: the gate still holds", what)
+				t.Fatalf("%s: the gate is still closed", what)
 			}
 			synctest.Wait()
 			if passed != want {
@@ -32,9 +32,9 @@ func TestGate(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		g.ack(10 * window) // nothing was sent: this buys no credit
+		g.ack(10 * window) // nothing was sent, so this gives no credit
 		send(window-1, 1, "one byte is left")
-		send(1000, 2, "a piece may go beyond the window")
+		send(1000, 2, "a piece may exceed the window")
 		send(1, 2, "the window is full")
 		g.ack(-5)
 		g.ack(0)

@@ -2,27 +2,28 @@ package spawn
 
 import "sync"
 
-// maxInput bounds what waits for a program that does not read its terminal. A
-// paste is far below it.
+// maxInput bounds the bytes that wait for a program that does not read its
+// terminal. A paste is far smaller.
 const maxInput = 16 << 20
 
-// inputs is a queue of bytes between whoever types, who must not wait, and the
-// terminal, which makes wait.
+// inputs is a queue of bytes between the caller of Input, which must not wait,
+// and the terminal, which may block.
 type inputs struct {
-	// try types bytes as far as that is possible without waiting, and returns
-	// how many; nil where none are to be typed so. A keystroke then need not
-	// wait for another thread to wake up.
+	// try types as many bytes as the terminal takes without waiting, and returns
+	// how many, so that a keystroke does not wait for another thread to wake up.
+	// nil queues all bytes.
 	try func([]byte) int
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
 	waiting []byte
-	taken   bool // what was taken may not be typed yet
+	taken   bool // bytes were taken, and may not be typed yet
 	closed  bool
 }
 
 func (q *inputs) init(try func([]byte) int) { q.changed.L, q.try = &q.mu, try }
 
+// put types the bytes or queues them. It reports false if they were dropped.
 func (q *inputs) put(data []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,8 +40,8 @@ func (q *inputs) put(data []byte) bool {
 	return true
 }
 
-// take waits for bytes and returns all there are, which must be typed before it
-// is called again; false once the queue is closed.
+// take waits for bytes and returns all of them. The caller must type them before
+// the next call. It returns false once the queue is closed.
 func (q *inputs) take() ([]byte, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,6 +57,7 @@ func (q *inputs) take() ([]byte, bool) {
 	return data, true
 }
 
+// close drops the queued bytes, and refuses more.
 func (q *inputs) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -65,7 +65,7 @@ func TestInputs_TakeWaits(t *testing.T) {
 	})
 }
 
-func TestInputs_AreTypedAtOnceOnlyWhereNoneWait(t *testing.T) {
+func TestInputs_AreTypedAtOnceOnlyIfNoneWait(t *testing.T) {
 	t.Parallel()
 	var q inputs
 	var typed bytes.Buffer
@@ -82,13 +82,13 @@ func TestInputs_AreTypedAtOnceOnlyWhereNoneWait(t *testing.T) {
 	room = 10
 	q.put([]byte("d"))
 	if typed.String() != "ab" {
-		t.Errorf("typed %q past what waits", typed.String())
+		t.Errorf("typed %q before queued bytes", typed.String())
 	}
 	data, _ := q.take()
 	typed.Write(data)
-	q.put([]byte("e")) // the taker is not back yet
+	q.put([]byte("e")) // the taker has not called again
 	if typed.String() != "abcd" {
-		t.Errorf("typed %q past what was taken", typed.String())
+		t.Errorf("typed %q before taken bytes", typed.String())
 	}
 	data, _ = q.take()
 	typed.Write(data)
@@ -97,7 +97,7 @@ func TestInputs_AreTypedAtOnceOnlyWhereNoneWait(t *testing.T) {
 		defer close(taking)
 		q.take()
 	}()
-	for typing := true; typing; { // until the taker is back
+	for typing := true; typing; { // until the taker has called again
 		q.mu.Lock()
 		typing = q.taken
 		q.mu.Unlock()

@@ -8,31 +8,29 @@ import (
 )
 
 const (
-	// maxChunk bounds one call of Sink.Output. Larger gains nothing: reads of a
-	// terminal return at most 4 KiB anyway.
+	// maxChunk bounds the bytes of one call of Sink.Output.
 	maxChunk = 64 << 10
 	// busyWindow is how soon after the last chunk a session counts as busy. The
-	// first bytes after a pause go out at once, so a keystroke's echo never
-	// waits; while output floods, chunks are gathered, which makes twenty times
-	// fewer messages for the editor.
+	// first bytes after a pause are sent at once, so that a keystroke's echo
+	// never waits. A busy session's output is gathered into chunks, which makes
+	// twenty times fewer messages.
 	busyWindow = 2 * time.Millisecond
-	// gatherTime is how long a chunk is gathered at most, counted from the last
-	// one.
+	// gatherTime is how long a chunk is gathered at most, counted from the
+	// previous chunk.
 	gatherTime = 4 * time.Millisecond
-	// drainPause is how long the terminal must be silent, after everything in
-	// the session was killed, to count as read to its end. It only matters
-	// where a process that left the session holds the terminal open.
+	// drainPause is how long the terminal must be silent to count as read to its
+	// end, once every process of the session was killed. It only matters if a
+	// process that left the session holds the terminal open.
 	drainPause = 200 * time.Millisecond
 )
 
-// chunks are for sessions that are busy: hundreds of idle ones need not have
-// one each.
+// chunks are buffers for busy sessions, so that hundreds of idle ones need none.
 var chunks = sync.Pool{New: func() any { return new([maxChunk]byte) }}
 
-// readOutput moves the terminal's bytes into the sink until the terminal is
-// closed on the other side (EIO) and everything is read.
+// readOutput moves the terminal's bytes into the sink, until no process has the
+// terminal open any more (EIO) and everything is read.
 func (s *Session) readOutput(sink Sink) {
-	buf := make([]byte, 4<<10) // what one read returns at most
+	buf := make([]byte, 4<<10) // one read of a terminal returns no more
 	var last time.Time
 	for {
 		n, err := s.read(buf)
@@ -57,13 +55,12 @@ func (s *Session) readOutput(sink Sink) {
 	}
 }
 
-// read reads once. While the session is alive it waits as long as it takes; at
-// the end, only drainPause.
+// read reads once. While the session is alive it waits for as long as it takes;
+// at the end it waits only for drainPause.
 //
-// awaitEnd sets ending first and then a deadline. So a read that was begun
-// before is cut short by that deadline, and one that is begun after sees ending
-// and sets its own; whichever deadline gather takes back in between is replaced
-// here.
+// awaitEnd sets ending and then a deadline. A read that began earlier is cut
+// short by that deadline. One that begins later sees ending and sets its own
+// deadline, also if gather has removed the first one in between.
 func (s *Session) read(buf []byte) (int, error) {
 	for {
 		ending := s.ending.Load()
@@ -77,7 +74,8 @@ func (s *Session) read(buf []byte) (int, error) {
 	}
 }
 
-// gather fills buf up from n bytes until it is full or the deadline passes.
+// gather reads into buf after its first n bytes until it is full or the deadline
+// passes. It returns the length of all bytes in buf.
 func (s *Session) gather(buf []byte, n int, deadline time.Time) (int, error) {
 	_ = s.master.SetReadDeadline(deadline)
 	defer func() { _ = s.master.SetReadDeadline(time.Time{}) }()

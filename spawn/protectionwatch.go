@@ -8,17 +8,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review"
 )
 
-// Alarm tells that something happened to a protected path; see platform.Alarm.
+// Alarm reports what happened to a protected path; see platform.Alarm.
 type Alarm = platform.Alarm
 
 // Finding is a file that changed while a session ran and that programs outside
-// act upon; see review.Finding.
+// the sandbox act on; see review.Finding.
 type Finding = review.Finding
 
-// protectionWatch notices, for one session, what happens to protected paths and to
-// whatever else programs outside act upon. A nil one notices nothing.
+// protectionWatch reports, for one session, what happens to the protected paths
+// and to other files that programs outside the sandbox act on. A nil one reports
+// nothing.
 type protectionWatch struct {
-	watching platform.Watcher // nil where nothing can be watched, or need be
+	watching platform.Watcher // nil if nothing can be watched, or nothing is protected
 	before   *review.State
 
 	mu       sync.Mutex // guards the fields below
@@ -28,9 +29,12 @@ type protectionWatch struct {
 	findings []Finding // set by end
 }
 
-// newProtectionWatch looks at the project as it is, and starts to watch. What cannot be
-// watched is in the error; the rest is noticed all the same.
-func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error)) (*protectionWatch, error) {
+// newProtectionWatch records the state of the project, and starts to watch. If
+// watching fails, it returns the error and a protectionWatch that reports only at
+// the end.
+func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error)) (
+	*protectionWatch, error,
+) {
 	w := &protectionWatch{before: review.Take(p)}
 	w.changed.L = &w.mu
 	if watch == nil {
@@ -51,7 +55,7 @@ func (w *protectionWatch) raise(alarm platform.Alarm) {
 	w.changed.Signal()
 }
 
-// next waits for an alarm; false once there will be none.
+// next waits for an alarm. It returns false once there will be no more.
 func (w *protectionWatch) next() (Alarm, bool) {
 	if w == nil {
 		return Alarm{}, false
@@ -69,7 +73,7 @@ func (w *protectionWatch) next() (Alarm, bool) {
 	return alarm, true
 }
 
-// end looks for the last time, and returns what has changed since the
+// end checks the paths for the last time, and returns what has changed since the
 // beginning. The session's processes must be gone.
 func (w *protectionWatch) end() []Finding {
 	if w == nil {
@@ -88,7 +92,7 @@ func (w *protectionWatch) end() []Finding {
 	return w.findings
 }
 
-// reviewed is what the first end has found; nil before that.
+// reviewed is the result of the first end; nil before that.
 func (w *protectionWatch) reviewed() []Finding {
 	if w == nil {
 		return nil

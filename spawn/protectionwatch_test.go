@@ -10,26 +10,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// fakeWatching is one whose alarms the test raises; closing raises the last.
-type fakeWatching struct {
+// fakeWatcher is a watcher whose alarms the test raises. Close raises the last
+// one.
+type fakeWatcher struct {
 	raise  func(platform.Alarm)
 	closed int
 }
 
-func (l *fakeWatching) Close() {
+func (l *fakeWatcher) Close() {
 	if l.closed++; l.closed == 1 {
 		l.raise(platform.Alarm{Kind: platform.AlarmCreated, Path: "last"})
 	}
 }
 
-func TestProtectionWatch_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
+func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var out fakeWatching
-	w, err := newProtectionWatch(&policy.Policy{Project: dir}, func(raise func(platform.Alarm)) (platform.Watcher, error) {
-		out.raise = raise
-		return &out, nil
-	})
+	var watcher fakeWatcher
+	w, err := newProtectionWatch(&policy.Policy{Project: dir},
+		func(raise func(platform.Alarm)) (platform.Watcher, error) {
+			watcher.raise = raise
+			return &watcher, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +43,8 @@ func TestProtectionWatch_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 		}
 		taken <- paths
 	}()
-	out.raise(platform.Alarm{Path: "first"})
-	out.raise(platform.Alarm{Path: "second"})
+	watcher.raise(platform.Alarm{Path: "first"})
+	watcher.raise(platform.Alarm{Path: "second"})
 	if err := os.WriteFile(dir+"/Makefile", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func TestProtectionWatch_TellsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	}
 }
 
-func TestProtectionWatch_ReviewsWithoutALookOut(t *testing.T) {
+func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
 	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},

@@ -16,38 +16,38 @@ import (
 
 // Request describes a session.
 type Request struct {
-	// ID names the session; it must be unique and fit for a file name.
+	// ID names the session. It must be unique and fit for a file name.
 	ID string
 	// Policy is what the session may do.
 	Policy policy.Policy
 	// Program is a path, or a name that is looked up in PATH.
 	Program string
-	// Argv are the arguments, the program's own name first.
+	// Argv are the arguments. The first is the program's own name.
 	Argv []string
-	// Env holds "NAME=value" entries before the policy's filter. Of several
-	// with one name the last counts.
+	// Env holds "NAME=value" entries, before the policy's filter. The last entry
+	// of each name counts.
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
-	// Size is the terminal's.
+	// Size is the size of the terminal; zero or less means 80 x 24.
 	Size Size
 	// NoInput gives the leader /dev/null as stdin instead of the terminal.
 	NoInput bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
-	// Ask, where it is not nil, is asked before a file is refused, where the
-	// policy says so; see platform.Hooks.
+	// Ask, if it is not nil, is called before a file is refused, if the policy's
+	// OnDenied is Ask; see platform.Hooks.
 	Ask func(ctx context.Context, denial Denial) Answer
-	// Learn, where it is not nil, wants everything told that the policy
-	// refuses; see platform.Hooks. It needs Ask.
+	// Learn, if it is not nil, reports everything that the policy refuses; see
+	// platform.Hooks. It needs Ask.
 	Learn []string
 }
 
 // Size of a terminal in character cells.
 type Size struct{ Cols, Rows int }
 
-// clamp fits a size into what the kernel can hold (struct winsize has 16 bits)
-// and replaces what makes no sense by the default.
+// clamp limits a size to what the kernel can hold (struct winsize has 16 bits),
+// and replaces an invalid side by its default.
 func (s Size) clamp() (cols, rows uint16) {
 	fit := func(n, standard int) uint16 {
 		if n <= 0 {
@@ -58,8 +58,8 @@ func (s Size) clamp() (cols, rows uint16) {
 	return fit(s.Cols, 80), fit(s.Rows, 24)
 }
 
-// environment is what the leader gets, and the names of what the policy kept
-// out.
+// environment is the leader's environment, and the sorted names of the variables
+// that the policy removed.
 func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	env = lastOfEach(r.Env)
 	if r.Policy.Restricted {
@@ -69,7 +69,8 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 		dropped = append(dropped, daemons...)
 		slices.Sort(dropped)
 	}
-	// What follows describes the session itself and is true only of it.
+	// These variables describe the session itself, so the policy does not filter
+	// them.
 	set := func(name, value string) {
 		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 		env = append(env, name+"="+value)
@@ -77,7 +78,7 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	}
 	set("PWD", r.Dir)
 	if term := lookUp(env, "TERM"); term == "" || term == "dumb" {
-		set("TERM", "xterm-256color") // an editor started from a desktop has none
+		set("TERM", "xterm-256color") // an editor that a desktop started has none
 	}
 	if runtimeDir != "" {
 		for _, name := range runtimeVariables {
@@ -87,8 +88,8 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	return env, dropped
 }
 
-// lastOfEach keeps the last entry of each name, in the order of first
-// appearance.
+// lastOfEach keeps the last entry of each name, in the order in which the names
+// first appear.
 func lastOfEach(environ []string) []string {
 	at := map[string]int{}
 	var env []string
@@ -113,7 +114,7 @@ func lookUp(env []string, name string) string {
 	return ""
 }
 
-// check finds what can be said before anything is started.
+// check finds the errors that need no started process.
 func (r *Request) check() error {
 	if !filepath.IsAbs(r.Dir) {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not an absolute path")}
@@ -121,7 +122,7 @@ func (r *Request) check() error {
 	info, err := fsguard.Stat(r.Dir)
 	if errors.Is(err, fsguard.ErrNoAnswer) {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err),
-			Hint: "try again once it does; sessions elsewhere can be started"}
+			Hint: "try again once the file system answers; sessions elsewhere can be started"}
 	}
 	if err != nil {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err)}
@@ -138,7 +139,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// cause strips the operation and path that an os error repeats.
+// cause removes the operation and the path that an os error repeats.
 func cause(err error) error {
 	var pathErr *os.PathError
 	if errors.As(err, &pathErr) {

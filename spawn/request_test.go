@@ -26,7 +26,7 @@ func TestEnvironment(t *testing.T) {
 		want, dropped []string
 	}{
 		{
-			"of several with one name the last counts, at the place of the first",
+			"the last of several entries counts, at the place of the first",
 			[]string{"A=1", "TERM=x", "B=2", "A=3"},
 			policy.Policy{},
 			"",
@@ -39,7 +39,7 @@ func TestEnvironment(t *testing.T) {
 		{"a dumb TERM is an editor's own", []string{"TERM=dumb"}, policy.Policy{}, "",
 			[]string{"PWD=/dir", "TERM=xterm-256color"}, nil},
 		{
-			"what is not allowed is dropped, and said",
+			"a variable that is not allowed is dropped and listed",
 			[]string{"SECRET=1", "PATH=/bin", "TERM=x", "API=2"},
 			restricted, "",
 			[]string{"PATH=/bin", "TERM=x", "PWD=/dir"},

@@ -55,7 +55,7 @@ func (r *running) release(killErr error) {
 		file.Close()
 	}
 	if killErr != nil {
-		r.log.Error("processes of a session survived; the sidecar goes on killing them", "error", killErr)
+		r.log.Error("processes of a session survived; they are killed in the background", "error", killErr)
 		r.tracker.Linger(r.group)
 		return
 	}

@@ -15,34 +15,34 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Sink takes what a session produces. Its methods are called one at a time,
-// from the session's goroutines; one that blocks holds up that session alone.
+// Sink receives what a session produces. Output, Alarm and Denied are called from
+// three goroutines, each one call at a time. A call that blocks holds up only
+// that session.
 type Sink interface {
-	// Output takes bytes of the terminal. They are valid only during the call.
+	// Output receives bytes of the terminal. They are valid only during the
+	// call.
 	Output(data []byte)
-	// Alarm tells what happens to protected paths. It may be called while
-	// Output is.
+	// Alarm reports what happened to a protected path.
 	Alarm(alarm Alarm)
-	// Denied tells what the session was refused. It may be called while the
-	// others are.
+	// Denied reports what the session was refused.
 	Denied(denial Denial)
-	// Exited tells how the leader ended. It is the last call, after all output.
+	// Exited reports how the leader ended. It is the last call.
 	Exited(exit Exit)
 }
 
 // Exit says how a leader ended.
 type Exit struct {
-	// Code is the exit status where Signal is 0.
+	// Code is the exit status; 0 if a signal ended the leader.
 	Code int
-	// Signal is what ended it, or 0.
+	// Signal is the signal that ended it, or 0.
 	Signal syscall.Signal
 }
 
-// killTimeout bounds the wait for killed processes to be gone. Only an
-// uninterruptible system call can take so long.
+// killTimeout bounds the wait until killed processes are gone. Only a process in
+// an uninterruptible system call takes so long.
 const killTimeout = 10 * time.Second
 
-// Session is one running leader on its terminal. Its methods may be called from
+// Session is one leader on its own terminal. Its methods may be called from
 // several goroutines.
 type Session struct {
 	id      string
@@ -50,18 +50,18 @@ type Session struct {
 	running *running
 
 	gate   gate   // how much output may be sent unacknowledged
-	inputs inputs // bytes on their way into the terminal
+	inputs inputs // bytes that wait to be typed
 
 	leaderEnded chan struct{} // closed once exit is set
 	exit        Exit
 	done        chan struct{} // closed once everything of the session is gone and reported
 	killErr     error         // set before done is closed
 	killed      atomic.Int64
-	ending      atomic.Bool // nothing can add output any more; see readOutput
+	ending      atomic.Bool // every process is dead, so that output ends; see read
 	begin       sync.Once
 
-	groupMu  sync.Mutex // held while the group is killed or given back: a cgroup must not vanish under whoever kills it
-	survived error      // what the first kill said that somebody has survived; guarded by groupMu
+	groupMu  sync.Mutex // held while the group is killed or given back, so that no cgroup vanishes during a kill
+	survived error      // of the first kill with survivors; guarded by groupMu
 }
 
 func newSession(request Request, running *running) *Session {
@@ -74,7 +74,7 @@ func newSession(request Request, running *running) *Session {
 	return s
 }
 
-// ID is the request's.
+// ID is the ID of the request.
 func (s *Session) ID() string { return s.id }
 
 // PID is the leader's process id.
@@ -83,11 +83,12 @@ func (s *Session) PID() int { return s.running.process.PID() }
 // StartedAt is when the leader was executed.
 func (s *Session) StartedAt() time.Time { return s.running.startedAt }
 
-// Outcome says what the session got.
+// Outcome says what the session got, as opposed to what its request asked for.
 func (s *Session) Outcome() Outcome { return s.running.outcome }
 
-// Begin lets the session's output flow into sink, after the given first bytes.
-// It must be called once, also for a session that is to be closed at once.
+// Begin lets output flow into sink, after the given first bytes. The owner must
+// call it for every session, even before an immediate Close. Later calls have no
+// effect.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
 		outputDone := make(chan struct{})
@@ -117,9 +118,9 @@ func (s *Session) Begin(sink Sink, first []byte) {
 	})
 }
 
-// awaitEnd owns the end of the session: the leader is reaped, what it left
-// behind is killed, the rest of the output is delivered, and only then the end
-// is told.
+// awaitEnd owns the end of the session. It reaps the leader, kills what the
+// leader left behind, waits for the rest of the output, and then reports the
+// end.
 func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan struct{}) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
@@ -129,13 +130,13 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	reaping.Wait()
 	s.killErr = s.killGroup()
 	for _, f := range s.running.protection.end() {
-		s.running.log.Info("worth a look before it runs outside", "session", s.id, "path", f.Path, "change", f.How, "why",
-			f.Why)
+		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id, "path", f.Path,
+			"change", f.How, "why", f.Why)
 	}
 	s.running.endSupervision()
 	s.inputs.close()
-	// The reader may be waiting in a read that nothing will end: a process that
-	// left the group can hold the terminal open.
+	// Nothing else may end the reader's current read: a process that left the
+	// group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	<-outputDone
@@ -149,8 +150,7 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 func waitFor(process lifecycle.Process) Exit {
 	status, err := process.Wait(false)
 	if err != nil {
-		// Only a fault of ours can lead here: nobody else may wait for our
-		// child.
+		// A bug: no other code waits for this child.
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.PID(), err))
 	}
 	return exitOf(status)
@@ -169,7 +169,7 @@ func (s *Session) killGroup() error {
 	s.groupMu.Lock()
 	defer s.groupMu.Unlock()
 	if s.survived != nil {
-		return s.survived // nobody is to wait for it twice
+		return s.survived // do not wait for the survivors again
 	}
 	killed, err := s.running.kill(ctx)
 	s.killed.Add(int64(killed))
@@ -196,15 +196,16 @@ func (s *Session) LeaderEnded() <-chan struct{} { return s.leaderEnded }
 func (s *Session) Exit() Exit { return s.exit }
 
 // Findings are the files that changed while the session ran and that programs
-// outside act upon; none before its processes are gone.
+// outside the sandbox act on. There are none before its processes are gone.
 func (s *Session) Findings() []Finding { return s.running.protection.reviewed() }
 
-// Input types bytes into the terminal, behind those of earlier calls. It never
-// blocks. It reports false where the bytes were dropped: the session has ended,
-// or more than maxInput is waiting for a program that does not read.
+// Input types bytes into the terminal, after those of earlier calls. It never
+// blocks. It reports false if the bytes were dropped, because the session has
+// ended or more than 16 MiB wait for a program that does not read.
 func (s *Session) Input(data []byte) bool { return s.inputs.put(data) }
 
-// typeNow types what the terminal takes at once.
+// typeNow types the bytes that the terminal takes without waiting, and returns
+// how many.
 func (s *Session) typeNow(data []byte) int {
 	typed := 0
 	err := control(s.master, func(fd int) (err error) {
@@ -212,7 +213,7 @@ func (s *Session) typeNow(data []byte) int {
 		return err
 	})
 	if err != nil {
-		return 0 // typeInputs waits, or finds that the terminal is gone
+		return 0 // typeInputs waits, or finds that the terminal is closed
 	}
 	return typed
 }
@@ -224,17 +225,17 @@ func (s *Session) typeInputs() {
 			return
 		}
 		if _, err := s.master.Write(data); err != nil {
-			s.inputs.close() // the terminal is gone
+			s.inputs.close() // the terminal is closed
 			return
 		}
 	}
 }
 
-// Ack tells that the sink's reader has consumed n bytes of output. It counts
-// only under flow control.
+// Ack reports that n bytes of output were consumed. It has an effect only under
+// flow control.
 func (s *Session) Ack(n int) { s.gate.ack(n) }
 
-// Resize changes the terminal's size.
+// Resize changes the terminal's size. It has no effect after the session's end.
 func (s *Session) Resize(size Size) error {
 	if err := setSize(s.master, size); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("resize terminal: %w", err)
@@ -242,8 +243,8 @@ func (s *Session) Resize(size Size) error {
 	return nil
 }
 
-// ErrEnded means that the leader has ended, so that there is no foreground
-// process group to speak of.
+// ErrEnded means that the leader has ended, so that the terminal has no
+// foreground process group.
 var ErrEnded = errors.New("session has ended")
 
 // Signal sends a signal to the terminal's foreground process group.
@@ -259,16 +260,16 @@ func (s *Session) Signal(signal syscall.Signal) error {
 	}
 	switch err := unix.Kill(-group, signal); {
 	case errors.Is(err, unix.ESRCH):
-		return ErrEnded // between our question and the signal
+		return ErrEnded // since foreground asked
 	case err != nil:
 		return fmt.Errorf("signal process group %d: %w", group, err)
 	}
 	return nil
 }
 
-// foreground asks the terminal (TIOCGPGRP on the master, ioctl_tty(2)). A group
-// that has died meanwhile may have left its number to a stranger; only one of
-// this session counts, and the leader's own stands in otherwise.
+// foreground asks the terminal for its foreground process group (TIOCGPGRP on
+// the master, ioctl_tty(2)). The number may belong to a process outside the
+// session by now, if the group has died; then it returns the leader's group.
 func (s *Session) foreground() (int, error) {
 	group := 0
 	err := control(s.master, func(fd int) (err error) {
@@ -284,23 +285,23 @@ func (s *Session) foreground() (int, error) {
 	return s.PID(), nil
 }
 
-// Closed says what closing a session came to.
+// Closed says how many processes closing a session killed.
 type Closed struct {
 	// Killed is how many processes had to be killed.
 	Killed int
-	// Remaining is how many of them are known to have survived that; 1 where
-	// somebody has and nobody knows how many.
+	// Remaining is how many of them survived; 1 if some did and their number is
+	// unknown.
 	Remaining int
 }
 
-// Close ends the session: the leader and the foreground process group get
-// SIGHUP as when a terminal window closes, the leader may take grace to end,
-// then everything is killed. It returns once no process is left and the end was
-// told to the sink. When ctx ends first, or processes survive, the error wraps
-// lifecycle.ErrSurvivors and names them where they are known; they go on being
-// killed.
+// Close ends the session. If grace is positive, the leader and the foreground
+// process group get SIGHUP, as when a terminal window closes, and the leader may
+// take that long to end. Then every process is killed. Close returns once none is
+// left and the sink has the end. If ctx ends first or processes survive, the
+// error wraps lifecycle.ErrSurvivors, which names them if they are known, and
+// they are killed in the background from then on.
 func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error) {
-	s.gate.open() // nobody may be left who acknowledges
+	s.gate.open() // the editor may no longer acknowledge
 	if grace > 0 {
 		s.hangUp()
 		timer := time.NewTimer(grace)
@@ -313,8 +314,7 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	}
 	err := s.killGroup()
 	if err != nil {
-		// The leader may be the survivor; then the end is told whenever it
-		// comes.
+		// The leader may be the survivor. Its end is reported whenever it comes.
 		bounded, cancel := context.WithTimeout(ctx, survivorPause)
 		defer cancel()
 		ctx = bounded
@@ -335,11 +335,11 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	return closed, err
 }
 
-// survivorPause is how long Close waits for the leader's end to be told where
-// others have survived.
+// survivorPause is how long Close waits for the report of the leader's end if
+// other processes have survived.
 const survivorPause = 300 * time.Millisecond
 
-// hangUp sends SIGHUP, and SIGCONT so that a stopped process takes it.
+// hangUp sends SIGHUP, and SIGCONT so that a stopped process receives it.
 func (s *Session) hangUp() {
 	select {
 	case <-s.leaderEnded:

@@ -23,7 +23,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// timeout bounds every wait; it only matters where a test fails.
+// timeout bounds every wait; it only matters if a test fails.
 const timeout = 30 * time.Second
 
 // recorder is a sink that keeps everything.
@@ -35,7 +35,7 @@ type recorder struct {
 	output  bytes.Buffer
 	pieces  int
 	exit    *Exit
-	late    bool // something came after Exited
+	late    bool // a call came after Exited
 }
 
 func newRecorder() *recorder { return &recorder{changed: make(chan struct{})} }
@@ -67,7 +67,7 @@ func (r *recorder) until(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-changed:
 		case <-timeout:
-			t.Fatalf("waited in vain: %s; the output is %.1000q", what, r.output.String())
+			t.Fatalf("timeout: %s; the output is %.1000q", what, r.output.String())
 		}
 	}
 }
@@ -88,12 +88,12 @@ func (r *recorder) end(t *testing.T) (Exit, string) {
 	return *r.exit, r.output.String()
 }
 
-type stand struct {
+type fixture struct {
 	*Spawner
 	dir string
 }
 
-func newStand(t *testing.T, backend platform.Backend) *stand {
+func newFixture(t *testing.T, backend platform.Backend) *fixture {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -109,17 +109,17 @@ func newStand(t *testing.T, backend platform.Backend) *stand {
 			t.Errorf("close tracker: %v", err)
 		}
 	})
-	return &stand{&Spawner{Backend: backend, Tracker: tracker}, dir}
+	return &fixture{&Spawner{Backend: backend, Tracker: tracker}, dir}
 }
 
-func (s *stand) line(line string) Request {
+func (s *fixture) line(line string) Request {
 	return Request{
 		ID: uuid.NewString(), Program: "/bin/sh", Argv: []string{"sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin",
 			"HOME=" + s.dir}, Dir: s.dir,
 	}
 }
 
-func (s *stand) begin(t *testing.T, request Request) (*Session, *recorder) {
+func (s *fixture) begin(t *testing.T, request Request) (*Session, *recorder) {
 	t.Helper()
 	session, err := s.Start(t.Context(), request)
 	if err != nil {
@@ -139,10 +139,10 @@ func (s *stand) begin(t *testing.T, request Request) (*Session, *recorder) {
 
 func TestSession_OutputIsNotHeldBack(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	session, r := s.begin(t, s.line("stty -echo; while read x; do printf 1; printf 2; printf $x; done"))
 	// Each round's pieces come close together, so that the later ones are
-	// gathered; nothing comes behind them to push them out.
+	// gathered. No later piece pushes them out.
 	for round := range 20 {
 		session.Input(fmt.Appendf(nil, "end%d\n", round))
 		r.await(t, fmt.Sprintf("12end%d", round))
@@ -160,7 +160,7 @@ func TestSession_AllOutputBeforeTheEnd(t *testing.T) {
 	for name, line := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, &platformtest.Fake{})
+			s := newFixture(t, &platformtest.Fake{})
 			_, r := s.begin(t, s.line(line+"; exit 7"))
 			exit, output := r.end(t)
 			if exit != (Exit{Code: 7}) || !strings.HasSuffix(output, "last") {
@@ -173,9 +173,9 @@ func TestSession_AllOutputBeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestSession_FirstBytesComeFirst(t *testing.T) {
+func TestSession_SendsTheFirstBytesFirst(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	session, err := s.Start(t.Context(), s.line("printf program"))
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestSession_Exit(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, &platformtest.Fake{})
+			s := newFixture(t, &platformtest.Fake{})
 			session, r := s.begin(t, s.line(line))
 			exit, _ := r.end(t)
 			<-session.LeaderEnded()
@@ -218,12 +218,12 @@ func TestSession_Exit(t *testing.T) {
 
 func TestSession_FlowControl(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	request := s.line("yes | head -c 4000000; echo end")
 	request.FlowControl = true
 	session, r := s.begin(t, request)
 	r.until(t, "a full window", func() bool { return r.output.Len() >= window })
-	// At most one piece may go beyond the window, whatever else is to come.
+	// At most one piece may exceed the window.
 	for acked, last := 0, false; !last; {
 		r.mu.Lock()
 		sent := r.output.Len()
@@ -253,11 +253,11 @@ func TestClose(t *testing.T) {
 	}{
 		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0,
 			Exit{Signal: unix.SIGKILL}},
-		{"a hangup that is taken", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
+		{"a hangup that is handled", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
 		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond,
 			Exit{Signal: unix.SIGKILL}},
 		{
-			"a stopped process takes the hangup",
+			"a stopped process receives the hangup",
 			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill " +
 				"-STOP $$; while :; do sleep 0.01; done",
 			timeout,
@@ -265,12 +265,12 @@ func TestClose(t *testing.T) {
 		},
 		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0,
 			Exit{Signal: unix.SIGKILL}},
-		{"flow control that nobody serves", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
+		{"flow control without acknowledgements", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, &platformtest.Fake{})
+			s := newFixture(t, &platformtest.Fake{})
 			request := s.line(test.line)
 			request.FlowControl = true
 			session, r := s.begin(t, request)
@@ -282,7 +282,7 @@ func TestClose(t *testing.T) {
 				t.Errorf("got %+v, want %+v", exit, test.want)
 			}
 			if err := unix.Kill(session.PID(), 0); !errors.Is(err, unix.ESRCH) {
-				t.Errorf("its leader is there: %v", err)
+				t.Errorf("its leader is alive: %v", err)
 			}
 			if _, err := session.Close(t.Context(), test.grace); err != nil {
 				t.Errorf("a second time: %v", err)
@@ -291,11 +291,10 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestClose_WhileItEnds: closing a session in the very moment in which it ends
-// by itself is no error.
+// Closing a session in the moment in which it ends by itself is no error.
 func TestClose_WhileItEnds(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	for range 50 {
 		session, r := s.begin(t, s.line("read x; sleep 1000 & exit 0"))
 		session.Input([]byte("\n"))
@@ -317,7 +316,7 @@ func TestClose_WhileItEnds(t *testing.T) {
 
 func TestSignal_ReachesTheForegroundAlone(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	request := s.line("")
 	request.Argv = []string{"sh", "-i"}
 	request.Env = append(request.Env, "PS1=> ")
@@ -340,7 +339,7 @@ func TestSignal_ReachesTheForegroundAlone(t *testing.T) {
 func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{}
-	s := newStand(t, fake)
+	s := newFixture(t, fake)
 	request := s.line(`cd "$XDG_RUNTIME_DIR" && pwd && mkdir -p a/b && touch a/b/c && chmod 500 a`)
 	request.Policy = policy.Policy{Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true}}
 	_, r := s.begin(t, request)
@@ -376,7 +375,7 @@ func TestStart_Failures(t *testing.T) {
 		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) {
 			r.Program = "/no/such"
 		}, false, `execute: "/no/such": no such file or directory`, true},
-		{"a name that is nowhere in PATH", &platformtest.Fake{}, func(r *Request) {
+		{"a name that is not in PATH", &platformtest.Fake{}, func(r *Request) {
 			r.Program = "no-such-program"
 		}, false, `execute: "no-such-program": `, true},
 		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false,
@@ -393,7 +392,7 @@ func TestStart_Failures(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, test.backend)
+			s := newFixture(t, test.backend)
 			request := s.line("touch ran")
 			test.change(&request)
 			session, err := s.Start(t.Context(), request)
@@ -422,9 +421,9 @@ func TestStart_Failures(t *testing.T) {
 	}
 }
 
-func TestSession_TerminalIsReady(t *testing.T) {
+func TestSession_TerminalHasItsSizeAndEncoding(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	request := s.line(`test -t 0 && test -t 1 && test -t 2 && stty size && stty -a | grep -o -- '-\?iutf8'; echo $TERM; tty; exec </dev/tty && echo controlling`)
 	request.Size = Size{Cols: 99, Rows: 33}
 	_, r := s.begin(t, request)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// LoginShell is the user's shell, $SHELL or else the password file's, as a
-// login shell: its argv[0] begins with "-", as login(1) does it, because not
-// every shell knows an option for that.
+// LoginShell is the user's shell as a login shell: $SHELL, or else the shell of
+// the password file. Its argv[0] begins with "-", as login(1) does it, because
+// not every shell has an option for that.
 func LoginShell(env []string) (program string, argv []string) {
 	program = lookUp(env, "SHELL")
 	if program == "" {
@@ -19,8 +19,8 @@ func LoginShell(env []string) (program string, argv []string) {
 	return program, []string{"-" + filepath.Base(program)}
 }
 
-// passwdShell is field 7 of the user's entry in passwd(5). An empty one means
-// /bin/sh, as there; so does a missing one here.
+// passwdShell is field 7 of the user's entry in passwd(5). An empty field means
+// /bin/sh; so does a missing entry.
 func passwdShell(file string, uid int) string {
 	const standard = "/bin/sh"
 	passwd, err := os.Open(file)

@@ -161,8 +161,7 @@ func (a *attempt) withRuntimeDir() *policy.Policy {
 
 // noRuntimeDir warns the user of a session that should have a private runtime
 // directory and has none.
-const noRuntimeDir = "no private runtime directory: the sidecar's state directory cannot be written; " +
-	"XDG_RUNTIME_DIR is not set"
+const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sidecar's state directory is not writable"
 
 // hooks are what the sidecar wants of the sandbox for itself: marks to recognise
 // processes by, and reports of denials.

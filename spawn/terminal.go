@@ -92,8 +92,8 @@ func changeTermios(terminal *os.File, get, set uint) error {
 	})
 }
 
-// setSize sets what TIOCGWINSZ tells (ioctl_tty(2)). pty.Setsize would do it,
-// but by way of Fd; see control.
+// setSize sets a terminal's size (TIOCSWINSZ, ioctl_tty(2)). pty.Setsize is no
+// alternative, because it calls Fd; see control.
 func setSize(terminal *os.File, size Size) error {
 	cols, rows := size.clamp()
 	return control(terminal, func(fd int) error {
@@ -101,8 +101,8 @@ func setSize(terminal *os.File, size Size) error {
 	})
 }
 
-// control uses a file's descriptor without (*os.File).Fd, which would put it
-// into blocking mode and take it from the poller.
+// control calls use with a file's descriptor. (*os.File).Fd would put the file
+// into blocking mode, and take it from the poller.
 func control(file *os.File, use func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -110,7 +110,7 @@ func control(file *os.File, use func(fd int) error) error {
 	}
 	var inner error
 	if conn.Control(func(fd uintptr) { inner = use(int(fd)) }) != nil {
-		return os.ErrClosed // the one reason; it is told by an error that nobody outside the standard library can name
+		return os.ErrClosed // the only reason; the error itself belongs to an internal package
 	}
 	return inner
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// A death signal (PR_SET_PDEATHSIG, prctl(2)) is sent when the thread dies that
-// has forked, not the process; and threads of a Go program come and go. A
-// session lives on. The control is a process that has asked for the signal.
-func TestStart_OutlivesTheThreadThatStartedIt(t *testing.T) {
+// The kernel sends a death signal (PR_SET_PDEATHSIG, prctl(2)) when the thread
+// that forked dies, not the process, and threads of a Go program come and go. A
+// session survives that. The control is a process that asked for the signal.
+func TestStart_SessionOutlivesTheThreadThatStartedIt(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	control := exec.Command("sleep", "300")
 	control.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var session *Session
@@ -48,15 +48,15 @@ func TestStart_OutlivesTheThreadThatStartedIt(t *testing.T) {
 	}
 }
 
-// onDyingThread calls do on a thread that is gone when it returns, and returns
-// that thread's id.
+// onDyingThread calls do on a thread, waits for the thread's death, and returns
+// its id.
 func onDyingThread(do func()) (thread int) {
 	for done := false; !done; {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			runtime.LockOSThread()                             // the goroutine's end is the thread's, as it is never unlocked
-			if thread = unix.Gettid(); thread != os.Getpid() { // but for the main thread, which Go keeps
+			runtime.LockOSThread()                             // never unlocked, so the thread ends with the goroutine
+			if thread = unix.Gettid(); thread != os.Getpid() { // Go keeps the main thread
 				do()
 				done = true
 			}

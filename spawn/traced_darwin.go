@@ -1,5 +1,4 @@
 package spawn
 
-// reapTraced has nothing to do: on macOS a process is traced as a whole, and
-// reaped as a whole.
+// reapTraced does nothing: macOS traces and reaps a process as a whole.
 func reapTraced(<-chan struct{}, int) {}

@@ -10,15 +10,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// A sandbox that is only there to recognise processes by is none in the eyes of
-// the user: nothing is restricted, nothing is said to be, and where it cannot
-// be had the session starts without.
+// A sandbox that only serves to recognise processes is none for the user: it
+// restricts nothing, no reply mentions it, and without it the session starts all
+// the same.
 func TestStart_TrackingBySandboxRestrictsNothing(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]*platformtest.Fake{
 		"available": {}, "unavailable": {Unavailable: errors.New("not today")},
 	} {
-		s := newStand(t, backend)
+		s := newFixture(t, backend)
 		request := s.line("echo secret is $SECRET, runtime is ${XDG_RUNTIME_DIR-unset}")
 		request.Env = append(request.Env, "SECRET=kept")
 		request.Policy.TrackBySandbox, request.Policy.PrivateRuntimeDir = true, true
@@ -35,9 +35,9 @@ func TestStart_TrackingBySandboxRestrictsNothing(t *testing.T) {
 			t.Errorf("%s: the backend was asked for %+v", name, confined)
 		}
 	}
-	// The control: without the wish nobody asks the backend.
+	// The control: without TrackBySandbox the backend is not called.
 	backend := &platformtest.Fake{}
-	s := newStand(t, backend)
+	s := newFixture(t, backend)
 	_, r := s.begin(t, s.line("true"))
 	r.end(t)
 	if confined := backend.Confined(); len(confined) > 0 {

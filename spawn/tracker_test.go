@@ -19,8 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// eventLog notes what happens to a group and its supervision, in order. Its groups
-// have the given tracking, and their leaders are real.
+// eventLog is a tracker that records what happens to a group and its supervision,
+// in order. Its groups have the given tracking, and their leaders are real.
 type eventLog struct {
 	tracking  lifecycle.Tracking
 	survivors []int
@@ -45,7 +45,7 @@ func (d *eventLog) NewGroup(string) (lifecycle.Group, error) { return &notedGrou
 func (d *eventLog) Tracking() lifecycle.Tracking             { return d.tracking }
 func (d *eventLog) Linger(lifecycle.Group)                   { d.note("linger") }
 
-// supervise is a platform.Confinement's.
+// supervise is Supervise of a platform.Confinement.
 func (d *eventLog) supervise(handover platform.Handover) (platform.Supervision, error) {
 	handover.Close()
 	return &notedSupervision{eventLog: d}, nil
@@ -92,8 +92,8 @@ var (
 	domainCapable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", CanUseSignalDomain: true}
 )
 
-// A group that can use a signal domain does so, before its leader starts, and
-// has a guarantee where the session cannot signal.
+// A group that can use a signal domain does so before its leader starts, and has
+// a guarantee if the session cannot signal.
 func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 	t.Parallel()
 	signals := func(status platform.Status) platform.Enforcement {
@@ -123,7 +123,7 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 			d := &eventLog{tracking: test.tracking}
 			fake := &platformtest.Fake{Enforcement: test.enforcement, Passed: []platform.Passed{platform.PassedListener},
 				Supervise: d.supervise}
-			s := newStand(t, fake)
+			s := newFixture(t, fake)
 			s.Tracker = d
 			request := s.line("exec sleep 1000")
 			request.Policy = policy.Policy{Restricted: !test.unconfined}
@@ -153,12 +153,12 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 	}
 }
 
-// Survivors are counted in the answer, nobody waits for them twice, and their
-// group goes on being killed instead of being closed.
-func TestClose_SaysWhoHasSurvived(t *testing.T) {
+// The answer counts the survivors, no second call waits for them, and their group
+// is killed in the background instead of being closed.
+func TestClose_NamesTheSurvivors(t *testing.T) {
 	t.Parallel()
 	d := &eventLog{tracking: subreaper, survivors: []int{4711, 4712}}
-	s := newStand(t, &platformtest.Fake{})
+	s := newFixture(t, &platformtest.Fake{})
 	s.Tracker = d
 	session, err := s.Start(t.Context(), s.line("exec sleep 1000"))
 	if err != nil {
@@ -171,7 +171,7 @@ func TestClose_SaysWhoHasSurvived(t *testing.T) {
 	if !ok || !slices.Equal(survivors.PIDs, d.survivors) || closed != (Closed{Killed: 1, Remaining: 2}) {
 		t.Errorf("%+v, %v", closed, err)
 	}
-	r.end(t) // the leader's end is told all the same
+	r.end(t) // the leader's end is reported all the same
 	if got, want := d.read(), []string{"kill", "linger"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

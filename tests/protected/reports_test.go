@@ -64,7 +64,7 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 			if p.Status != protocol.Degraded || machine.Namespaces && !strings.Contains(p.Detail, `.envrc"`) {
 				t.Errorf("the reply promises more: %+v", p)
 			}
-			e.Log.Await(t, `worth a look.*package\.json`)
+			e.Log.Await(t, `check this file.*package\.json`)
 		})
 	}
 }
