@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/cases.json")
 
-// TestCases holds the package to what clients do with text that only they
-// know: their tests read the same file.
+// TestCases checks the cases that the clients' tests read too: the clients
+// escape text that only they know.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	type shown struct {
@@ -48,6 +48,6 @@ func TestCases(t *testing.T) {
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || string(got) != string(want) {
-		t.Errorf("%v: the cases have changed: go test ./display -run TestCases -update", err)
+		t.Errorf("%v: the cases differ; to update them: go test ./display -run TestCases -update", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fprintf is fmt.Fprintf for a terminal: every text and every error among the
-// arguments is made fit by [Line], so that only the format ends a line or moves
-// the cursor. Lists of texts are made fit one by one.
+// Fprintf is fmt.Fprintf for a terminal: it passes every string and error
+// argument through [Line], so that only the format can end a line or move the
+// cursor. Lists of strings are treated one by one.
 func Fprintf(w io.Writer, format string, args ...any) {
 	fit := make([]any, len(args))
 	for i, arg := range args {
@@ -36,7 +36,7 @@ func fitArgument(arg any) any {
 	return arg
 }
 
-// Lines is Line for each of a list; nil stays nil.
+// Lines applies Line to each string of a list; nil stays nil.
 func Lines(list []string) []string {
 	if list == nil {
 		return nil
@@ -48,9 +48,9 @@ func Lines(list []string) []string {
 	return fit
 }
 
-// JSON makes JSON, or lines of a log, fit for a terminal without changing what
-// they say: characters that are not visible are written as \uXXXX, which JSON
-// reads back. encoding/json leaves most of them as they are.
+// JSON makes JSON or log lines safe for a terminal without changing their
+// meaning. It writes invisible characters as \uXXXX, which JSON parsers read
+// back. encoding/json does not escape most of them.
 func JSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -71,8 +71,8 @@ func JSON(text []byte) []byte {
 	return out
 }
 
-// JSONWriter passes on what is written to it through [JSON]. Each Write must
-// hold whole characters.
+// JSONWriter passes what is written to it through [JSON]. Each Write must
+// contain whole characters.
 func JSONWriter(w io.Writer) io.Writer { return jsonWriter{w} }
 
 type jsonWriter struct{ to io.Writer }

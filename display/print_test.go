@@ -13,7 +13,7 @@ type stringer struct{}
 
 func (stringer) String() string { return "s\n" }
 
-func TestFprintf_EndsLinesOnlyByItsFormat(t *testing.T) {
+func TestFprintf_OnlyTheFormatEndsLines(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	Fprintf(&b, "\x1b[33m%s %v %s %s %q %d\x1b[0m\n", "a\nb", errors.New("c\x1b[2J"), named("d\u202e"), stringer{},
@@ -24,7 +24,7 @@ func TestFprintf_EndsLinesOnlyByItsFormat(t *testing.T) {
 	}
 }
 
-func TestJSON_SaysTheSame(t *testing.T) {
+func TestJSON_KeepsTheMeaning(t *testing.T) {
 	t.Parallel()
 	in := map[string]string{"a\u202e": "b\u007f\u200b\U000e0041\u0085ü日\"\\<"}
 	text, err := json.Marshal(in)

@@ -1,9 +1,10 @@
-// Package display makes text that others chose fit for a person's eyes.
+// Package display makes untrusted text safe to show.
 //
 // A session or a repository chooses paths, process names, hosts and settings
-// values. Shown raw, such text can move the cursor, forge a second line, turn
-// around what stands beside it, or become a link that runs a command. [Text]
-// shows every such character by its code instead.
+// values. Shown raw, such text could move the cursor, forge a second line,
+// reverse the text next to it, or become a link that runs a command. [Text] and
+// [Quote] escape every such character, [Line] protects a whole message, and
+// [JSON] a JSON text.
 package display
 
 import (
@@ -13,50 +14,51 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is the most characters that Text returns.
+// MaxText is the maximum length of Text's result in characters.
 const MaxText = 120
 
-// MaxLine is the most characters that Line returns.
+// MaxLine is the maximum length of Line's result in characters.
 const MaxLine = 2000
 
-// Text returns s on one line of at most MaxText characters, in which nothing
+// Text returns s as one line of at most MaxText characters, in which nothing
 // moves a cursor, is invisible, or is Markdown or a link.
 //
-// Escaped are, as Go writes them in strings: bytes that are not UTF-8, control
-// characters and line ends, white space other than a single plain blank,
-// characters that change the direction of text or have no shape or width,
-// combining marks without a letter, backquotes, "<", the backslash itself, and
-// what makes "](" and "://" links, "$(" icons and "&x;" characters. A longer
-// text loses its middle. Letters that are written from right to left stay.
+// It escapes the following, as Go string literals do: bytes that are not UTF-8;
+// control characters and line ends; white space except a single plain blank;
+// characters that change the direction of text, or have no shape or width;
+// combining marks without a letter; backquotes, "<" and the backslash; and what
+// makes "](" and "://" links, "$(" icons and "&x;" entities. A longer text
+// loses its middle. Right-to-left letters stay.
 func Text(s string) string { return Shorten(Escape(s), MaxText) }
 
-// Quote is Text between quotation marks, for use inside a sentence. A
-// quotation mark in the text, and what looks like one, is escaped.
+// Quote is Text in quotation marks, for use inside a sentence. It also escapes
+// quotation marks and characters that look like one.
 func Quote(s string) string {
 	return `"` + Shorten(marks.Replace(Escape(s)), MaxText) + `"`
 }
 
-// marks are the quotation mark and characters that look the same.
+// marks are the quotation mark and the characters that look like it.
 var marks = strings.NewReplacer(`"`, `\"`, "\u201c", `\u201c`, "\u201d", `\u201d`, "\u201e", `\u201e`, "\u201f",
 	`\u201f`, "\u2033", `\u2033`,
 	"\u02ba", `\u02ba`, "\u02ee", `\u02ee`, "\u3003", `\u3003`, "\uff02", `\uff02`)
 
-// Escape is Text without its bound on the length.
+// Escape is Text without the limit on the length.
 func Escape(s string) string { return escape(s, true) }
 
-// Line makes a whole sentence fit, in which values were quoted before: it is
-// the last defence at the edge, for a value that nobody quoted. It escapes what
-// Text escapes but for the backslash, the backquote, "<" and blanks, which our
-// own sentences use. A line that is fit comes back as it is.
+// Line makes a whole sentence safe, whose values should be quoted already; it
+// is the last defence for a value that is not. It escapes what Text escapes,
+// except the backslash, the backquote, "<" and blanks, which our own sentences
+// use. A safe line is returned unchanged.
 func Line(s string) string { return Shorten(escape(s, false), MaxLine) }
 
-// escape escapes what is never fit, and with all what Markdown acts upon.
+// escape escapes what is never safe, and if all is set, also what is special in
+// Markdown.
 func escape(s string, all bool) string {
 	var b strings.Builder
 	if len(s) > scanned {
 		return escape(s[:scanned/2], all) + "…" + escape(s[len(s)-scanned/2:], all)
 	}
-	piled := maxMarks // combining marks that stand on the last letter
+	piled := maxMarks // combining marks on the last letter
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		before := s[:i]
@@ -87,8 +89,8 @@ func escape(s string, all bool) string {
 	return b.String()
 }
 
-// isEntity reports whether a text goes on like a character of HTML and Markdown
-// after its "&".
+// isEntity reports whether rest, the text after an "&", begins with an HTML
+// entity.
 func isEntity(rest string) bool {
 	name := strings.TrimLeftFunc(rest, func(r rune) bool {
 		return r == '#' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -96,18 +98,18 @@ func isEntity(rest string) bool {
 	return len(name) < len(rest) && strings.HasPrefix(name, ";")
 }
 
-// scanned bounds the bytes that are looked at. It is far more than a path may
-// have (PATH_MAX is 4096), so only texts of no use are cut here.
+// scanned bounds the bytes that are read. A path has at most 4096 (PATH_MAX),
+// so only useless texts are cut here.
 const scanned = 64 << 10
 
-// maxMarks is how many combining marks may stand on one letter. Written
-// languages need two; a pile of them covers the lines around it.
+// maxMarks is how many combining marks may follow one letter. Written languages
+// need two; more could cover the lines around it.
 const maxMarks = 2
 
-// visible reports whether a character has a shape and a width of its own, or
-// combines with the one before it. strconv.IsPrint agrees but for the ignorable
-// and the blank symbols: a Braille pattern without dots, a note without a head,
-// the place of an object.
+// visible reports whether a character has a shape and a width, or combines with
+// the one before it. It is strconv.IsPrint without the ignorable characters and
+// the blank symbols: a Braille pattern without dots, a note without a head, the
+// object replacement character.
 func visible(r rune) bool {
 	switch r {
 	case '\u2800', '\U0001d159', '\ufffc':
@@ -134,8 +136,8 @@ func escaped(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// Shorten cuts the middle out of a text that has more than limit characters,
-// and puts "…" there. It never leaves half an escape that Escape wrote.
+// Shorten removes the middle of a text that has more than limit characters, and
+// puts "…" there. It never splits an escape that Escape wrote.
 func Shorten(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
@@ -162,8 +164,7 @@ func Shorten(s string, limit int) string {
 	return head + "…" + tail
 }
 
-// units splits an escaped text into characters, with the marks on them, and
-// whole escapes.
+// units splits an escaped text into escapes and characters with their marks.
 func units(s string) []string {
 	var list []string
 	for len(s) > 0 {

@@ -43,7 +43,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	fit := "use `sandbox-sidecar init`:  " + Quote("C:\\x\n[a](command:b)\x1b$(error)://") + " <DIR>"
 	if got := Line(fit); got != fit {
-		t.Errorf("a line that is fit became %s", got)
+		t.Errorf("a safe line became %s", got)
 	}
 	if got, want := Line("a\n\x1b[31m\u202e[x](command:y) $(error) http://z"),
 		`a\n\x1b[31m\u202e[x]\x28command:y) $\x28error) http:\x2f/z`; got != want {
@@ -63,7 +63,7 @@ func TestEscape_ReadsABoundedPart(t *testing.T) {
 	}
 }
 
-func TestText_LosesItsMiddle(t *testing.T) {
+func TestText_DropsItsMiddle(t *testing.T) {
 	t.Parallel()
 	got := Text("/start/" + strings.Repeat("\x1b", 500) + "/end")
 	if n := utf8.RuneCountInString(got); n > MaxText || n < MaxText-10 {

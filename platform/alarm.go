@@ -1,6 +1,6 @@
 package platform
 
-// Alarm tells that something happened to a protected path.
+// Alarm reports that something happened to a protected path.
 type Alarm struct {
 	Kind AlarmKind
 	// Path is absolute.
@@ -11,22 +11,23 @@ type Alarm struct {
 type AlarmKind string
 
 const (
-	// AlarmCreated: a protected path that did not exist does now. Nothing could
-	// prevent that.
+	// AlarmCreated: a protected path that did not exist was created. Nothing
+	// could prevent that.
 	AlarmCreated AlarmKind = "protected_created"
-	// AlarmReplaced: it was replaced, moved or removed by a program outside,
-	// which takes the protection off what stands there now; or by the session,
-	// where it is not prevented.
+	// AlarmReplaced: the path was replaced, moved or removed. Either a program
+	// outside the sandbox did it, so the new file there is not protected; or
+	// the session did, on a machine that does not prevent it.
 	AlarmReplaced AlarmKind = "protected_replaced"
-	// AlarmWritten: it was written where that is not prevented.
+	// AlarmWritten: the session wrote to it, on a machine that does not prevent
+	// it.
 	AlarmWritten AlarmKind = "protected_written"
-	// AlarmRefused: a change was tried and refused.
+	// AlarmRefused: a change was attempted and denied.
 	AlarmRefused AlarmKind = "protected_write"
 )
 
-// Watcher is a look-out for alarms.
+// Watcher watches protected paths and raises alarms.
 type Watcher interface {
-	// Close looks a last time, which may raise alarms, and ends it. No alarm is
-	// raised after it has returned. Closing twice is harmless.
+	// Close checks the paths once more, which may raise alarms, and stops. No
+	// alarm is raised after it has returned. Closing twice is harmless.
 	Close()
 }

@@ -10,26 +10,26 @@ import (
 // ErrUnavailable means that this machine cannot enforce a policy.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
-// ErrUnprotected is the reason where a policy requires that protected paths are
-// kept, and this machine can only watch them.
-var ErrUnprotected = errors.New("protected paths cannot be kept as they are")
+// ErrUnprotected means that the policy requires protected paths to stay
+// unchanged, and this machine can only report changes.
+var ErrUnprotected = errors.New("changes of protected paths cannot be prevented, only reported")
 
 // Backend is one operating system's sandbox. Its methods may be called from
 // several goroutines.
 type Backend interface {
 	// Name is the operating system: "linux", "darwin".
 	Name() string
-	// Probe says what can be enforced here, by really trying it in a process
-	// that is thrown away. It has an entry for each of Protections, except
-	// ProcessTracking, which is package lifecycle's.
+	// Probe reports what can be enforced here. It confines a process that is
+	// discarded afterwards. The result has an entry for each of Protections
+	// except ProcessTracking, which package lifecycle reports.
 	Probe(ctx context.Context) map[string]Protection
-	// Confine translates a policy for the stage, and prepares what the session
-	// needs beside. What of hooks the machine cannot give is no error; the
-	// stage's report says what there is. The error wraps ErrUnavailable where
-	// the machine lacks what the policy needs most, and says what; nothing may
-	// then be started under that policy as if it held.
+	// Confine translates a policy for the stage and prepares the sidecar's
+	// part. A hook that this machine cannot serve is no error; the stage's
+	// report says so. The error wraps ErrUnavailable if the machine lacks a
+	// protection that the policy requires, and names it. Then no session may
+	// start as if the policy were in force.
 	Confine(p *policy.Policy, hooks Hooks) (Confinement, error)
-	// Stage is the command line that runs the stage. The rest of the handshake
-	// is RunStage's.
+	// Stage returns the command line that runs the stage. RunStage does the
+	// rest of the handshake.
 	Stage() (path string, argv []string)
 }

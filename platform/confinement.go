@@ -9,45 +9,45 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Confinement is one session's sandbox as a backend prepares it in the sidecar.
-// The zero value confines nothing.
+// Confinement is one session's sandbox, as a backend prepares it in the
+// sidecar. The zero value confines nothing.
 type Confinement struct {
-	// Orders are for the backend's own half in the stage; nil leaves the
-	// process unconfined.
+	// Orders are for the backend's part in the stage. If they are nil, the
+	// process is not confined.
 	Orders Orders
-	// OwnTerminal is true where the stage opens the session's terminal itself,
-	// in a place that belongs to the session, when the order asks for a
-	// terminal. Otherwise the sidecar opens it.
+	// OwnTerminal is true if the stage opens the session's terminal itself, in
+	// a private /dev/pts, when the order asks for one. Otherwise the sidecar
+	// opens it.
 	OwnTerminal bool
-	// Attach, where it is not nil, changes the attributes that the stage is
-	// started with.
+	// Attach, if not nil, changes the attributes that the stage is started
+	// with.
 	Attach func(*syscall.SysProcAttr)
-	// StandbyKey, where it is not empty, names what Attach does: OwnTerminal is
-	// true then, and a stage that was started with no terminal for one
-	// confinement can be given the order of another of the same standbyKey.
+	// StandbyKey, if not empty, identifies what Attach does. A standby that was
+	// started for one confinement can then be given the order of another with
+	// the same key. OwnTerminal is true then.
 	StandbyKey string
-	// InvalidateGuess, where it is not nil, is to be called where the stage
-	// could not be started or confined: the confinement rests on a guess about
-	// the machine, and the backend makes another after it has found out.
+	// InvalidateGuess, if not nil, must be called if the stage could not be
+	// started or confined. The confinement rests on a guess about the machine;
+	// the backend then checks the machine and makes another.
 	InvalidateGuess func()
-	// Watch, where it is not nil, watches the protected paths from before
-	// anything of the session runs. It is told of alarms from another
+	// Watch, if not nil, starts to watch the protected paths, before anything
+	// of the session runs. Its argument is called with each alarm from another
 	// goroutine, one at a time.
 	Watch func(func(Alarm)) (Watcher, error)
-	// Supervise, where it is not nil, takes over what the stage hands over for
-	// that, before anything of the session runs.
+	// Supervise, if not nil, takes what the stage passes for supervision,
+	// before anything of the session runs.
 	Supervise func(Handover) (Supervision, error)
 }
 
-// Handover is what a stage hands over for the supervision of its session. The
-// files are to be closed by who takes them.
+// Handover is what a stage passes for the supervision of its session. The
+// receiver closes the files.
 type Handover struct {
-	// PID is the stage's, which becomes the session's leader.
+	// PID is the stage's process id. The stage becomes the session's leader.
 	PID int
-	// Listener is where the session's system calls arrive.
+	// Listener receives the session's intercepted system calls.
 	Listener *os.File
-	// Diag lists the sockets of the session's network namespace, where that is
-	// not the sidecar's; otherwise nil.
+	// Diag lists the sockets of the session's network namespace; nil if that is
+	// the sidecar's own.
 	Diag *os.File
 }
 
@@ -60,55 +60,53 @@ func (h Handover) Close() {
 	}
 }
 
-// Hooks are what the sidecar wants of a confinement for its own ends, beside
-// what the policy says. The zero value wants nothing.
+// Hooks are what the sidecar wants from a confinement beyond the policy. The
+// zero value wants nothing.
 type Hooks struct {
-	// Mark, where it is not nil, is the group that the session's processes are
-	// to be recognised in. Its fingerprint goes into the sandbox, and it is
-	// asked to prove that, before anything of the session runs.
+	// Mark, if not nil, is the group to recognise the session's processes by.
+	// Its fingerprint goes into the sandbox, and it must prove that before
+	// anything of the session runs.
 	Mark lifecycle.Marked
-	// Denied, where it is not nil, is told what the session is refused, as far
-	// as Policy.OnDenied asks for it and this machine can tell; what it cannot
-	// stands in the report of Denials. It is called from several goroutines,
-	// must not block, and may still be called a moment after Supervision.Close.
+	// Denied, if not nil, is called for each denial, as far as Policy.OnDenied
+	// asks for it and this machine can report it. The report of the protection
+	// Denials says what it cannot. It is called from several goroutines, must
+	// not block, and may still be called shortly after Supervision.Close.
 	Denied func(Denial)
-	// Missed, where it is not nil, is told by the rules of Denied that
-	// something may have been refused of which nothing more is known.
+	// Missed, if not nil, is called as Denied is, if denials may have been
+	// lost.
 	Missed func()
-	// Learn, where it is not nil, lists directories from which programs may be
-	// executed beside those of the policy. All that the policy refuses is
-	// wanted then: what runs is told to Denied as if it had been refused, and
-	// Ask is asked about openings whatever Policy.OnDenied says, about as many
-	// as there are, and answers at once.
+	// Learn, if not nil, lists directories from which programs may be executed
+	// beyond the policy. Then every denial is wanted: Denied is called for each
+	// program that runs as if it had been denied. Ask is called for each open,
+	// whatever Policy.OnDenied says, for any number of them, and must answer at
+	// once.
 	Learn []string
-	// Ask, where it is not nil, is asked before a file that the policy does not
-	// grant is refused, as far as that can be: what is opened is opened outside
-	// of the session then, and handed in. The caller waits, for a minute at
-	// most. It is called from goroutines of their own, a few at a time; ctx
-	// ends when the answer is of no use any more. What is refused after all
-	// goes to Denied.
+	// Ask, if not nil, is called before an open that the policy does not grant
+	// is denied, if the machine can do that. If the answer allows it, the
+	// sidecar opens the file outside the sandbox and passes it in. The calling
+	// process waits, for a minute at most. Ask is called from separate
+	// goroutines, a few at a time. ctx ends when the answer is no longer
+	// needed. If the file is denied after all, Denied is called.
 	Ask func(ctx context.Context, denial Denial) Answer
 }
 
-// Supervision is what the sidecar does for a confined session as long as that
-// lives.
+// Supervision is what the sidecar does for a confined session while it lives.
 type Supervision interface {
-	// Close ends it. What the session would need it for fails from then on.
+	// Close ends it. Whatever the session needs it for fails from then on.
 	// Closing twice is harmless.
 	Close() error
 }
 
-// Proving is a Supervision that the stage puts to the proof, before it executes
-// its target.
+// Proving is a Supervision that the stage tests before it executes its target.
 type Proving interface {
 	Supervision
-	// Proven takes back of what the stage has reported what the proof has not
-	// shown. It is called once, when the target was executed.
+	// Proven corrects the stage's report by what the test has not shown. It is
+	// called once, when the target was executed.
 	Proven(*Enforcement)
 }
 
-// Orders are what a backend tells its own half in the stage, in a form only the
-// two understand.
+// Orders are instructions of a backend to its part in the stage. Only the two
+// know their form.
 type Orders json.RawMessage
 
 // MarshalJSON passes the bytes through; nil is null.

@@ -1,4 +1,4 @@
 package platform
 
-// receiveFlags are none: macOS cannot mark descriptors while it receives them.
+// receiveFlags is 0: macOS cannot set close-on-exec on receipt.
 const receiveFlags = 0

@@ -2,6 +2,6 @@ package platform
 
 import "golang.org/x/sys/unix"
 
-// receiveFlags keep a descriptor that is being received out of processes that
-// are being started.
+// receiveFlags sets close-on-exec on receipt, so that no process started
+// meanwhile inherits the descriptor.
 const receiveFlags = unix.MSG_CMSG_CLOEXEC

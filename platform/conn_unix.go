@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is the sidecar's end of the handshake. It keeps the descriptors that
-// come with what is read; see unix(7), SCM_RIGHTS.
+// conn is the sidecar's end of the handshake. It collects the descriptors that
+// arrive with what is read; see unix(7), SCM_RIGHTS.
 type conn struct {
 	*os.File
 	passed []*os.File
@@ -22,7 +22,7 @@ type conn struct {
 // maxPassed bounds the descriptors of one message.
 const maxPassed = 4
 
-// Read reads bytes, and takes the descriptors that come with them.
+// Read reads bytes and collects the descriptors that come with them.
 func (c *conn) Read(p []byte) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -57,23 +57,23 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) receiveFiles(control []byte) error {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return fmt.Errorf("read what the stage hands over: %w", err)
+		return fmt.Errorf("receive descriptors from the stage: %w", err)
 	}
 	for i := range messages {
 		fds, err := unix.ParseUnixRights(&messages[i])
 		if err != nil {
-			return fmt.Errorf("read what the stage hands over: %w", err)
+			return fmt.Errorf("receive descriptors from the stage: %w", err)
 		}
 		for _, fd := range fds {
-			unix.CloseOnExec(fd) // where receiving could not do it at once
-			c.passed = append(c.passed, os.NewFile(uintptr(fd), "handed over"))
+			unix.CloseOnExec(fd) // if receiveFlags has not done it
+			c.passed = append(c.passed, os.NewFile(uintptr(fd), "passed by the stage"))
 		}
 	}
 	return nil
 }
 
-// refuse lets whatever the stage writes from now on fail, so that it executes
-// nothing, and reports whether it has written nothing before.
+// refuse makes every later write of the stage fail, so that it executes
+// nothing. It returns true if the stage has written nothing before.
 func (c *conn) refuse() bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *conn) refuse() bool {
 	return err == nil && nothing
 }
 
-// drop closes what was handed over and nobody has taken.
+// drop closes the descriptors that nobody has taken.
 func (c *conn) drop() {
 	for _, file := range c.passed {
 		if file != nil {
@@ -100,11 +100,11 @@ func (c *conn) drop() {
 	}
 }
 
-// socketpair returns both ends of a stream socket; the runtime's poller serves
-// the first, so that deadlines work on it.
+// socketpair returns both ends of a stream socket. The runtime's poller serves
+// the first, so it supports deadlines.
 func socketpair() (ours *conn, theirs *os.File, err error) {
-	// Other goroutines start processes too; the lock keeps the descriptors out
-	// of them until they are close-on-exec.
+	// Other goroutines start processes too. The lock keeps the descriptors from
+	// being inherited before they are close-on-exec.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {

@@ -1,12 +1,16 @@
 // Package platform is the contract between starting a process and an operating
 // system's sandbox.
 //
-// A [Backend] says what the machine can enforce ([Backend.Probe]) and turns a
-// policy into a [Confinement]: orders for the stage, which is our own binary,
-// re-executed, that confines itself and then execs the target, and what the
-// sidecar has to do for it meanwhile. Nothing here degrades in silence: a
-// backend that cannot enforce a policy returns an error that wraps
-// [ErrUnavailable], a step of confinement that fails keeps the stage from ever
-// executing, and what a session's [Enforcement] claims was reported by the
-// stage after a canary proved it.
+// A [Backend] reports what the machine can enforce ([Backend.Probe]) and turns
+// a policy into a [Confinement]. The confinement holds orders for the stage and
+// the sidecar's part. The stage is our own binary, re-executed: it confines
+// itself and then executes the target ([Launch] in the sidecar, [RunStage] in
+// the stage).
+//
+// Nothing degrades silently. A backend that cannot enforce a policy returns an
+// error that wraps [ErrUnavailable]. A failed step of confinement prevents the
+// stage from executing anything. An [Enforcement] claims only what a canary has
+// proved.
+//
+// See docs/design/handshake.md.
 package platform

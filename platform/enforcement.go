@@ -1,6 +1,6 @@
 package platform
 
-// The protections, as named in replies.
+// The protections, as replies name them.
 const (
 	Filesystem      = "filesystem"
 	Execute         = "execute"
@@ -22,23 +22,23 @@ var Protections = []string{
 type Status string
 
 const (
-	// Enforced: the kernel refuses what the policy does not grant.
+	// Enforced: the kernel denies what the policy does not grant.
 	Enforced Status = "enforced"
-	// Degraded: part of it is refused; the detail names the rest.
+	// Degraded: the kernel denies a part of it; the detail names the rest.
 	Degraded Status = "degraded"
-	// Absent: nothing is refused.
+	// Absent: the kernel denies nothing.
 	Absent Status = "absent"
 )
 
-// Protection says how far one protection holds, by what, and what would make it
-// better.
+// Protection says how far one protection holds, by which mechanism, and what
+// would improve it.
 type Protection struct {
 	Status    Status `json:"status"`
 	Mechanism string `json:"mechanism"`
 	Detail    string `json:"detail"`
 	Fix       string `json:"fix,omitempty"`
-	// NotRequested is true where the policy does not want the protection; it then
-	// does not count against the whole.
+	// NotRequested is true if the policy does not ask for the protection. It
+	// then does not count in Enforcement.Full.
 	NotRequested bool `json:"notAsked,omitempty"`
 	// PreventsChanges is about ProtectedPaths alone: it is true if the session
 	// cannot change those that exist. If Status is Degraded nevertheless, the
@@ -46,12 +46,12 @@ type Protection struct {
 	PreventsChanges bool `json:"preventsChanges,omitempty"`
 }
 
-// Enforcement is what confines one process, as the stage reported it.
+// Enforcement is how one process is confined, as the stage reported it.
 type Enforcement struct {
 	// Protections has an entry for each of Protections except ProcessTracking.
 	Protections map[string]Protection `json:"protections"`
-	// Missing lists the granted paths that could not be granted because they do
-	// not exist or cannot be reached.
+	// Missing lists the granted paths that have no effect, because they do not
+	// exist or cannot be reached.
 	Missing []Missing `json:"missing,omitempty"`
 	// Warnings are for the user's eyes.
 	Warnings []string `json:"warnings,omitempty"`
@@ -63,9 +63,8 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Full reports whether every protection that the policy asks for is enforced.
-// Denials do not count: what is refused stays refused whether anybody is told
-// or not.
+// Full reports whether every requested protection is enforced. Denials does not
+// count: what is denied stays denied, reported or not.
 func (e Enforcement) Full() bool {
 	for name, p := range e.Protections {
 		if name != Denials && !p.NotRequested && p.Status != Enforced {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestLookUp(t *testing.T) {
+func TestFindProgram(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, file := range []struct {
@@ -38,7 +38,7 @@ func TestLookUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		env     []string
-		want    string // below root; empty where nothing is found
+		want    string // below root; empty if nothing is found
 	}{
 		"the first directory wins":                    {"tool", []string{path}, "first/tool"},
 		"later directories count":                     {"other", []string{path}, "second/other"},
@@ -64,6 +64,6 @@ func TestLookUp(t *testing.T) {
 		t.Errorf("a path is not looked up: %q, %v", got, err)
 	}
 	if got, err := findProgram("sh", nil); err != nil || !filepath.IsAbs(got) {
-		t.Errorf("without PATH the system's directories count: %q, %v", got, err)
+		t.Errorf("without PATH: %q, %v", got, err)
 	}
 }

@@ -7,31 +7,32 @@ import (
 // The sidecar and the stage share one stream socket, which is descriptor
 // StageFD in the stage and close-on-exec there:
 //
-//	sidecar                          stage
-//	start, in its group ───────────► mark every descriptor above 2 close-on-exec
-//	Order ─────────────────────────► change directory, confine, prove it by the canary
-//	      ◄───────────────────────── Report{Enforcement, Passed}, with the descriptors of what is handed over
+//	sidecar                        stage
+//	start, in its group ─────────► mark every descriptor above 2 close-on-exec
+//	Order ───────────────────────► change directory, confine, prove by canaries
+//	      ◄─────────────────────── Report{Enforcement, Passed}, with descriptors
 //	(supervise)
-//	one byte ──────────────────────► (only where something was handed over) prove that it is supervised, by calls that must be noticed
-//	(notice them)
-//	      ◄───────────────────────── end of stream: the target was executed
-//	(take back of the enforcement what was not noticed)
-//	   or ◄───────────────────────── Report{Failure}, then end of stream: it was not, and never will be
+//	one byte, if something
+//	was passed ──────────────────► prove that it is supervised
+//	(notice the test denials)
+//	      ◄─────────────────────── end of stream: the target was executed
+//	(correct the enforcement)
+//	   or ◄─────────────────────── Report{Failure}, then end of stream
 //
-// Orders travel here, not in argv or the environment, because those are
-// readable by others and limited in size. A stage whose sidecar dies before the
-// order reads the end of the stream and exits.
+// After a Failure the stage executes nothing. A stage whose sidecar dies before
+// the order reads the end of the stream and exits. See
+// docs/design/handshake.md.
 
-// goAhead is the byte that lets a stage go on that has handed something over.
+// goAhead is the byte after which a stage that has passed something continues.
 const goAhead = 'g'
 
-// StageFD is the descriptor of the handshake in the stage.
+// StageFD is the handshake's descriptor number in the stage.
 const StageFD = 3
 
 // Order is what the sidecar wants executed.
 type Order struct {
-	// Program is a path, or a name to be looked up in the PATH of Env. Empty:
-	// confine, report and exit (a probe).
+	// Program is a path, or a name to look up in the PATH of Env. If it is
+	// empty, the stage confines itself, reports and exits (a probe).
 	Program string
 	// Argv holds the arguments, the program's own name first.
 	Argv []string
@@ -39,18 +40,18 @@ type Order struct {
 	Env []string
 	// Dir is the working directory, absolute.
 	Dir string
-	// InSignalDomain has the stage enter a signal domain; see
+	// InSignalDomain makes the stage enter a signal domain; see
 	// lifecycle.SignalDomainGroup. It needs Orders, and a leader that was
 	// started for it.
 	InSignalDomain bool
-	// Terminal is the terminal that the stage is to open; nil where the sidecar
-	// has done so, or there is none.
+	// Terminal is the terminal that the stage opens; nil if the sidecar opens
+	// it or there is none.
 	Terminal *Terminal
 	// Orders are the backend's; null leaves the process unconfined.
 	Orders Orders
 }
 
-// Terminal is a terminal to be opened, which becomes the session's controlling
+// Terminal describes a terminal to open. It becomes the session's controlling
 // terminal and its standard output and error.
 type Terminal struct {
 	// Cols and Rows are its size.
@@ -60,7 +61,7 @@ type Terminal struct {
 	NoInput bool `json:"noInput,omitempty"`
 }
 
-// Report is one message of the stage: either field is set.
+// Report is one message of the stage. Either Enforcement or Failure is set.
 type Report struct {
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
 	// Passed names the descriptors that come with an enforcement, in their
@@ -69,13 +70,13 @@ type Report struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Passed is what a descriptor is that the stage hands over.
+// Passed is the kind of a descriptor that the stage passes.
 type Passed string
 
 const (
 	// PassedTerminal is the master of the terminal that the stage has opened.
 	PassedTerminal Passed = "terminal"
-	// PassedHeld is what the sidecar only holds open as long as the session
+	// PassedHeld is a file that the sidecar only keeps open while the session
 	// lives.
 	PassedHeld Passed = "held"
 	// PassedListener is Handover.Listener.
@@ -84,13 +85,13 @@ const (
 	PassedDiag Passed = "diag"
 )
 
-// Step names the part of the stage's work that failed.
+// Step is the part of the stage's work that failed.
 type Step string
 
 const (
 	// StepDirectory is changing to the working directory.
 	StepDirectory Step = "change directory"
-	// StepConfine is confining; the machine or the policy is at fault.
+	// StepConfine is confining: the machine or the policy is at fault.
 	StepConfine Step = "confine"
 	// StepProgram is finding and executing the program.
 	StepProgram Step = "execute"
@@ -99,16 +100,15 @@ const (
 // Failure says why the target was not executed.
 type Failure struct {
 	Step Step `json:"step"`
-	// Path is the file or directory concerned; empty where there is none.
+	// Path is the file or directory concerned; empty if there is none.
 	Path string `json:"path,omitempty"`
-	// Cause is in words.
+	// Cause is a text.
 	Cause string `json:"cause"`
-	// Denied is true where the cause is a lack of permission.
+	// Denied is true if the cause is a missing permission.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// Error renders the failure in the form of every error here: what was
-// attempted, on what, cause.
+// Error returns what was attempted, on what, and the cause.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Step, f.Cause)

@@ -21,8 +21,8 @@ import (
 // timeout is far above what any stage needs.
 const timeout = 30 * time.Second
 
-// takeOrder reads the whole order, which ends with no newline: it is written at
-// once and so arrives by one read.
+// takeOrder reads the whole order. It is written at once and so arrives with
+// one read.
 const takeOrder = `dd bs=64k count=1 <&3 >/dev/null 2>&1; `
 
 func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pid, err := launch(patient(t), t, &scripted{script: test.script})
+			pid, err := launch(withTimeout(t), t, &scripted{script: test.script})
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error is %v, want one that says %q", err, test.says)
 			}
@@ -55,20 +55,20 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 
 func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
 	t.Parallel()
-	// It would be readable in /proc as long as the stage lives.
+	// The environment would be readable in /proc while the stage lives.
 	script := takeOrder + `printf '{"failure":{"step":"execute","cause":"%s"}}' "$(env | cut -d= -f1 | tr '\n' ' ')" >&3`
-	_, err := launch(patient(t), t, &scripted{script: script})
+	_, err := launch(withTimeout(t), t, &scripted{script: script})
 	if err == nil || strings.Contains(err.Error(), "PATH") || strings.Contains(err.Error(), "HOME") {
 		t.Errorf("the stage sees %v", err)
 	}
 	if os.Getenv("PATH") == "" {
-		t.Error("this test has no PATH that it could have handed down")
+		t.Error("this test has no PATH to pass on")
 	}
 }
 
 func TestLaunch_EndOfStreamAfterTheReportIsTheExecution(t *testing.T) {
 	t.Parallel()
-	pid, err := launch(patient(t), t, &scripted{script: takeOrder +
+	pid, err := launch(withTimeout(t), t, &scripted{script: takeOrder +
 		`echo '{"enforcement":{"protections":{}}}' >&3; exec 3<&- true`})
 	if err != nil {
 		t.Error(err)
@@ -76,7 +76,7 @@ func TestLaunch_EndOfStreamAfterTheReportIsTheExecution(t *testing.T) {
 	mustBeReaped(t, pid)
 }
 
-func TestLaunch_StageThatSaysNothingIsKilledAtTheDeadline(t *testing.T) {
+func TestLaunch_SilentStageIsKilledAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -116,7 +116,7 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 
 func TestLaunch_MissingStage(t *testing.T) {
 	t.Parallel()
-	pid, err := launch(patient(t), t, &missingStage{})
+	pid, err := launch(withTimeout(t), t, &missingStage{})
 	if !errors.Is(err, os.ErrNotExist) || pid != 0 {
 		t.Errorf("error is %v, pid %d", err, pid)
 	}
@@ -138,8 +138,8 @@ func TestLaunch_OrdersOfAMegabyteArriveWhole(t *testing.T) {
 
 func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
 	t.Parallel()
-	// What the stage leaves unread turns the end of the stream into a reset.
-	// The lengths are around those at which the decoder's buffer is full.
+	// Unread bytes would turn the end of the stream into a reset. The lengths
+	// are near those that fill the decoder's buffer.
 	for _, length := range []int{1535, 1536, 1537, 3583, 3584, 3585, 7679, 7680, 7681} {
 		order := orderOfLength(t, length)
 		if _, _, err := platformtest.Output(&platformtest.Fake{}, order); err != nil {
@@ -148,7 +148,7 @@ func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
 	}
 }
 
-// orderOfLength makes a confined order that is so many bytes long as JSON.
+// orderOfLength returns a confined order whose JSON has this length.
 func orderOfLength(t *testing.T, length int) platformtest.Job {
 	t.Helper()
 	order := platformtest.Order(t)
@@ -167,10 +167,10 @@ func orderOfLength(t *testing.T, length int) platformtest.Job {
 	}
 }
 
-// The stage's end of the handshake stays open until the target is executed,
-// whatever the collector of garbage does meanwhile: were it closed, a program
-// that cannot be executed would pass for one that has run.
-func TestLaunch_AStageThatCollectsGarbageGoesOnTalking(t *testing.T) {
+// The garbage collector must not close the stage's end of the handshake before
+// the target is executed. Else a program that cannot be executed would pass for
+// one that has run.
+func TestLaunch_SurvivesGarbageCollectionInTheStage(t *testing.T) {
 	t.Parallel()
 	fake := &platformtest.Fake{Collect: true}
 	order := platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.WorkDir})
@@ -181,7 +181,7 @@ func TestLaunch_AStageThatCollectsGarbageGoesOnTalking(t *testing.T) {
 	_, _, err := platformtest.Output(fake, order)
 	var failure *platform.Failure
 	if !errors.As(err, &failure) || failure.Step != platform.StepProgram {
-		t.Errorf("a target that is not there: %v", err)
+		t.Errorf("a missing target: %v", err)
 	}
 }
 
@@ -229,11 +229,11 @@ func TestProbeStage_ReportsAndEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := platform.ProbeStage(patient(t), fake, confinement)
+	got, err := platform.ProbeStage(withTimeout(t), fake, confinement)
 	if err != nil || got.Protections[platform.Filesystem].Status != platform.Enforced {
 		t.Errorf("probe: %+v, %v", got, err)
 	}
-	if _, err := platform.ProbeStage(patient(t), fake,
+	if _, err := platform.ProbeStage(withTimeout(t), fake,
 		platform.Confinement{Orders: platform.Orders(`"nonsense"`)}); err == nil {
 		t.Error("a probe that cannot be confined succeeds")
 	}

@@ -18,16 +18,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// stageTimeout bounds the time from an order to the target's execution. It is
-// far above what any machine needs (milliseconds) and ends the wait for a
-// granted path on a file server that does not answer.
+// stageTimeout bounds the time from an order to the target's execution. A stage
+// needs milliseconds. The timeout matters if a granted path is on a file server
+// that does not answer.
 const stageTimeout = 30 * time.Second
 
-// stageEnv is the whole environment of a stage, not of what it executes. It is
-// gone before garbage matters.
+// stageEnv is the stage's whole environment, not the target's. GOGC=off: the
+// stage ends before a collection would pay.
 var stageEnv = append(slices.Clone(lifecycle.SmallRuntime), "GOGC=off")
 
-// Target is what is to be started.
+// Target is a program to start.
 type Target struct {
 	// Order is for the stage. Its Orders are filled in from Confinement.
 	Order Order
@@ -35,13 +35,13 @@ type Target struct {
 	Confinement Confinement
 	// Streams become the standard streams.
 	Streams [3]*os.File
-	// Attr are the attributes of the stage's process; Confinement may add to
+	// Attr are the attributes of the stage's process. Confinement may change
 	// them.
 	Attr *syscall.SysProcAttr
 	// Start starts the stage in its group.
 	Start Start
-	// Settled, where it is not nil, is called before a stage that has handed
-	// something over is let go on. One that asks for a terminal does.
+	// Settled, if not nil, is called before a stage that has passed something
+	// may continue. A stage that opens a terminal always passes one.
 	Settled func()
 }
 
@@ -53,21 +53,21 @@ type Launched struct {
 	Process lifecycle.Process
 	// Enforcement is what the stage reported.
 	Enforcement Enforcement
-	// Terminal is the master of the terminal that the stage has opened; nil
-	// where it was not to.
+	// Terminal is the master of the terminal that the stage has opened; nil if
+	// it opens none.
 	Terminal *os.File
-	// HeldFiles is to be closed once the session's processes are gone.
+	// HeldFiles must be closed once the session's processes are gone.
 	HeldFiles []*os.File
-	// Supervision is to be closed once the session's processes are gone; nil
-	// where there is none.
+	// Supervision must be closed once the session's processes are gone; nil if
+	// there is none.
 	Supervision Supervision
 }
 
-// Launch starts the stage, gives it the order, and returns once the target was
-// executed. On an error the process is dead: a *Failure where the stage could
-// not carry the order out, anything else where there was no stage to speak of.
-// Where ctx ends just when the target was executed, the target may have started
-// others; they are in the group of Target.Start.
+// Launch starts the stage, sends the order, and returns once the target was
+// executed. On an error the process is dead. The error is a *Failure if the
+// stage could not carry out the order, and another one if the stage did not
+// answer properly. If ctx ends just when the target was executed, the target
+// may have started other processes; they are in the group of Target.Start.
 func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
 	standby, err := startStage(backend, target)
 	if err != nil {
@@ -76,7 +76,7 @@ func Launch(ctx context.Context, backend Backend, target Target) (Launched, erro
 	return standby.Launch(ctx, target)
 }
 
-// drop gives back what came with a stage that executed nothing.
+// drop releases what a stage has passed that executed nothing.
 func (l *Launched) drop() {
 	if l.Supervision != nil {
 		_ = l.Supervision.Close()
@@ -90,7 +90,7 @@ func (l *Launched) drop() {
 }
 
 // ErrStageDied means that a stage has ended before it executed anything.
-var ErrStageDied = errors.New("stage ended before it executed anything")
+var ErrStageDied = errors.New("the helper process that confines the session ended before it started the program")
 
 func describe(status syscall.WaitStatus) string {
 	if status.Signaled() {
@@ -100,8 +100,8 @@ func describe(status syscall.WaitStatus) string {
 }
 
 // handshake is the sidecar's side of the protocol in handshake.go. It fills in
-// what it learns, also where it fails later. For the first answer it waits no
-// longer than it is told.
+// l as it goes, also if it fails later. first bounds the wait for the first
+// answer.
 func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, first time.Duration) error {
 	deadline := time.Now().Add(stageTimeout)
 	if given, ok := ctx.Deadline(); ok && given.Before(deadline) {
@@ -122,9 +122,9 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	if err != nil {
 		return fmt.Errorf("write order: %w", err)
 	}
-	// Nothing may follow the closing brace, not even the encoder's newline: a
-	// byte that the stage leaves unread would turn the end of its stream, which
-	// says that it executed the target, into a reset.
+	// Nothing may follow the closing brace, not even a newline. A byte that the
+	// stage leaves unread would turn the end of its stream, which means
+	// success, into a connection reset.
 	if _, err := conn.Write(message); err != nil {
 		return handshakeError(err)
 	}
@@ -166,10 +166,10 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	}
 }
 
-// receive takes what the stage hands over, and lets it go on.
+// receive takes the descriptors that the stage passes, and lets it continue.
 func (l *Launched) receive(conn *conn, passed []Passed, target Target) error {
 	if len(passed) != len(conn.passed) {
-		return fmt.Errorf("talk to stage: %d descriptors arrived, and %d were announced", len(conn.passed), len(passed))
+		return fmt.Errorf("talk to stage: %d descriptors arrived, but %d were announced", len(conn.passed), len(passed))
 	}
 	handover := Handover{PID: l.Process.PID()}
 	for i, kind := range passed {
@@ -187,17 +187,17 @@ func (l *Launched) receive(conn *conn, passed []Passed, target Target) error {
 		}
 		if to == nil || *to != nil {
 			handover.Close()
-			return fmt.Errorf("talk to stage: it hands over a %s that was not asked for", kind)
+			return fmt.Errorf("talk to stage: it passed a %s that was not asked for", kind)
 		}
 		*to, conn.passed[i] = conn.passed[i], nil
 	}
 	switch {
 	case target.Order.Terminal != nil && l.Terminal == nil:
 		handover.Close()
-		return errors.New("talk to stage: it hands over no terminal")
+		return errors.New("talk to stage: it passed no terminal")
 	case target.Confinement.Supervise != nil && handover.Listener == nil:
 		handover.Close()
-		return errors.New("talk to stage: it hands over nothing to supervise")
+		return errors.New("talk to stage: it passed nothing to supervise")
 	case len(passed) == 0:
 		return nil
 	}
@@ -227,8 +227,8 @@ func handshakeError(err error) error {
 	return fmt.Errorf("talk to stage: %w", err)
 }
 
-// ProbeStage lets a stage confine itself, with a terminal where it opens one
-// itself, report and exit.
+// ProbeStage runs a stage that confines itself, with a terminal if it opens one
+// itself, reports and exits.
 func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (Enforcement, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// modes are what the test binary can be started for beside the tests, by its
-// first argument.
+// modes are the roles of the test binary besides running tests, by its first
+// argument.
 var modes = map[string]func(args []string) int{}
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	platformtest.Main(m, platformtest.ConfineFake)
 }
 
-// scripted is a backend whose stage is a shell script. It speaks to the sidecar
+// scripted is a backend whose stage is a shell script. It talks to the sidecar
 // on descriptor 3.
 type scripted struct {
 	platformtest.Fake
@@ -44,7 +44,7 @@ type missingStage struct{ platformtest.Fake }
 func (*missingStage) Stage() (string, []string) { return "/no/such/stage", []string{"stage"} }
 
 // launch runs the handshake with an order for /bin/true. It returns the stage's
-// pid, 0 where it was not started.
+// pid, 0 if it was not started.
 func launch(ctx context.Context, t *testing.T, backend platform.Backend) (pid int, err error) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -72,8 +72,8 @@ func launch(ctx context.Context, t *testing.T, backend platform.Backend) (pid in
 	return pid, err
 }
 
-// mustBeReaped fails the test where a child with this pid is left, alive or as
-// a zombie.
+// mustBeReaped fails the test if a child with this pid is left, alive or as a
+// zombie.
 func mustBeReaped(t *testing.T, pid int) {
 	t.Helper()
 	if pid == 0 {
@@ -85,8 +85,8 @@ func mustBeReaped(t *testing.T, pid int) {
 	}
 }
 
-// patient is a context that ends long after any test that passes.
-func patient(t *testing.T) context.Context {
+// withTimeout returns a context that ends long after any passing test.
+func withTimeout(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)

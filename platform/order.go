@@ -2,24 +2,23 @@ package platform
 
 import "encoding/json"
 
-// wireOrder is an Order on its way. Names and arguments are bytes to the
-// kernel, and need not be the UTF-8 that a JSON string would turn them into: a
-// working directory with a Latin-1 name must arrive as it is.
+// wireOrder is the JSON form of an Order. Names and arguments are bytes and
+// need not be UTF-8.
 type wireOrder struct {
-	Program        []byte    `json:"program"`
-	Argv           [][]byte  `json:"argv"`
-	Env            [][]byte  `json:"env"`
-	Dir            []byte    `json:"dir"`
-	InSignalDomain bool      `json:"inSignalDomain,omitempty"`
-	Terminal       *Terminal `json:"terminal,omitempty"`
-	Orders         Orders    `json:"orders"`
+	Program        RawString   `json:"program"`
+	Argv           []RawString `json:"argv"`
+	Env            []RawString `json:"env"`
+	Dir            RawString   `json:"dir"`
+	InSignalDomain bool        `json:"inSignalDomain,omitempty"`
+	Terminal       *Terminal   `json:"terminal,omitempty"`
+	Orders         Orders      `json:"orders"`
 }
 
-// MarshalJSON keeps every byte; see UnmarshalJSON.
+// MarshalJSON keeps every byte; see RawString.
 func (o Order) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireOrder{
-		Program: []byte(o.Program), Argv: toBytes(
-			o.Argv), Env: toBytes(o.Env), Dir: []byte(o.Dir), InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: o.Orders,
+		Program: RawString(o.Program), Argv: RawStrings(o.Argv), Env: RawStrings(o.Env), Dir: RawString(o.Dir),
+		InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: o.Orders,
 	})
 }
 
@@ -30,24 +29,8 @@ func (o *Order) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*o = Order{
-		Program: string(wire.Program), Argv: toStrings(wire.Argv), Env: toStrings(
-			wire.Env), Dir: string(wire.Dir), InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal, Orders: wire.Orders,
+		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env), Dir: string(wire.Dir),
+		InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal, Orders: wire.Orders,
 	}
 	return nil
-}
-
-func toBytes(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, s := range list {
-		out[i] = []byte(s)
-	}
-	return out
-}
-
-func toStrings(list [][]byte) []string {
-	out := make([]string, len(list))
-	for i, b := range list {
-		out[i] = string(b)
-	}
-	return out
 }

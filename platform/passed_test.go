@@ -16,9 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// handing is a backend whose stage hands over the descriptors of Passed, each a
-// file that says what it is.
-func handing(t *testing.T, kinds ...platform.Passed) (*platformtest.Fake, platformtest.Job) {
+// passing is a backend whose stage passes the given descriptors. Each is a file
+// that contains its kind's name.
+func passing(t *testing.T, kinds ...platform.Passed) (*platformtest.Fake, platformtest.Job) {
 	t.Helper()
 	fake := &platformtest.Fake{Passed: kinds}
 	return fake, platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Files})
@@ -40,7 +40,7 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 		t.Fatal(err)
 	}
 	defer null.Close()
-	launched, err := platform.Launch(patient(t), fake, platform.Target{
+	launched, err := platform.Launch(withTimeout(t), fake, platform.Target{
 		Order: job.Order, Confinement: job.Confinement, Streams: [3]*os.File{null, null, null},
 		Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
@@ -54,15 +54,15 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 	return launched, err
 }
 
-func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
+func TestLaunch_TakesPassedDescriptors(t *testing.T) {
 	t.Parallel()
-	fake, job := handing(t, platform.PassedListener, platform.PassedTerminal, platform.PassedDiag)
+	fake, job := passing(t, platform.PassedListener, platform.PassedTerminal, platform.PassedDiag)
 	watching := &supervision{}
-	said := ""
+	got := ""
 	job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-		said = readAll(t, handover.Listener)
+		got = readAll(t, handover.Listener)
 		if handover.Diag != nil {
-			said += " and " + readAll(t, handover.Diag)
+			got += " and " + readAll(t, handover.Diag)
 		}
 		return watching, nil
 	}
@@ -71,48 +71,48 @@ func TestLaunch_TakesWhatTheStageHandsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readAll(t, launched.Terminal); got != "terminal" || said != "listener and diag" {
-		t.Errorf("the terminal is %q, the listener %q", got, said)
+	if terminal := readAll(t, launched.Terminal); terminal != "terminal" || got != "listener and diag" {
+		t.Errorf("the terminal is %q, the listener %q", terminal, got)
 	}
 	if launched.Supervision != watching || watching.closed.Load() != 0 {
 		t.Errorf("supervision is %v, closed %d times", launched.Supervision, watching.closed.Load())
 	}
 }
 
-func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
+func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no room")
 	for name, test := range map[string]struct {
 		passed    []platform.Passed
 		terminal  bool
-		supervise error // what Supervise answers; errUnasked: there is none
+		supervise error // Supervise's error; errNoSupervisor: there is no Supervise
 		says      string
 	}{
-		"a terminal that was not asked for": {[]platform.Passed{platform.PassedTerminal}, false, errUnasked, "not asked for"},
-		"a listener that was not asked for": {[]platform.Passed{platform.PassedListener}, true, errUnasked, "not asked for"},
+		"a terminal that was not asked for": {[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for"},
+		"a listener that was not asked for": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
 		"two terminals": {[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal}, true,
-			errUnasked, "not asked for"},
+			errNoSupervisor, "not asked for"},
 		"something unknown": {[]platform.Passed{"what"}, true, nil, "not asked for"},
 		"two listeners": {[]platform.Passed{platform.PassedListener, platform.PassedListener}, false,
 			nil, "not asked for"},
-		"a list that was not asked for": {[]platform.Passed{platform.PassedDiag}, false, errUnasked, "not asked for"},
+		"a list that was not asked for": {[]platform.Passed{platform.PassedDiag}, false, errNoSupervisor, "not asked for"},
 		"a list and no listener": {[]platform.Passed{platform.PassedDiag}, false, nil,
-			"hands over nothing to supervise"},
-		"nothing for a terminal": {nil, true, errUnasked, "hands over no terminal"},
-		"nothing to supervise":   {nil, false, nil, "hands over nothing to supervise"},
+			"passed nothing to supervise"},
+		"nothing for a terminal": {nil, true, errNoSupervisor, "passed no terminal"},
+		"nothing to supervise":   {nil, false, nil, "passed nothing to supervise"},
 		"no supervisor": {[]platform.Passed{platform.PassedTerminal, platform.PassedListener}, true,
 			refused, "no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake, job := handing(t, test.passed...)
+			fake, job := passing(t, test.passed...)
 			marker := t.TempDir() + "/marker"
 			job.Order = platformtest.Order(t, platformtest.Act{Verb: platformtest.Create, Path: marker}).Order
 			watching := &supervision{}
 			if test.terminal {
 				job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
 			}
-			if !errors.Is(test.supervise, errUnasked) {
+			if !errors.Is(test.supervise, errNoSupervisor) {
 				job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 					handover.Close()
 					if test.supervise != nil {
@@ -131,7 +131,7 @@ func TestLaunch_FailsWhereTheWrongThingsAreHandedOver(t *testing.T) {
 	}
 }
 
-var errUnasked = errors.New("there is no supervisor")
+var errNoSupervisor = errors.New("there is no supervisor")
 
 func readAll(t *testing.T, file *os.File) string {
 	t.Helper()

@@ -18,8 +18,8 @@ const launcherMode = "launcher"
 
 func init() { modes[launcherMode] = launcher }
 
-// launcher runs a command by the stage, unconfined, from a thread that blocks a
-// signal, and prints what the command prints.
+// launcher runs a command through the stage, unconfined, from a thread that
+// blocks a signal, and prints the command's output.
 func launcher(argv []string) int {
 	runtime.LockOSThread()
 	var blocked unix.Sigset_t
@@ -38,8 +38,8 @@ func launcher(argv []string) int {
 	return 0
 }
 
-// odd runs a command by a launcher that was itself started with ignored signals
-// and a low limit of open files, as under nohup.
+// odd runs a command through a launcher that was itself started with ignored
+// signals and a low limit of open files, as under nohup.
 func odd(t *testing.T, argv ...string) string {
 	t.Helper()
 	command := exec.Command("/bin/sh", append([]string{
@@ -53,7 +53,7 @@ func odd(t *testing.T, argv ...string) string {
 	return string(output)
 }
 
-func TestLaunch_GivesEverySignalItsDefault(t *testing.T) {
+func TestLaunch_ResetsEverySignal(t *testing.T) {
 	t.Parallel()
 	status := odd(t, "/bin/cat", "/proc/self/status")
 	for _, set := range []string{"SigIgn", "SigBlk", "SigCgt"} {
@@ -61,7 +61,8 @@ func TestLaunch_GivesEverySignalItsDefault(t *testing.T) {
 			t.Errorf("%s is not empty:\n%s", set, status)
 		}
 	}
-	// The control: without the stage the ignored ones would have arrived.
+	// The control: without the stage the ignored signals would have been
+	// inherited.
 	output, err := exec.Command("/bin/sh", "-c", `trap "" HUP INT TSTP PIPE; exec cat /proc/self/status`).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestLaunch_GivesEverySignalItsDefault(t *testing.T) {
 	}
 }
 
-func TestLaunch_GivesBackTheLimitOfOpenFiles(t *testing.T) {
+func TestLaunch_RestoresTheLimitOfOpenFiles(t *testing.T) {
 	t.Parallel()
 	if got := strings.TrimSpace(odd(t, "/bin/sh", "-c", "ulimit -Sn")); got != "512" {
 		t.Errorf("the soft limit of open files is %s in the session, 512 outside", got)

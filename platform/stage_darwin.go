@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks every descriptor from first upward, so that exec leaves
-// only the standard streams.
+// closeOnExec marks every descriptor from first on, so that exec keeps only the
+// standard streams.
 func closeOnExec(first int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -22,9 +22,9 @@ func closeOnExec(first int) error {
 }
 
 // resetSignals gives every signal its default action. execve(2) resets handlers
-// but keeps ignored signals, and an editor started under nohup would hand that
-// down to every shell. A handler for everything turns each ignored signal into
-// a handled one, which execve then resets.
+// but keeps ignored signals, which an editor started under nohup would pass on
+// to every shell. Handling every signal turns the ignored ones into handled
+// ones, which execve then resets.
 func resetSignals() error {
 	signal.Notify(make(chan os.Signal, 1))
 	return nil

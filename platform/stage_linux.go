@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks every descriptor from first upward, so that exec leaves
-// only the standard streams.
+// closeOnExec marks every descriptor from first on, so that exec keeps only the
+// standard streams.
 func closeOnExec(first int) error {
 	err := unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	// close_range came with Linux 5.9 and its CLOEXEC flag with 5.11.
+	// close_range(2) exists from Linux 5.9 on, its CLOEXEC flag from 5.11 on.
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return fmt.Errorf("list descriptors: %w", err)
@@ -31,8 +31,8 @@ func closeOnExec(first int) error {
 	return nil
 }
 
-// kernelSigaction is struct sigaction as rt_sigaction(2) takes it on the Linux
-// architectures that this program is built for.
+// kernelSigaction is struct sigaction as rt_sigaction(2) takes it on amd64 and
+// arm64.
 type kernelSigaction struct {
 	handler  uintptr
 	flags    uint64
@@ -41,10 +41,10 @@ type kernelSigaction struct {
 }
 
 // resetSignals gives every signal its default action and unblocks all of them.
-// execve(2) resets handlers but keeps ignored and blocked signals, and an
-// editor started under nohup, or one that ignores SIGTSTP, would hand that down
-// to every shell. signal.Notify would do the same portably, but takes a switch
-// of threads for each signal: 5 ms in all.
+// execve(2) resets handlers but keeps ignored and blocked signals. An editor
+// started under nohup, or one that ignores SIGTSTP, would pass that on to every
+// shell. signal.Notify would do the same portably, but switches threads for
+// each signal: 5 ms in all.
 func resetSignals() error {
 	var standard kernelSigaction
 	for number := 1; number <= 64; number++ {

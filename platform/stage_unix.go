@@ -16,42 +16,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ConfineSelf confines the calling thread, proves it, and says what is
+// ConfineSelf confines the calling thread, proves it, and returns what is
 // enforced. On an error the stage executes nothing.
 type ConfineSelf func(*Order) (Confined, error)
 
-// Confined is what came of confining the stage.
+// Confined is the result of confining the stage.
 type Confined struct {
 	Enforcement Enforcement
-	// Passed are the descriptors to be handed over. They are closed once they
-	// are on their way.
+	// Passed are the descriptors for the sidecar. They are closed once they are
+	// sent.
 	Passed []PassedFile
-	// Confirm, where it is not nil, proves what only holds once the sidecar has
-	// taken what was handed over. Where it fails nothing is executed, whatever
-	// was reported before.
+	// Confirm, if not nil, proves what holds only once the sidecar has taken
+	// the descriptors. If it fails, nothing is executed, whatever was reported
+	// before.
 	Confirm func() error
 }
 
-// PassedFile is a descriptor of the stage's that the sidecar is to get.
+// PassedFile is a descriptor of the stage for the sidecar.
 type PassedFile struct {
 	Kind Passed
 	FD   int
 }
 
 // RunStage is the stage's whole life: it takes its order from StageFD, confines
-// itself and execs. It returns only where nothing was executed, with the exit
-// status. It must be called on the main goroutine before anything else was
-// started. Where rehearsal is not nil, it is called while there is no order
-// yet, to prepare what confine needs time for; it must change nothing.
+// itself and executes the target. It returns the exit status if nothing was
+// executed. Call it on the main goroutine before anything else is started.
+// warmUp, if not nil, is called while there is no order yet, to prepare what
+// confine needs time for; it must change nothing.
 func RunStage(confine ConfineSelf, warmUp func()) int {
 	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2)
 	// carries over those of the thread that calls it.
 	runtime.LockOSThread()
 	if err := closeOnExec(StageFD); err != nil {
-		return 1 // without the handshake there is nobody to tell
+		return 1 // without the handshake nothing can be reported
 	}
 	handshake := os.NewFile(StageFD, "handshake")
-	// A file that is garbage is closed, and the end of the stream would tell
+	// A garbage-collected file is closed, and the end of the stream would tell
 	// the sidecar that the target was executed.
 	defer runtime.KeepAlive(handshake)
 	if noOrderYet(StageFD) {
@@ -71,16 +71,14 @@ func RunStage(confine ConfineSelf, warmUp func()) int {
 	return 0
 }
 
-// noOrderYet reports whether nobody has written anything, so that there is
-// time.
+// noOrderYet reports whether the sidecar has written nothing yet.
 func noOrderYet(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n == 0 && err == nil
 }
 
-// warmUpJSON reads and writes messages like those to come, which makes
-// encoding/json's tables of their types, and brings the code into memory,
-// before there is an order that somebody waits for.
+// warmUpJSON encodes and decodes messages like those to come. That fills
+// encoding/json's caches and loads the code before an order is waiting.
 func warmUpJSON() {
 	var order Order
 	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
@@ -90,7 +88,7 @@ func warmUpJSON() {
 	})
 }
 
-// runOrder returns nil only for a probe; an executed order does not return.
+// runOrder returns nil only for a probe; after an execution it does not return.
 func runOrder(order *Order, confine ConfineSelf) *Failure {
 	if order.Dir != "" {
 		if err := os.Chdir(order.Dir); err != nil {
@@ -119,14 +117,14 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	if failed := confirm(confined); failed != nil {
 		return failed
 	}
-	// After the hand-over: where openings of files are supervised, nobody would
-	// have answered before.
+	// Only now: if opens are supervised, the sidecar could not have answered
+	// before.
 	program, err := findProgram(order.Program, order.Env)
 	if err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
-	// syscall.Exec gives back the soft limit of open files that the Go runtime
-	// raised.
+	// syscall.Exec restores the soft limit of open files, which the Go runtime
+	// has raised.
 	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))
 }
 
@@ -140,8 +138,8 @@ func confirm(confined Confined) *Failure {
 	return nil
 }
 
-// sendReport tells the sidecar what is enforced, hands over what it is to have,
-// and waits until it has taken that.
+// sendReport sends the enforcement and the descriptors, and waits until the
+// sidecar has taken them.
 func sendReport(confined Confined) error {
 	report := Report{Enforcement: &confined.Enforcement}
 	var fds []int
@@ -152,8 +150,8 @@ func sendReport(confined Confined) error {
 	if err := send(report, fds); err != nil || fds == nil {
 		return err
 	}
-	// A listener that is open here too would let the session wait for a sidecar
-	// that has died.
+	// If the listener stayed open here too, the session would wait for a
+	// sidecar that has died.
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
@@ -172,7 +170,7 @@ func sendReport(confined Confined) error {
 	}
 }
 
-// send writes a report, with descriptors.
+// send writes a report with descriptors.
 func send(report Report, fds []int) error {
 	message, err := json.Marshal(report)
 	if err != nil {
@@ -208,10 +206,9 @@ func failure(step Step, path string, err error) *Failure {
 	return f
 }
 
-// findProgram finds a program as execvp(3) does, in the PATH that the program itself
-// will see. Candidates are tried with real access checks only where that costs
-// nothing: whether a directory of PATH may be executed from is found out by
-// execve(2).
+// findProgram finds a program as execvp(3) does, in the PATH that the program
+// itself will see. Whether the sandbox lets it be executed is not checked here:
+// execve(2) fails if not.
 func findProgram(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
@@ -224,7 +221,7 @@ func findProgram(program string, env []string) (string, error) {
 	}
 	for dir := range strings.SplitSeq(path, ":") {
 		if !strings.HasPrefix(dir, "/") {
-			continue // an empty or relative entry would run what lies in the working directory
+			continue // an empty or relative entry would run programs of the working directory
 		}
 		candidate := dir + "/" + program
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
@@ -235,13 +232,13 @@ func findProgram(program string, env []string) (string, error) {
 	return "", &exec.Error{Name: program, Err: exec.ErrNotFound}
 }
 
-// openable tells a program that the sandbox lets us run from one that it hides:
-// a shim in an ungranted directory early in PATH must not shadow the system's
-// own program. access(2) cannot tell, because Landlock does not mediate it.
+// openable reports whether the sandbox lets us open a program. A hidden file in
+// an ungranted directory early in PATH must not shadow the system's own
+// program. access(2) cannot tell, because Landlock does not hook it.
 func openable(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		// A program may be executable without being readable; then nothing but
+		// A program may be executable without being readable. Then only
 		// execve(2) can tell.
 		return !errors.Is(err, fs.ErrPermission) || unix.Access(path, unix.R_OK) != nil
 	}

@@ -16,27 +16,26 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Standby is a stage that was started and waits for its order. Either Launch or
-// Drop is to be called, from one goroutine.
+// Standby is a stage that was started in advance and waits for its order. Call
+// either Launch or Drop, from one goroutine.
 type Standby struct {
 	process lifecycle.Process
 	conn    *conn
 	ended   sync.Once
-	early   bool // it was started before there was an order
+	early   bool // started before there was an order
 }
 
-// standbyTimeout bounds the wait for the first answer of a stage that was
-// started before its order came. Somebody may have stopped it meanwhile; a
-// stage that is started now answers in milliseconds.
+// standbyTimeout bounds the wait for a standby's first answer: somebody may
+// have stopped it meanwhile. A new stage answers in milliseconds.
 const standbyTimeout = time.Second
 
-// ErrStageSilent means that a stage that was started before its order came has
-// not answered in time, and will not execute anything.
-var ErrStageSilent = errors.New("the stage that was started ahead does not answer")
+// ErrStageSilent means that a standby has not answered in time. It will not
+// execute anything.
+var ErrStageSilent = errors.New("the standby process that confines the session does not answer")
 
-// StartStandby starts a stage before anybody knows for what: for a target whose
-// confinement has the same StandbyKey, which is not empty. The stage ends by
-// itself when this process does.
+// StartStandby starts a stage before its target is known, for any confinement
+// with the same StandbyKey, which must not be empty. The stage ends by itself
+// when this process does.
 func StartStandby(backend Backend, confinement Confinement, start Start) (*Standby, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -76,8 +75,8 @@ func startStage(backend Backend, target Target) (*Standby, error) {
 	return &Standby{process: process, conn: ours}, nil
 }
 
-// Launch gives the stage its order; see the function of this name. Of target,
-// what the stage was started with does not count any more.
+// Launch sends the stage its order; see the function Launch. It ignores those
+// fields of target that the stage was started with.
 func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	defer s.conn.Close()
 	defer s.conn.drop()
@@ -99,7 +98,7 @@ func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {
 	return Launched{}, err
 }
 
-// Drop ends a stage that is not needed, and does nothing after Launch.
+// Drop kills a stage that is not needed. After Launch it does nothing.
 func (s *Standby) Drop() {
 	s.conn.Close()
 	_, _ = s.end()
@@ -121,12 +120,12 @@ func (s *Standby) end() (status syscall.WaitStatus, err error) {
 		case end := <-waited:
 			status, err = end.status, end.err
 		case <-time.After(endTimeout):
-			err = errors.New("the stage waits for a file system that does not answer") // its group goes on being killed
+			err = errors.New("the stage is blocked by a file system that does not answer") // its group is killed later
 		}
 	})
 	return status, err
 }
 
-// endTimeout bounds the wait for a stage that was killed. Only an
-// uninterruptible system call takes so long.
+// endTimeout bounds the wait for a killed stage. Only an uninterruptible system
+// call takes so long.
 const endTimeout = time.Second

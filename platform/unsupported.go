@@ -7,8 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Unsupported is the backend of a system without a sandbox of ours. It starts
-// unconfined sessions and refuses to pretend any other.
+// Unsupported is the backend of a system for which there is no sandbox. It
+// starts unconfined sessions only.
 type Unsupported struct {
 	// System is the operating system's name.
 	System string
@@ -40,5 +40,5 @@ func (u Unsupported) Probe(context.Context) map[string]Protection {
 	return protections
 }
 
-// RefuseToConfine is the stage's half of Unsupported.
+// RefuseToConfine is Unsupported's part in the stage.
 func RefuseToConfine(*Order) (Confined, error) { return Confined{}, ErrUnavailable }

@@ -48,7 +48,7 @@ func TestOrders_NullIsUnconfined(t *testing.T) {
 	}
 }
 
-func TestFailure_SaysWhatWasAttemptedOnWhatAndWhy(t *testing.T) {
+func TestFailure_NamesStepPathAndCause(t *testing.T) {
 	t.Parallel()
 	if got := (&platform.Failure{Step: platform.StepProgram, Path: "/p", Cause: "no"}).Error(); got != "execute: /p: no" {
 		t.Error(got)
@@ -58,7 +58,7 @@ func TestFailure_SaysWhatWasAttemptedOnWhatAndWhy(t *testing.T) {
 	}
 }
 
-func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
+func TestFull_IgnoresWhatIsNotRequested(t *testing.T) {
 	t.Parallel()
 	enforced := platform.Protection{Status: platform.Enforced}
 	for name, test := range map[string]struct {
@@ -80,7 +80,7 @@ func TestFull_WhatIsNotAskedForDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestUnsupported_NeverPretends(t *testing.T) {
+func TestUnsupported_ConfinesNothing(t *testing.T) {
 	t.Parallel()
 	u := platform.Unsupported{System: "plan9", Executable: "/bin/sidecar"}
 	if c, err := u.Confine(&policy.Policy{Restricted: true}, platform.Hooks{}); !errors.Is(err,
@@ -88,7 +88,7 @@ func TestUnsupported_NeverPretends(t *testing.T) {
 		t.Errorf("confine: %s, %v", c.Orders, err)
 	}
 	if _, err := platform.RefuseToConfine(nil); !errors.Is(err, platform.ErrUnavailable) {
-		t.Errorf("the stage confines: %v", err)
+		t.Errorf("the stage confines itself: %v", err)
 	}
 	protections := u.Probe(context.Background())
 	for _, name := range platform.Protections {

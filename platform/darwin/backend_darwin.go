@@ -18,12 +18,12 @@ import (
 type Backend struct {
 	// Executable is the path of this very binary.
 	Executable string
-	// Closed are the sidecar's own directories, of which sessions see nothing
-	// but what is theirs.
+	// Closed are the sidecar's own directories. A session sees only its own
+	// files in them.
 	Closed []string
 	// Fixed are the sidecar's own files, which no session may write.
 	Fixed []string
-	// Logger takes what keeps a session from being tracked; nil discards it.
+	// Logger logs failures to track a session; nil discards them.
 	Logger *slog.Logger
 
 	denials denialStream
@@ -37,14 +37,14 @@ func (b *Backend) Stage() (string, []string) {
 	return b.Executable, []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine turns the policy into a plan for the stage. A policy that restricts
-// nothing becomes one that only makes processes recognisable.
+// Confine turns the policy into a plan for the stage. For a policy that
+// restricts nothing, the plan only makes processes recognisable.
 func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	if hooks.Learn != nil {
-		return platform.Confinement{}, fmt.Errorf("%w: what is refused is not seen before it is refused on this system",
+		return platform.Confinement{}, fmt.Errorf("%w: macOS cannot report an access before it is denied, so it cannot be learned",
 			platform.ErrUnavailable)
 	}
 	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
@@ -63,19 +63,19 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 	confinement := platform.Confinement{Orders: orders}
 	if hooks.Mark != nil {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			// What the stage hands over only says that it waits: the leader is
-			// confined now, and has executed nothing.
+			// The stage passes a file only to say that it waits: it is confined
+			// now and has executed nothing.
 			handover.Close()
 			if doubt := hooks.Mark.Recognise(); doubt != nil {
-				b.logger().Error("a session's processes are not recognised by their sandbox: those that leave it may outlive it",
+				b.logger().Error("a session's processes are not recognised by their sandbox; detached ones may survive its end",
 					"error", doubt)
 			}
-			if hooks.Denied == nil || plan.TrackOnly || !plan.Asked.Denials {
+			if hooks.Denied == nil || plan.TrackOnly || !plan.Requested.Denials {
 				return supervision{func() {}}, nil
 			}
 			return supervision{b.denials.watch(b.logger(), plan.Tag, func(d Denial) {
-				if told, known := d.Told(); known {
-					hooks.Denied(told)
+				if reported, known := d.Report(); known {
+					hooks.Denied(reported)
 				}
 			})}, nil
 		}
@@ -90,8 +90,8 @@ func (b *Backend) logger() *slog.Logger {
 	return b.Logger
 }
 
-// supervision is of a session that the kernel alone confines; all there is to
-// do is to read what it refuses.
+// supervision of a session that the kernel alone confines. It only reads the
+// denials from the log.
 type supervision struct{ end func() }
 
 func (s supervision) Close() error {
@@ -99,21 +99,21 @@ func (s supervision) Close() error {
 	return nil
 }
 
-// outsideOfSandboxes reports a sandbox that this process itself is in. Its
-// children are in it too, and the system lets nobody put another on.
+// outsideOfSandboxes returns an error if this process is in a sandbox. Its
+// children are in it too, and macOS does not allow another.
 func outsideOfSandboxes() error {
 	answer, err := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, "")
 	if err != nil {
 		return err
 	}
 	if answer != 0 {
-		return errors.New("this process is in a sandbox already, and macOS allows only one")
+		return errors.New("this process is already in a sandbox, and macOS allows only one")
 	}
 	return nil
 }
 
-// Probe confines a process that is thrown away, with a policy that grants
-// nothing, the network neither, and reports what it saw from inside.
+// Probe confines a process that is discarded, by a policy that grants nothing,
+// and reports what it has proved from inside.
 func (b *Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	strictest := &policy.Policy{
 		Restricted: true,

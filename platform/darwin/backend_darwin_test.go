@@ -20,8 +20,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// These tests are what a Mac has to say. None of them is skipped on one: a Mac
-// without a sandbox of ours is a failure.
+// These tests run on macOS only, and none is skipped there: a Mac without a
+// working sandbox is a failure.
 
 func backend(t testing.TB) *Backend {
 	t.Helper()
@@ -39,8 +39,8 @@ func TestBackend_AnswersAsTheTableSays(t *testing.T) {
 	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, backend(t)))
 }
 
-// marked is a group's fingerprint for a test: Recognise is what the lifecycle
-// package's does, on the process that the test names.
+// marked is a group's fingerprint for a test. Recognise does what package
+// lifecycle's does, for a process that the test chooses.
 type marked struct {
 	lifecycle.Marked
 	fingerprint lifecycle.SessionFingerprint
@@ -70,8 +70,8 @@ func answers(t *testing.T, f lifecycle.SessionFingerprint, pid int) string {
 	return strings.Join(all, " ")
 }
 
-// The calling convention, and the marks, by both media, in both kinds of
-// profile: 1 and 0 inside, 0 and 0 outside.
+// Both kinds of mark are read from outside, in both kinds of profile: 1 and 0
+// for a process of the session, 0 and 0 for others.
 func TestMarks_AreReadFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
@@ -139,7 +139,7 @@ func answersOfTheGone(f lifecycle.SessionFingerprint, pid int) string {
 }
 
 // Names that are not ASCII reach the kernel as parameters, and in the pattern
-// of what does not exist yet.
+// for missing paths.
 func TestProfile_NamesOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Zo\u00eb", "\u65e5\u672c", `quo"te (and) \ back`, "line\nbreak", "dot.+*[x]"} {
@@ -169,8 +169,8 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 	}
 }
 
-// Each of these has failed under a profile of somebody's.
-func TestProgramsOfEveryDay(t *testing.T) {
+// Each of these programs has failed under some published profile.
+func TestEverydayPrograms(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
@@ -202,7 +202,7 @@ func TestProgramsOfEveryDay(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
 	}
-	// No setuid program runs in any sandbox of this system.
+	// No setuid program runs in any sandbox of macOS.
 	order := platformtest.Confined(t, backend(t), p)
 	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c", "/bin/ps"}
 	if output, _, err := platformtest.Output(backend(t), order); err == nil {
@@ -210,8 +210,8 @@ func TestProgramsOfEveryDay(t *testing.T) {
 	}
 }
 
-// The log is best effort, but on a machine at rest it must deliver one refusal
-// in half a minute of trying.
+// The log is best effort, but an idle machine must deliver one denial within
+// half a minute of trying.
 func TestDenials_AreReadFromTheLog(t *testing.T) {
 	t.Parallel()
 	denied := make(chan platform.Denial, 64)
@@ -259,7 +259,7 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 			}
 			t.Logf("%+v", d)
 		case <-ctx.Done():
-			t.Fatal("the refusal is not in the log")
+			t.Fatal("the denial is not in the log")
 		}
 	}
 }
@@ -274,8 +274,8 @@ func TestConfine_RefusesInsideASandbox(t *testing.T) {
 	}
 }
 
-// TestConfine_InsideASandbox is run by the test above; outside of a sandbox it
-// confines.
+// TestConfine_InsideASandbox is run in a sandbox by the test above. Outside a
+// sandbox it confines.
 func TestConfine_InsideASandbox(t *testing.T) {
 	t.Parallel()
 	_, err := backend(t).Confine(&policy.Policy{Restricted: true}, platform.Hooks{})

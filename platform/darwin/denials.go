@@ -9,31 +9,30 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// Denial is something that the kernel has refused a session.
+// Denial is a denial that the kernel has logged.
 type Denial struct {
-	// Tag is the message that the session's profile puts to its refusals; see
-	// Plan.Tag.
+	// Tag is the message that the session's profile attaches to its denials;
+	// see Plan.Tag.
 	Tag string
-	// Process is the name of the process as it calls itself, and PID its
-	// number.
+	// Process is the process's own name for itself, and PID its process id.
 	Process string
 	PID     int
-	// Operation is Seatbelt's name of what was refused, Target what it was
-	// about: a path, a name of a service, an address.
+	// Operation is Seatbelt's name of the operation. Target is what it was
+	// about: a path, the name of a service, an address.
 	Operation, Target string
-	// Count is how often, where the kernel has gathered refusals that were
-	// alike.
+	// Count is how often it happened, if the kernel has combined equal denials.
 	Count int
 }
 
-// denialMessage is "Sandbox: NAME(PID) deny(N) OPERATION TARGET", of which the
-// kernel counts repetitions in "N duplicate reports for …".
+// denialMessage is "Sandbox: NAME(PID) deny(N) OPERATION TARGET". The kernel
+// combines repetitions into "N duplicate reports for …".
 var denialMessage = regexp.MustCompile(
 	`(?s)^(?:([0-9]+) duplicate reports? for )?Sandbox: (.{1,64}?)\(([0-9]+)\) deny\([0-9]+\) ([a-z*-]+)(?: (.*))?$`)
 
-// ParseDenial reads one line of "log stream --style ndjson"; false where it is
-// anything else. The tag is the message's last line, which the kernel writes: a
-// name with a line break in it cannot stand for another session's.
+// ParseDenial parses one line of "log stream --style ndjson". It returns false
+// if the line is anything else. The tag is the message's last line, which the
+// kernel writes, so a name with a line break cannot forge another session's
+// tag.
 func ParseDenial(line []byte) (Denial, bool) {
 	var event struct {
 		Message string `json:"eventMessage"`
@@ -46,7 +45,7 @@ func ParseDenial(line []byte) (Denial, bool) {
 	}
 	tag := strings.LastIndexByte(event.Message, '\n')
 	if tag < 0 {
-		return Denial{}, false // another program's, or one that the kernel refuses whatever the profile says
+		return Denial{}, false // another program's, or one without the profile's tag
 	}
 	parts := denialMessage.FindStringSubmatch(event.Message[:tag])
 	if parts == nil {
@@ -65,10 +64,9 @@ func ParseDenial(line []byte) (Denial, bool) {
 	return d, true
 }
 
-// accesses are what Seatbelt's names mean to users, by their beginnings; the
-// longest that fits counts. What is missing is looked up by many programs
-// without anybody's notice (services, preferences, metadata), and no setting is
-// about it.
+// accesses maps prefixes of Seatbelt's operations to kinds of access; the
+// longest match counts. The other operations are tried silently by many
+// programs (services, preferences, metadata), and no setting allows them.
 var accesses = map[string]platform.Refused{
 	"file-read-data": platform.RefusedRead, "file-write-data": platform.RefusedWrite,
 	"file-write-create": platform.RefusedCreate,
@@ -77,9 +75,9 @@ var accesses = map[string]platform.Refused{
 	"network-bind":     platform.RefusedBind, "signal": platform.RefusedSignal,
 }
 
-// Told is the denial in the words of all systems; false where it is none that
-// anybody is told of.
-func (d Denial) Told() (platform.Denial, bool) {
+// Report returns the denial as platform.Denial. It returns false for an
+// operation that is not reported.
+func (d Denial) Report() (platform.Denial, bool) {
 	longest := ""
 	for name := range accesses {
 		if strings.HasPrefix(d.Operation, name) && len(name) > len(longest) {
@@ -89,9 +87,9 @@ func (d Denial) Told() (platform.Denial, bool) {
 	if longest == "" || d.Target == "" {
 		return platform.Denial{}, false
 	}
-	told := platform.Denial{Access: accesses[longest], Target: d.Target, PID: d.PID, Process: d.Process, Count: d.Count}
-	if told.Access == platform.RefusedConnect && strings.HasPrefix(d.Target, "/") {
-		told.Access = platform.RefusedConnectUnix
+	reported := platform.Denial{Access: accesses[longest], Target: d.Target, PID: d.PID, Process: d.Process, Count: d.Count}
+	if reported.Access == platform.RefusedConnect && strings.HasPrefix(d.Target, "/") {
+		reported.Access = platform.RefusedConnectUnix
 	}
-	return told, true
+	return reported, true
 }

@@ -8,23 +8,23 @@ import (
 	"sync"
 )
 
-// denialsPredicate selects what the kernel's part of the sandbox writes to the
-// system's log. Processes can write there too, but not in the kernel's name.
+// denialsPredicate selects the messages of the kernel's sandbox in the system
+// log. Processes can write to the log, but not as the kernel.
 const denialsPredicate = `processID == 0 AND senderImagePath CONTAINS "/Sandbox.kext/"`
 
-// denialStream reads refusals from the system's log while there are sessions to
-// read them for. It is best effort: the log drops messages under load, gathers
-// repetitions, and on some machines delivers none. One reader serves every
-// session, because each costs a process.
+// denialStream reads denials from the system log while there are sessions. It
+// is best effort: the log drops messages under load, combines repetitions, and
+// on some machines delivers none. One reader serves all sessions, because each
+// reader is a process.
 type denialStream struct {
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]func(Denial)
-	stop     func() // nil while nothing is read; returns when nothing is read any more
+	stop     func() // stops reading and waits for that; nil if nothing is read
 }
 
-// watch calls denied with each refusal that carries the tag, from the stream's
-// own goroutine, until the returned function is called. That one returns when
-// no call is under way any more.
+// watch calls denied with each denial that carries the tag, on the stream's
+// goroutine, until the returned function is called. That function returns when
+// no call is in progress.
 func (s *denialStream) watch(log *slog.Logger, tag string, denied func(Denial)) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,7 @@ func (s *denialStream) watch(log *slog.Logger, tag string, denied func(Denial)) 
 	})
 }
 
-// read runs the system's own reader, the only one that may see the kernel's
-// messages.
+// read runs log(1), the only program that may read the kernel's messages.
 func (s *denialStream) read(ctx context.Context, log *slog.Logger) {
 	command := exec.CommandContext(ctx, "/usr/bin/log", "stream", "--style", "ndjson", "--predicate", denialsPredicate)
 	command.Env = []string{}
@@ -65,7 +64,7 @@ func (s *denialStream) read(ctx context.Context, log *slog.Logger) {
 		err = command.Start()
 	}
 	if err != nil {
-		log.Warn("refusals are not read from the system's log", "error", err)
+		log.Warn("denials cannot be read from the system log", "error", err)
 		return
 	}
 	lines := bufio.NewScanner(output)
@@ -76,11 +75,12 @@ func (s *denialStream) read(ctx context.Context, log *slog.Logger) {
 		}
 	}
 	if err := command.Wait(); err != nil && ctx.Err() == nil {
-		log.Warn("refusals are no longer read from the system's log", "error", err)
+		log.Warn("denials are no longer read from the system log", "error", err)
 	}
 }
 
-// deliver holds the lock during the call: after watch's end there is none.
+// deliver holds the lock during the call, so that no call happens after watch
+// has ended.
 func (s *denialStream) deliver(d Denial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

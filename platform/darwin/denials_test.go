@@ -7,7 +7,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// recorded is a line as the log prints it, with a message.
+// recorded returns a line of the log with a message.
 func recorded(t testing.TB, message string) []byte {
 	t.Helper()
 	line, err := json.Marshal(map[string]any{
@@ -40,8 +40,8 @@ func TestParseDenial(t *testing.T) {
 			tag: {tag, "Google Chrome H", 12, "process-fork", "", 1},
 		"Sandbox: sh(3) deny(1) process-exec* /Users/u/x\n" +
 			tag: {tag, "sh", 3, "process-exec*", "/Users/u/x", 1},
-		// A name with a line break, and with another session's tag: the
-		// kernel's own tag is the last.
+		// A name with a line break and another session's tag: the kernel's own
+		// tag is the last line.
 		"Sandbox: cat(1) deny(1) file-read-data /tmp/x\nsandbox-sidecar-2\n" +
 			tag: {tag, "cat", 1, "file-read-data", "/tmp/x\nsandbox-sidecar-2", 1},
 	} {
@@ -68,7 +68,7 @@ func TestParseDenial_WhatIsNone(t *testing.T) {
 	const kext = `"senderImagePath":"/System/Library/Extensions/Sandbox.kext/Contents/MacOS/Sandbox"`
 	for _, line := range []string{
 		`Filtering the log data using "processID == 0"`, `{"count":3,"finished":1}`, `{`, `[]`, `null`, ``,
-		// What a process of a session writes itself.
+		// A message that a process of a session writes itself.
 		`{` + good + `,"processID":4242,` + kext + `}`,
 		`{` + good + `,` + kext + `}`,
 		`{` + good + `,"processID":0,"senderImagePath":"/Users/u/p/evil"}`,
@@ -92,7 +92,7 @@ func FuzzParseDenial(f *testing.F) {
 	})
 }
 
-func TestDenial_Told(t *testing.T) {
+func TestDenial_Report(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		operation, target string
@@ -112,10 +112,10 @@ func TestDenial_Told(t *testing.T) {
 		{"mach-lookup", "com.apple.FontServer", ""},
 		{"file-read-data", "", ""},
 	} {
-		told, ok := Denial{Operation: test.operation, Target: test.target, Process: "p", PID: 7, Count: 3}.Told()
+		reported, ok := Denial{Operation: test.operation, Target: test.target, Process: "p", PID: 7, Count: 3}.Report()
 		want := platform.Denial{Access: test.want, Target: test.target, Process: "p", PID: 7, Count: 3}
-		if ok != (test.want != "") || ok && told != want {
-			t.Errorf("%s %q: %+v, %t", test.operation, test.target, told, ok)
+		if ok != (test.want != "") || ok && reported != want {
+			t.Errorf("%s %q: %+v, %t", test.operation, test.target, reported, ok)
 		}
 	}
 }

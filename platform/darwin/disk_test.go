@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// disk is a file system as macOS has it: it ignores case and remembers the
+// disk is a file system like that of macOS: it ignores case and keeps the
 // spelling. A value is "dir", "file", or "-> " and a symlink's target.
 type disk map[string]string
 
-// mac is a Mac with a project of a user's.
+// mac is a Mac with a user's project.
 func mac() disk {
 	d := disk{}
 	d.add("dir", "/Users/u/p/.git/hooks", "/Users/u/p/src", "/Users/u/.config/zed", "/Users/u/.ssh", "/Users/u/tools/bin",
@@ -93,7 +93,7 @@ func (d disk) Follow(name string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// profileOf resolves and writes a plan.
+// profileOf resolves a plan and writes its profile.
 func profileOf(t testing.TB, plan Plan, files Files) Profile {
 	t.Helper()
 	scene, _, err := plan.Resolve(files)

@@ -1,13 +1,14 @@
 // Package darwin confines processes with Seatbelt, the sandbox of macOS.
 //
-// A policy becomes a [Plan] in the sidecar ([Translate]); the stage finds out
-// how the kernel spells its paths ([Plan.Resolve]), because a rule on any other
-// spelling matches nothing, and writes the profile ([Scene.Profile]). All of
-// that is pure, and tested on every system by an evaluator of profiles; files
-// whose name ends in _darwin.go make system calls.
+// [Translate] turns a policy into a [Plan] in the sidecar. In the stage,
+// [Plan.Resolve] finds out how the kernel spells the plan's paths, because a
+// rule with any other spelling matches nothing, and [Scene.Profile] writes the
+// profile. All of that is pure and tested on every system by an evaluator of
+// profiles. Files named _darwin.go make system calls.
 //
-// The profile's text never holds a path. Paths are parameters beside it, so
-// that no name of a file can become a rule, and the text stays the ASCII that
-// Apple's compiler wants: it aborts the process on any other byte, even in a
-// comment.
+// Paths are parameters beside the profile's text and never in it. So no file
+// name can become a rule, and the text stays ASCII: Apple's compiler aborts the
+// process on any other byte.
+//
+// See docs/design/seatbelt.md.
 package darwin

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// verdict is what a profile says to a question, where every model says the
-// same.
+// verdict returns a profile's answer to a question, if all models agree.
 func verdict(p Profile, q question) (bool, error) {
 	rules, err := readProfile(p)
 	if err != nil {
@@ -26,8 +25,7 @@ func verdict(p Profile, q question) (bool, error) {
 	return first, nil
 }
 
-// disagreement is a question that a profile leaves to what nobody knows for
-// sure.
+// disagreement is a question whose answer differs between the models.
 type disagreement struct {
 	question question
 	model    model
@@ -37,7 +35,7 @@ func (d *disagreement) Error() string {
 	return "the models disagree about " + d.question.String()
 }
 
-// ask is verdict for tests.
+// ask is verdict, for tests.
 func ask(t testing.TB, p Profile, q question) bool {
 	t.Helper()
 	allowed, err := verdict(p, q)
@@ -75,7 +73,7 @@ func with(operation, attribute, value string) question {
 	return question{operation, map[string]string{attribute: value}}
 }
 
-// The evaluator itself, on profiles of which the system's answer has been
+// The evaluator itself, on profiles for which the system's answer has been
 // measured.
 func TestEvaluator(t *testing.T) {
 	t.Parallel()

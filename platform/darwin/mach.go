@@ -1,14 +1,13 @@
 package darwin
 
-// service is a service of another process that sessions may ask for by its Mach
-// name, and what goes without it.
+// service is a Mach service that sessions may look up, and what fails without
+// it.
 type service struct{ name, reason string }
 
-// baseServices answer questions and act for nobody. Whatever starts programs or
-// opens files for its callers is not here, and must not be: launchservicesd,
-// lsd, coreservicesd, AppleEvents, the authorization trampoline, the window
-// server, the pasteboard. A session would act outside of its sandbox through
-// them.
+// baseServices answer questions and act for nobody. Services that start
+// programs or open files for their clients must not be listed, because a
+// session would escape through them: launchservicesd, lsd, coreservicesd,
+// AppleEvents, the authorization trampoline, the window server, the pasteboard.
 var baseServices = []service{
 	{"com.apple.system.opendirectoryd.libinfo", "getpwuid(3), getaddrinfo(3)"},
 	{"com.apple.system.opendirectoryd.membership", "getgrouplist(3), initgroups"},

@@ -1,85 +1,67 @@
 package darwin
 
 import (
-	"encoding/json"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Plan is a policy in Seatbelt's terms, before it is known how the kernel
-// spells its paths. It is what the sidecar sends to the stage.
+// Plan is a policy in Seatbelt's terms, before the kernel's spelling of its
+// paths is known. The sidecar sends it to the stage.
 type Plan struct {
-	// TrackOnly leaves the process unrestricted but for the fingerprint; of the
-	// other fields only Tag and Fingerprint count then.
+	// TrackOnly restricts nothing and only makes the process recognisable. Then
+	// only Tag and Fingerprint count.
 	TrackOnly bool `json:"trackOnly,omitempty"`
-	// Tag stands in the system's log beside each refusal.
+	// Tag marks the session's denials in the system log.
 	Tag string `json:"tag"`
-	// Fingerprint recognises the session's processes; the zero value puts none
-	// into the profile.
+	// Fingerprint makes the session's processes recognisable; the zero value
+	// adds nothing to the profile.
 	Fingerprint lifecycle.SessionFingerprint `json:"fingerprint"`
 	Grants      []Grant                      `json:"grants"`
-	// Protected stay as they are although a grant covers them, but for those in
-	// directories that do not exist; see Scene.Unkept.
-	Protected []Path `json:"protected"`
+	// Protected paths stay unchanged even if a grant covers them, except paths
+	// in missing directories; see Scene.Unkept.
+	Protected []platform.RawString `json:"protected"`
 	// Sockets of outside processes may be connected to.
-	Sockets []Path `json:"sockets"`
-	// Closed are the sidecar's own directories: nothing in them can be seen but
-	// what is granted below them.
-	Closed []Path `json:"closed"`
-	// Fixed are the sidecar's own files and those that decide about sessions:
-	// they can be neither written nor made, whatever is granted.
-	Fixed []Path `json:"fixed"`
-	// Network says whether all of it is open; otherwise nothing is, localhost
-	// neither.
+	Sockets []platform.RawString `json:"sockets"`
+	// Closed are the sidecar's own directories. Only what is granted below them
+	// is visible.
+	Closed []platform.RawString `json:"closed"`
+	// Fixed are the sidecar's own files and those that decide about sessions.
+	// They can be neither written nor created, whatever is granted.
+	Fixed []platform.RawString `json:"fixed"`
+	// Network opens the whole network; otherwise nothing is open, not even
+	// localhost.
 	Network bool `json:"network"`
 	// Canary is a directory that everybody may list and that the profile must
-	// close; empty where the policy leaves none to try.
-	Canary string `json:"canary"`
-	Asked  Asked  `json:"asked"`
+	// close; empty if the policy leaves none.
+	Canary    string    `json:"canary"`
+	Requested Requested `json:"requested"`
 }
 
-// Path is the path of a file. It travels byte for byte, whether or not it is
-// text.
-type Path string
-
-// MarshalJSON keeps every byte; see UnmarshalJSON.
-func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(p)) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (p *Path) UnmarshalJSON(data []byte) error {
-	var raw []byte
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return err
-	}
-	*p = Path(raw)
-	return nil
-}
-
-// Grant grants access to a path and what lies below it.
+// Grant grants access to a path and everything below it.
 type Grant struct {
-	Path   Path          `json:"path"`
-	Access policy.Access `json:"access"`
-	// Required grants must be possible: a session without its project directory
-	// is not the session that was asked for.
+	Path   platform.RawString `json:"path"`
+	Access policy.Access      `json:"access"`
+	// Required says that the stage fails if the path cannot be granted, as for
+	// the project directory.
 	Required bool `json:"required,omitempty"`
-	// Private is the session's own directory, in which no outside process has a
-	// socket.
+	// Private marks the session's own directory, in which no outside process
+	// has a socket.
 	Private bool `json:"private,omitempty"`
 }
 
-// Asked are the protections that a policy may leave out.
-type Asked struct {
+// Requested are the protections that a policy may leave out.
+type Requested struct {
 	Network        bool `json:"network"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`
 }
 
-// canaries are directories that everybody may list and that no program needs to
-// list at its start.
+// canaries are directories that everybody may list and no program needs to list
+// at its start.
 var canaries = []string{"/Users", "/Library", "/Applications", "/private/var", "/Volumes"}
 
-// Host is what a plan holds beside a policy.
+// Host is the part of a plan that does not come from the policy.
 type Host struct {
 	Tag         string
 	Fingerprint lifecycle.SessionFingerprint
@@ -87,13 +69,13 @@ type Host struct {
 	Fixed       []string
 }
 
-// Translate turns a policy into a plan. It is pure: whether paths exist is the
-// stage's business.
+// Translate turns a policy into a plan. It is pure: the stage checks which
+// paths exist.
 func Translate(p *policy.Policy, host Host) Plan {
 	plan := Plan{
-		Tag: host.Tag, Fingerprint: host.Fingerprint, Closed: paths(host.Closed), Fixed: paths(host.Fixed),
+		Tag: host.Tag, Fingerprint: host.Fingerprint, Closed: platform.RawStrings(host.Closed), Fixed: platform.RawStrings(host.Fixed),
 		Network: p.Network.Allowed,
-		Asked: Asked{
+		Requested: Requested{
 			Network: !p.Network.Allowed, ProtectedPaths: len(p.Protected) > 0, Denials: p.OnDenied != policy.Ignore,
 		},
 	}
@@ -103,19 +85,19 @@ func Translate(p *policy.Policy, host Host) Plan {
 		}
 		own := rule.Origin.File == policy.OriginSession
 		plan.Grants = append(plan.Grants, Grant{
-			Path: Path(rule.Path), Access: rule.Access, Required: own, Private: own && rule.Path != p.Project,
+			Path: platform.RawString(rule.Path), Access: rule.Access, Required: own, Private: own && rule.Path != p.Project,
 		})
 	}
 	for _, protected := range p.Protected {
 		if protected.Decides {
-			plan.Fixed = append(plan.Fixed, Path(protected.Path))
+			plan.Fixed = append(plan.Fixed, platform.RawString(protected.Path))
 			continue
 		}
-		plan.Protected = append(plan.Protected, Path(protected.Path))
+		plan.Protected = append(plan.Protected, platform.RawString(protected.Path))
 	}
 	for _, socket := range p.UnixSockets {
 		if socket.Path != "" { // macOS has no abstract names
-			plan.Sockets = append(plan.Sockets, Path(socket.Path))
+			plan.Sockets = append(plan.Sockets, platform.RawString(socket.Path))
 		}
 	}
 	for _, path := range canaries {
@@ -127,16 +109,8 @@ func Translate(p *policy.Policy, host Host) Plan {
 	return plan
 }
 
-// TrackOnly is the plan that restricts nothing and only makes a session's
+// TrackOnly returns the plan that restricts nothing and only makes a session's
 // processes recognisable.
 func TrackOnly(fingerprint lifecycle.SessionFingerprint, tag string) Plan {
 	return Plan{TrackOnly: true, Tag: tag, Fingerprint: fingerprint}
-}
-
-func paths(list []string) []Path {
-	out := make([]Path, len(list))
-	for i, path := range list {
-		out[i] = Path(path)
-	}
-	return out
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Profile is what Seatbelt is given.
+// Profile is a Seatbelt profile.
 type Profile struct {
 	// Text is in the profile language, SBPL. It is ASCII, and its shape depends
-	// only on how many paths of which kind there are.
+	// only on the number of paths of each kind.
 	Text string
-	// Parameters are keys and values in turn, as sandbox_init_with_parameters
-	// takes them.
+	// Parameters are alternating keys and values, for
+	// sandbox_init_with_parameters.
 	Parameters []string
 }
 
-// String renders the profile for people and golden files.
+// String formats the profile for people and golden files.
 func (p Profile) String() string {
 	var b strings.Builder
 	b.WriteString(p.Text)
@@ -25,15 +25,11 @@ func (p Profile) String() string {
 	return b.String()
 }
 
-// Profile writes the profile. Of the rules on one operation the last that
-// matches decides; the sections stand in an order in which refusals come after
-// the grants that they cut into, and the fingerprint after everything.
-//
-// Two exceptions to "the last decides" have been measured: a rule without
-// filter never beats one with, and a rule on a wildcard such as file-read* does
-// not beat an earlier one on the very operation. So only the first line has no
-// filter, but for operations that are wholly open, and refusals name the
-// operations that grants name.
+// Profile returns the scene's profile. Of the rules on one operation, the last
+// match decides. So denials follow the grants that they restrict, and the
+// fingerprint comes last. For the measured exceptions see
+// docs/design/seatbelt.md: only the first line and wholly open operations have
+// no filter, and denials name the operations that grants name.
 func (s Scene) Profile() Profile {
 	w := &writer{}
 	sections := restricted
@@ -87,15 +83,15 @@ type writer struct {
 // line writes one line.
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
 
-// parameter makes a parameter of a value, and returns the expression that
-// stands for it.
+// parameter adds a parameter with this value and returns the expression for it.
 func (w *writer) parameter(kind, value string) string {
 	key := fmt.Sprintf("%s_%d", kind, len(w.parameters)/2)
 	w.parameters = append(w.parameters, key, value)
 	return fmt.Sprintf("(param %q)", key)
 }
 
-// below is the filter for a file or for a directory with everything in it.
+// below returns the filter for a file, or for a directory with everything in
+// it.
 func (w *writer) below(kind string, real Real) string {
 	filter := "literal"
 	if real.Dir {

@@ -32,7 +32,7 @@ var host = Host{
 	Fingerprint: lifecycle.SessionFingerprint{ID: "1", Dir: stateDir + "/run/s2"},
 }
 
-// everyday is what an editor's terminal gets.
+// everyday is the policy of an editor's terminal.
 func everyday() *policy.Policy {
 	return &policy.Policy{
 		Restricted: true, Project: "/Users/u/p", Network: policy.Network{Allowed: true}, OnDenied: policy.Report,
@@ -98,19 +98,18 @@ func TestProfile_Golden(t *testing.T) {
 	}
 }
 
-// operations are those of the language that this program uses. A name that the
-// compiler does not know would make it refuse all of a profile.
+// operations are the ones that profiles use. The compiler rejects a whole
+// profile for an unknown name.
 var operations = strings.Fields(`default file-ioctl file-link file-map-executable file-read* file-read-data file-read-metadata
 	file-test-existence file-write* file-write-create file-write-data file-write-unlink iokit-open ipc-posix-sem ipc-posix-shm-read*
 	mach-lookup network-bind network-inbound network-outbound process-exec* process-fork process-info* pseudo-tty signal sysctl-read
 	system-fsctl system-mac-syscall system-socket`)
 
-// wholly are the operations that a restricted profile leaves open whatever they
-// are about.
+// wholly are the operations that a restricted profile opens without a filter.
 var wholly = strings.Fields("process-fork sysctl-read ipc-posix-sem pseudo-tty")
 
-// unsound lists what must not be true of a profile for a restricted process, in
-// the eyes of the compiler and of an attacker.
+// unsound lists the faults of a restricted profile, for the compiler and for an
+// attacker.
 func unsound(p Profile) []string {
 	var faults []string
 	for _, char := range []byte(p.Text) {
@@ -163,8 +162,7 @@ func TestProfile_IsSound(t *testing.T) {
 	}
 }
 
-// The names of the system's services that would act outside of the sandbox for
-// a session.
+// Names of services that would act for a session outside the sandbox.
 func TestServices_NoneActsForItsCallers(t *testing.T) {
 	t.Parallel()
 	acting := regexp.MustCompile(`launchservices|\.lsd\b|coreservicesd|appleevents|authtrampoline|windowserver|pasteboard|pboard|xpc\.loginitem|` +
@@ -172,10 +170,10 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 	seen := map[string]bool{}
 	for _, service := range slices.Concat(baseServices, networkServices) {
 		if acting.MatchString(service.name) {
-			t.Errorf("%s acts for its callers, or gives secrets away", service.name)
+			t.Errorf("%s acts for its clients, or reveals secrets", service.name)
 		}
 		if seen[service.name] || service.reason == "" || strings.ContainsAny(service.name, `"\ `) {
-			t.Errorf("%q stands twice, without a reason, or breaks the text", service.name)
+			t.Errorf("%q is listed twice, has no reason, or breaks the text", service.name)
 		}
 		seen[service.name] = true
 	}
@@ -187,8 +185,7 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 	}
 }
 
-// What a session can do, and what not, in the profile that an editor's terminal
-// gets.
+// What a session of an editor's terminal can and cannot do.
 func TestProfile_Everyday(t *testing.T) {
 	t.Parallel()
 	profile := profileOf(t, samples()["terminal"], mac())
@@ -218,7 +215,7 @@ func TestProfile_Everyday(t *testing.T) {
 		{"file-ioctl", map[string]string{"path": "/dev/ttys009", "extension": "com.apple.sandbox.pty"}},
 	} {
 		if !ask(t, profile, yes) {
-			t.Errorf("refused: %s", yes)
+			t.Errorf("denied: %s", yes)
 		}
 	}
 	for _, no := range []question{
@@ -268,8 +265,8 @@ func TestProfile_Everyday(t *testing.T) {
 	}
 }
 
-// A project without a repository gets one by "git init", and what git makes in
-// it.
+// In a project without a repository, "git init" works, and so does what git
+// creates in it.
 func TestProfile_GitInit(t *testing.T) {
 	t.Parallel()
 	disk := disk{}
@@ -283,23 +280,23 @@ func TestProfile_GitInit(t *testing.T) {
 		"/.git/HEAD"}
 	for _, name := range made {
 		if !ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
-			t.Errorf("%s cannot be made", name)
+			t.Errorf("%s cannot be created", name)
 		}
 	}
 	scene := resolve(t, Translate(p, Host{}), disk)
 	if want := []string{"/Users/u/p/.git/config", "/Users/u/p/.git/hooks"}; !slices.Equal(scene.Unkept, want) {
 		t.Errorf("not kept: %v", scene.Unkept)
 	}
-	// The next session finds a repository, and keeps it, hooks that are not
-	// there included.
+	// The next session finds a repository and protects it, including hooks that
+	// do not exist.
 	disk.add("file", "/Users/u/p/.git/config")
 	for _, name := range []string{"/.git/config", "/.git/hooks", "/.git/Hooks", "/.git/hooks/pre-commit", "/.vscode"} {
 		if ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
-			t.Errorf("%s can be made although there is a repository", name)
+			t.Errorf("%s can be created although there is a repository", name)
 		}
 	}
 	if ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-unlink", "/Users/u/p/.git")) {
-		t.Error("the repository can be moved away")
+		t.Error("the repository can be moved")
 	}
 }
 
@@ -322,7 +319,7 @@ func TestProfile_GrantedSocket(t *testing.T) {
 	t.Parallel()
 	profile := profileOf(t, samples()["sockets"], mac())
 	if !ask(t, profile, unixSocket("network-outbound", "/private/var/run/docker.sock")) {
-		t.Error("the granted socket is refused")
+		t.Error("the granted socket is denied")
 	}
 	for _, other := range []string{"/private/var/run/docker.sock2", "/private/var/run/other",
 		"/private/tmp/tmux-501/default"} {
@@ -345,7 +342,7 @@ func TestProfile_TrackingRestrictsNothing(t *testing.T) {
 			stateDir+"/run/s2/allow"),
 	} {
 		if !ask(t, profile, yes) {
-			t.Errorf("refused: %s", yes)
+			t.Errorf("denied: %s", yes)
 		}
 	}
 	for _, no := range []question{

@@ -39,7 +39,7 @@ func TestReport(t *testing.T) {
 		}
 		for _, protection := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
 			if got[protection].NotRequested != test.notAsked {
-				t.Errorf("%s: %s: not asked is %t", name, protection, got[protection].NotRequested)
+				t.Errorf("%s: %s: not requested is %t", name, protection, got[protection].NotRequested)
 			}
 		}
 		mustBeWhole(t, name, got)
@@ -47,8 +47,8 @@ func TestReport(t *testing.T) {
 	mustBeWhole(t, "absent", absent(errors.New("switched off")))
 }
 
-// mustBeWhole checks that each protection stands in a report, with words, and
-// with a mechanism exactly where there is one.
+// mustBeWhole checks that a report has each protection with a detail, and a
+// mechanism exactly if there is one.
 func mustBeWhole(t *testing.T, name string, report map[string]platform.Protection) {
 	t.Helper()
 	for _, protection := range platform.Protections {

@@ -13,12 +13,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Files is what resolving paths asks of the file system.
+// Files is what resolving paths needs of the file system.
 type Files interface {
-	// Real is a file as the kernel spells it. A symlink at the end of path is
-	// the file itself; one before is an error that wraps ELOOP.
+	// Real returns a file as the kernel spells it. If path ends in a symlink,
+	// it is the symlink itself. If a symlink is on the way, the error wraps
+	// ELOOP.
 	Real(path string) (Real, error)
-	// Follow is path without any symlink.
+	// Follow returns path without any symlink.
 	Follow(path string) (string, error)
 }
 
@@ -28,52 +29,51 @@ type Real struct {
 	Dir  bool
 }
 
-// Scene is a plan whose paths are the kernel's own.
+// Scene is a plan whose paths are spelled as the kernel spells them.
 type Scene struct {
 	Plan
 	Grants []ResolvedGrant
 	// Protected, Closed and Fixed are those of the plan, with the symlinks on
 	// the way to them.
 	Protected, Closed, Fixed []Name
-	// Unkept are protected paths in directories that do not exist. To keep them
-	// from being made, the directory would have to be refused too, and with
-	// .git/config every "git init". What comes to be there is found by the
-	// review at the session's end, as on Linux.
+	// Unkept are protected paths in missing directories. To prevent their
+	// creation, the directory would have to be denied too, and with .git/config
+	// every "git init". The review at the session's end finds what was created
+	// there, as on Linux.
 	Unkept []string
-	// Pinned are the directories on the way to what is protected, and the roots
-	// of grants for writing: they stay where they are, because a rule is about
-	// a path, and a directory that has another name is another path.
+	// Pinned are the directories above protected paths, and the roots of grants
+	// for writing. They cannot be renamed, because a rule is about a path.
 	Pinned []Name
 	// Sockets are those of the plan.
 	Sockets []string
-	// Terminal is the session's own terminal; empty where it has none.
+	// Terminal is the session's own terminal; empty if it has none.
 	Terminal string
-	// WorkDir is the directory that the session starts in.
+	// WorkDir is the session's working directory.
 	WorkDir string
 }
 
-// ResolvedGrant is a grant of a file that exists.
+// ResolvedGrant is a grant of an existing file.
 type ResolvedGrant struct {
 	Real
 	Access  policy.Access
 	Private bool
 }
 
-// Name is a path, whether or not there is something.
+// Name is a path that need not exist.
 type Name struct {
-	// Path is as the kernel spells it as far as it exists.
+	// Path is the path. Its existing part is spelled as the kernel spells it.
 	Path string
-	// Exists is how far that is.
+	// Exists is the existing part.
 	Exists string
 }
 
-// Absent reports whether there is nothing yet. Most disks of macOS ignore case:
-// whatever is put there may be spelt otherwise.
+// Absent reports whether the path does not exist. Most disks of macOS ignore
+// case, so it may be created with another spelling.
 func (n Name) Absent() bool { return n.Exists != n.Path }
 
-// Resolve finds out how the kernel spells the plan's paths. What cannot be
-// granted is returned beside; what cannot be refused is an error, as is a
-// required grant that cannot be granted.
+// Resolve finds out how the kernel spells the plan's paths. It returns the
+// grants that have no effect. It fails if a path cannot be denied, or a
+// required grant cannot be granted.
 func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 	scene := Scene{Plan: p}
 	var missing []platform.Missing
@@ -88,7 +88,7 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 		}
 		scene.Grants = append(scene.Grants, ResolvedGrant{Real: real, Access: grant.Access, Private: grant.Private})
 	}
-	refused := func(list []Path) (out []Name, err error) {
+	refused := func(list []platform.RawString) (out []Name, err error) {
 		for _, path := range list {
 			names, err := refuse(files, string(path))
 			if err != nil {
@@ -103,7 +103,8 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 		if err != nil {
 			return Scene{}, nil, fmt.Errorf("protect %s: %w", protected, err)
 		}
-		// The last is the path itself, those before are symlinks that exist.
+		// The last name is the path itself; those before are symlinks that
+		// exist.
 		if last := len(names) - 1; names[last].Absent() && names[last].Exists != path.Dir(names[last].Path) {
 			scene.Unkept = append(scene.Unkept, string(protected))
 			names = names[:last]
@@ -129,21 +130,21 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 	return scene, missing, nil
 }
 
-// realPath refuses what a rule could not stand for. Nothing is repaired: a path
-// that needs it did not come from a policy.
+// realPath rejects a path that no rule can stand for. Such a path did not come
+// from a policy, so it is not repaired.
 func realPath(files Files, name string) (Real, error) {
 	if !path.IsAbs(name) || path.Clean(name) != name || strings.Contains(name, "\x00") {
-		return Real{}, fmt.Errorf("%q is no clean absolute path", name)
+		return Real{}, fmt.Errorf("%q is not a clean absolute path", name)
 	}
 	return files.Real(name)
 }
 
-// maxLinks bounds how many symlinks are followed on the way to what is refused,
-// as the kernel does (MAXSYMLINKS).
+// maxLinks bounds the symlinks on the way, as the kernel does (MAXSYMLINKS).
 const maxLinks = 32
 
-// refuse is the path as the kernel spells it, whether or not it exists, behind
-// every symlink on the way, which would otherwise be pointed elsewhere.
+// refuse returns a path as the kernel spells it, even if it does not exist,
+// after every symlink on the way: a symlink could otherwise be changed to lead
+// elsewhere.
 func refuse(files Files, name string) (list []Name, err error) {
 	for range maxLinks {
 		real, err := realPath(files, name)
@@ -175,14 +176,14 @@ func refuse(files Files, name string) (list []Name, err error) {
 	return nil, syscall.ELOOP
 }
 
-// isAbsent reports whether an error says that a path, or the end of it, does
-// not exist.
+// isAbsent reports whether an error says that a path or a part of it does not
+// exist.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// spell spells a path that does not exist: the directory that does as the
-// kernel spells it, and the rest as it is.
+// spell returns a missing path: its existing directory as the kernel spells it,
+// and the rest unchanged.
 func spell(files Files, name string) (Name, error) {
 	rest := ""
 	for dir := name; ; {
@@ -197,8 +198,8 @@ func spell(files Files, name string) (Name, error) {
 	}
 }
 
-// firstLink is the first symlink on the way to a path, as the kernel spells it,
-// and what follows it.
+// firstLink returns the first symlink on the way to a path, as the kernel
+// spells it, and the rest of the path.
 func firstLink(files Files, name string) (link, rest string, err error) {
 	names := strings.Split(name, "/")
 	for i := 2; i <= len(names); i++ {
@@ -211,13 +212,13 @@ func firstLink(files Files, name string) (link, rest string, err error) {
 	return "", "", syscall.ELOOP
 }
 
-// pin finds what must keep its name. Only what a grant lets the session rename
-// is listed.
+// pin fills Pinned with the directories that a grant would let the session
+// rename.
 func (s *Scene) pin() {
 	pinned := map[string]Name{}
 	for _, grant := range s.Grants {
-		// Landlock, too, lets nobody remove the root of a grant: that is the
-		// business of the directory above it.
+		// As under Landlock, removing the root of a grant needs write access to
+		// the directory above it.
 		if grant.Access.Has(policy.Write) && grant.Path != "/" && !s.writable(path.Dir(grant.Path)) {
 			pinned[grant.Path] = Name{grant.Path, grant.Path}
 		}

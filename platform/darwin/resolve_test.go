@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -28,9 +29,9 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	t.Parallel()
 	plan := Plan{
 		Grants:    []Grant{{Path: "/users/U/p", Access: policy.ReadWrite}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
-		Protected: []Path{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
-		Fixed:     []Path{"/Users/U/p/.Zed/settings.json"},
-		Sockets:   []Path{"/private/var/run/Docker.sock"},
+		Protected: []platform.RawString{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
+		Fixed:     []platform.RawString{"/Users/U/p/.Zed/settings.json"},
+		Sockets:   []platform.RawString{"/private/var/run/Docker.sock"},
 	}
 	scene := resolve(t, plan, mac())
 	want := []ResolvedGrant{
@@ -56,7 +57,7 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	}
 }
 
-func TestResolve_WhatCannotBeGrantedIsSaid(t *testing.T) {
+func TestResolve_ReportsMissingGrants(t *testing.T) {
 	t.Parallel()
 	disk := mac()
 	disk.add("-> /Users/u/.ssh", "/Users/u/p/innocent")
@@ -64,14 +65,14 @@ func TestResolve_WhatCannotBeGrantedIsSaid(t *testing.T) {
 		Grants: []Grant{
 			{Path: "/no/such", Access: policy.Read},
 			{Path: "/Users/u/p/main.go/below", Access: policy.Read},
-			{Path: "/Users/u/p/innocent/id_rsa", Access: policy.Read}, // has become a symlink since the policy was compiled
+			{Path: "/Users/u/p/innocent/id_rsa", Access: policy.Read}, // became a symlink after the policy was compiled
 			{Path: "/tmp/x", Access: policy.Read},
 			{Path: "/Users/u/../v", Access: policy.Read},
 			{Path: "/Users/u/", Access: policy.Read},
 			{Path: "relative", Access: policy.Read},
 			{Path: "/a\x00b", Access: policy.Read},
 		},
-		Sockets: []Path{"/private/var/run/none.sock"},
+		Sockets: []platform.RawString{"/private/var/run/none.sock"},
 	}
 	scene, missing, err := plan.Resolve(disk)
 	if err != nil || len(scene.Grants) != 0 || len(scene.Sockets) != 0 || len(missing) != len(plan.Grants)+1 {
@@ -88,7 +89,7 @@ func TestResolve_WhatCannotBeGrantedIsSaid(t *testing.T) {
 	}
 }
 
-// failing is a disk on which some paths cannot be looked at.
+// failing is a disk on which some paths cannot be read.
 type failing struct {
 	disk
 	at string
@@ -101,13 +102,13 @@ func (f failing) Real(name string) (Real, error) {
 	return f.disk.Real(name)
 }
 
-func TestResolve_WhatCannotBeRefusedIsAnError(t *testing.T) {
+func TestResolve_FailsIfAPathCannotBeDenied(t *testing.T) {
 	t.Parallel()
 	for _, plan := range []Plan{
-		{Protected: []Path{"/Users/u/p/.git/hooks"}},
-		{Protected: []Path{"/Users/u/p/.git/none"}},
-		{Closed: []Path{"/Users/u/p/.git"}},
-		{Fixed: []Path{"/Users/u/p/.git/config"}},
+		{Protected: []platform.RawString{"/Users/u/p/.git/hooks"}},
+		{Protected: []platform.RawString{"/Users/u/p/.git/none"}},
+		{Closed: []platform.RawString{"/Users/u/p/.git"}},
+		{Fixed: []platform.RawString{"/Users/u/p/.git/config"}},
 	} {
 		if scene, _, err := plan.Resolve(failing{mac(), "/Users/u/p/.git"}); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%+v: %+v, %v", plan, scene, err)
@@ -116,14 +117,14 @@ func TestResolve_WhatCannotBeRefusedIsAnError(t *testing.T) {
 			t.Errorf("%+v: %v", plan, err)
 		}
 	}
-	for _, name := range []Path{"/Users/u/p/../x", "x", "/a\x00b"} {
-		if scene, _, err := (Plan{Protected: []Path{name}}).Resolve(mac()); err == nil {
+	for _, name := range []platform.RawString{"/Users/u/p/../x", "x", "/a\x00b"} {
+		if scene, _, err := (Plan{Protected: []platform.RawString{name}}).Resolve(mac()); err == nil {
 			t.Errorf("%q: %+v", name, scene)
 		}
 	}
 }
 
-func TestResolve_FollowsSymlinksToWhatIsRefused(t *testing.T) {
+func TestResolve_FollowsSymlinksToDeniedPaths(t *testing.T) {
 	t.Parallel()
 	disk := mac()
 	disk.add("-> ../store/git", "/Users/u/p/sub/.git")
@@ -132,7 +133,7 @@ func TestResolve_FollowsSymlinksToWhatIsRefused(t *testing.T) {
 	disk.add("-> loop", "/Users/u/p/loop")
 	plan := Plan{
 		Grants:    []Grant{{Path: "/Users/u/p", Access: policy.ReadWrite}},
-		Protected: []Path{"/Users/u/p/sub/.git/hooks", "/Users/u/p/alias/git/new"},
+		Protected: []platform.RawString{"/Users/u/p/sub/.git/hooks", "/Users/u/p/alias/git/new"},
 	}
 	scene := resolve(t, plan, disk)
 	want := []Name{
@@ -149,17 +150,17 @@ func TestResolve_FollowsSymlinksToWhatIsRefused(t *testing.T) {
 			t.Errorf("%s is not pinned: %v", dir, scene.Pinned)
 		}
 	}
-	if _, _, err := (Plan{Protected: []Path{"/Users/u/p/loop/x"}}).Resolve(disk); !errors.Is(err, syscall.ELOOP) {
+	if _, _, err := (Plan{Protected: []platform.RawString{"/Users/u/p/loop/x"}}).Resolve(disk); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop: %v", err)
 	}
-	// A symlink that is itself protected stays what it is.
-	scene = resolve(t, Plan{Protected: []Path{"/Users/u/p/sub/.git"}}, disk)
+	// A protected symlink is protected itself.
+	scene = resolve(t, Plan{Protected: []platform.RawString{"/Users/u/p/sub/.git"}}, disk)
 	if want := []Name{{"/Users/u/p/sub/.git", "/Users/u/p/sub/.git"}}; !slices.Equal(scene.Protected, want) {
 		t.Errorf("protected: %v", scene.Protected)
 	}
 }
 
-func TestPlan_ArrivesByteForByte(t *testing.T) {
+func TestPlan_KeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	plan := Translate(everyday(), host)
 	plan.Grants = append(plan.Grants, Grant{Path: "/a\xff\n\"b", Access: policy.Device})
@@ -194,7 +195,7 @@ func TestTranslate_CanaryIsClosed(t *testing.T) {
 	}
 }
 
-// anywhere is a disk on which every path exists, as it is written.
+// anywhere is a disk on which every path exists as it is written.
 type anywhere struct{}
 
 func (anywhere) Real(name string) (Real, error) {
@@ -202,8 +203,8 @@ func (anywhere) Real(name string) (Real, error) {
 }
 func (anywhere) Follow(name string) (string, error) { return name, nil }
 
-// No name of a file changes what the text says, what it means for any other
-// file, or how many rules there are.
+// No file name changes the text, its meaning for any other file, or the number
+// of rules.
 func FuzzProfile_NamesStayNames(f *testing.F) {
 	f.Add("p", "q")
 	f.Add(`x")) (allow default) (deny file-read* (subpath "`, `y")) ; `)
@@ -239,7 +240,7 @@ func FuzzProfile_NamesStayNames(f *testing.F) {
 			{file("process-exec", "/Users/u/other"), false},
 		} {
 			if strings.HasPrefix(second+"-", first) && strings.HasPrefix(test.q.attributes["path"], "/Users/u/"+first) {
-				continue // one name begins with the other
+				continue // one name is a prefix of the other
 			}
 			if got := ask(t, profile, test.q); got != test.want {
 				t.Errorf("%q, %q: %s: %t", first, second, test.q, got)
@@ -255,19 +256,19 @@ func isName(text string) bool {
 
 func fuzzed(t testing.TB, first, second string) Profile {
 	return profileOf(t, Plan{
-		Grants:      []Grant{{Path: Path("/Users/u/" + first), Access: policy.ReadWrite}},
-		Protected:   []Path{Path("/Users/u/" + first + "/" + second)},
-		Sockets:     []Path{Path("/Users/u/" + second + "/socket")},
-		Closed:      []Path{Path("/Users/u/closed-" + second)},
+		Grants:      []Grant{{Path: platform.RawString("/Users/u/" + first), Access: policy.ReadWrite}},
+		Protected:   []platform.RawString{platform.RawString("/Users/u/" + first + "/" + second)},
+		Sockets:     []platform.RawString{platform.RawString("/Users/u/" + second + "/socket")},
+		Closed:      []platform.RawString{platform.RawString("/Users/u/closed-" + second)},
 		Fingerprint: lifecycle.SessionFingerprint{ID: "1", Dir: "/Users/u/mark-" + second},
 	}, anywhere{})
 }
 
-// numbered is the number in a parameter's name.
+// numbered matches the number in a parameter's name.
 var numbered = regexp.MustCompile("_[0-9]+")
 
-// shape is the text and the names of the parameters without their numbers, and
-// without the directories above, of which two names may share some.
+// shape is the text and the parameters' names without their numbers, and
+// without the directories above, which two names may share.
 func shape(p Profile) string {
 	var b strings.Builder
 	put := func(line string) {

@@ -12,8 +12,8 @@ import (
 
 // The sections of a profile that depend on the policy.
 
-// The operations of a refusal: the wildcard, and those beneath it that some
-// grant names.
+// The operations to deny: the wildcard, and those below it that some grant
+// names.
 const (
 	allReads    = "file-read* file-read-data file-read-metadata file-test-existence"
 	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-ioctl"
@@ -21,9 +21,9 @@ const (
 	allExecutes = "process-exec* file-map-executable"
 )
 
-// grants add up along a path, in whatever order they stand. Reading does not
-// include executing; writing a directory includes making sockets in it, but not
-// connecting to those of others there.
+// grants writes the grants, which add up along a path in any order. Reading
+// does not include executing. Writing a directory includes creating sockets in
+// it, but not connecting to other processes' sockets there.
 func grants(w *writer, s *Scene) {
 	for _, grant := range s.Grants {
 		below := w.below("GRANT", grant.Real)
@@ -48,7 +48,8 @@ func grants(w *writer, s *Scene) {
 	}
 }
 
-// protectedPaths: what is protected, and the names that lead to it.
+// protectedPaths denies changes of protected paths and of the directories above
+// them.
 func protectedPaths(w *writer, s *Scene) {
 	for _, name := range slices.Concat(s.Protected, s.Fixed) {
 		key := w.parameter("PROTECTED", name.Path)
@@ -67,10 +68,9 @@ func protectedPaths(w *writer, s *Scene) {
 	}
 }
 
-// anyCase is a pattern for a path that does not exist yet: most disks take .GIT
-// for .git. Of characters that are not ASCII the pattern says only that there
-// may be some: their forms are many, and Apple's compiler is not to be given
-// any.
+// anyCase returns a pattern for a missing path: most disks take .GIT for .git.
+// For a character that is not ASCII the pattern accepts any sequence, because
+// it has many forms and Apple's compiler accepts only ASCII.
 func anyCase(name Name, end string) string {
 	var b strings.Builder
 	b.WriteString("^")
@@ -86,7 +86,7 @@ func anyCase(name Name, end string) string {
 			}
 		}
 	}
-	exists := strings.TrimSuffix(name.Exists, "/") // of the root nothing
+	exists := strings.TrimSuffix(name.Exists, "/") // empty for the root
 	put(exists, func(r rune) string { return regexp.QuoteMeta(string(r)) })
 	put(strings.TrimPrefix(name.Path, exists), func(r rune) string {
 		lower, upper := strings.ToLower(string(r)), strings.ToUpper(string(r))
@@ -99,8 +99,8 @@ func anyCase(name Name, end string) string {
 	return b.String()
 }
 
-// network: IP alone is named, because a rule without filter would open every
-// Unix socket too. Names are asked of mDNSResponder.
+// network opens IP only, because a rule without a filter would open every Unix
+// socket too. mDNSResponder resolves names.
 func network(w *writer, s *Scene) {
 	if !s.Network {
 		return
@@ -112,7 +112,7 @@ func network(w *writer, s *Scene) {
 	w.line(`(allow network-outbound (remote unix-socket (path-literal "/private/var/run/mDNSResponder")))`)
 }
 
-// sockets: those that are granted, and the session's own.
+// sockets opens the granted sockets and the session's own.
 func sockets(w *writer, s *Scene) {
 	for _, socket := range s.Sockets {
 		w.line("(allow network-outbound (remote unix-socket (path-literal %s)))", w.parameter("SOCKET", socket))
@@ -124,8 +124,8 @@ func sockets(w *writer, s *Scene) {
 	}
 }
 
-// ownState: a session must not command the sidecar, nor see what belongs to
-// other sessions. What it has there itself is opened again.
+// ownState closes the sidecar's directories, so that a session cannot command
+// the sidecar or see other sessions. The session's own part is opened again.
 func ownState(w *writer, s *Scene) {
 	for _, dir := range s.Closed {
 		key := w.parameter("CLOSED", dir.Path)
@@ -150,9 +150,9 @@ func ownState(w *writer, s *Scene) {
 	}
 }
 
-// fingerprint: in an open profile the allowed sides would need no rule; it is
-// written out so that both profiles end alike. A session that could write the
-// directory could make itself unrecognisable.
+// fingerprint writes the marks. In an open profile the allowed sides need no
+// rule; they are written so that both profiles end alike. The directory is
+// denied, so that a session cannot make itself unrecognisable.
 func fingerprint(w *writer, s *Scene) {
 	if dir := s.Fingerprint.Dir; dir != "" {
 		w.line("(deny "+allReads+" "+allWrites+" (subpath %s))", w.parameter("MARK", dir))
@@ -167,8 +167,8 @@ func fingerprint(w *writer, s *Scene) {
 	}
 }
 
-// ancestors are the directories above whatever is granted or connected to, and
-// the working directory with those above it, each once.
+// ancestors returns the directories above everything that is granted or
+// connected to, and the working directory with those above it, each once.
 func (s *Scene) ancestors() []string {
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -183,7 +183,7 @@ func (s *Scene) ancestors() []string {
 		add(socket)
 	}
 	if s.WorkDir != "" {
-		add(path.Join(s.WorkDir, "x")) // getcwd(3), also where the directory itself is closed
+		add(path.Join(s.WorkDir, "x")) // getcwd(3), even if the directory itself is closed
 	}
 	var list []string
 	for dir := range seen {

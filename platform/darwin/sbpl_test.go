@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A reader and an evaluator of profiles. They know what of the language is
-// known from the outside: the manual does not describe it.
+// A parser and an evaluator of profiles. They implement what is known about the
+// language from outside: Apple does not document it.
 
 // rule is one "(allow …)" or "(deny …)".
 type rule struct {
@@ -17,13 +17,13 @@ type rule struct {
 	filters    []any // none: everything
 }
 
-// atoms of the reader: a string in quotes, and everything else.
+// The parser's atoms: a quoted string, and everything else.
 type (
 	quoted string
 	symbol string
 )
 
-// readProfile reads a profile with its parameters put in.
+// readProfile parses a profile and inserts its parameters.
 func readProfile(p Profile) ([]rule, error) {
 	parameters := map[string]string{}
 	for i := 0; i+1 < len(p.Parameters); i += 2 {
@@ -88,7 +88,7 @@ func (r *reader) blanks() {
 	}
 }
 
-// list reads "( … )". A (param "KEY") is replaced by its value.
+// list parses "( … )". A (param "KEY") is replaced by its value.
 func (r *reader) list() ([]any, error) {
 	if !strings.HasPrefix(r.rest, "(") {
 		return nil, fmt.Errorf("expected a list at %.40q", r.rest)
@@ -145,8 +145,8 @@ func (r *reader) list() ([]any, error) {
 	}
 }
 
-// question is an operation on something. Its attributes are named as the
-// filters that look at them.
+// question is an operation on an object. Its attributes have the names of the
+// filters that test them.
 type question struct {
 	operation  string
 	attributes map[string]string
@@ -154,10 +154,10 @@ type question struct {
 
 func (q question) String() string { return fmt.Sprintf("%s %v", q.operation, q.attributes) }
 
-// model is one of the ways in which the system has been seen to decide between
+// model is one of the ways in which macOS has been seen to choose between
 // rules.
 type model struct {
-	// specificOperation: a rule on the very operation beats any on a wildcard.
+	// specificOperation: a rule on the exact operation beats any on a wildcard.
 	specificOperation bool
 	// filterBeatsNone: a rule with a filter beats any without.
 	filterBeatsNone bool
@@ -165,7 +165,7 @@ type model struct {
 	linkIsWrite bool
 }
 
-// models are all of them. What is true must be so under each.
+// models are all of them. A test's claim must hold under each.
 func models() []model {
 	var list []model
 	for i := range 8 {
@@ -174,8 +174,8 @@ func models() []model {
 	return list
 }
 
-// names reports how closely a rule's operation names another: 0 not at all, 1
-// by default, 2 by a wildcard, 3 by its very name.
+// names returns how closely a rule's operation matches another: 0 not at all, 1
+// by default, 2 by a wildcard, 3 exactly.
 func (m model) names(rule, operation string) int {
 	prefix, wildcard := strings.CutSuffix(rule, "*")
 	switch {
@@ -194,7 +194,7 @@ func (m model) names(rule, operation string) int {
 	return 0
 }
 
-// allows decides one question under one model.
+// allows answers one question under one model.
 func (m model) allows(rules []rule, q question) (bool, error) {
 	best, allowed, found := [3]int{-1, -1, -1}, false, false
 	for i, rule := range rules {
@@ -233,7 +233,7 @@ func (m model) allows(rules []rule, q question) (bool, error) {
 	return allowed, nil
 }
 
-// match decides one filter.
+// match tests one filter.
 func match(filter []any, q question) (bool, error) {
 	name := string(filter[0].(symbol))
 	value, has := q.attributes[name]

@@ -2,8 +2,8 @@ package darwin
 
 // The sections of a profile that are the same for every policy.
 
-// closedByDefault: every refusal stands in the system's log with the session's
-// tag.
+// closedByDefault denies everything else; each denial is logged with the
+// session's tag.
 func closedByDefault(w *writer, s *Scene) {
 	if s.Tag == "" {
 		w.line("(deny default)")
@@ -14,20 +14,20 @@ func closedByDefault(w *writer, s *Scene) {
 
 func openByDefault(w *writer, _ *Scene) { w.line("(allow default)") }
 
-// ownProcesses: a session may fork, and signal and look at its own. "self" is
-// written out because same-sandbox has been seen not to include it. The seeds'
-// (target children) would leave worker pools and supervisors without power over
-// grandchildren and siblings.
+// ownProcesses lets a session fork, and signal and inspect its own processes.
+// "self" is explicit because same-sandbox has been seen not to include it.
+// (target children) would not cover grandchildren and siblings, which worker
+// pools and supervisors need.
 func ownProcesses(w *writer, _ *Scene) {
 	w.line("(allow process-fork)")
 	w.line("(allow process-info* signal (target self))")
 	w.line("(allow process-info* signal (target same-sandbox))")
 }
 
-// startQuestions: runtimes ask for sizes, versions and processors.
-// kern.procargs2 would show arguments and environments of other processes. The
-// two calls into policies are made by every program of recent systems (guarded
-// files; whether it runs in a container).
+// startQuestions lets runtimes read sizes, versions and processors.
+// kern.procargs2 is denied: it shows arguments and environments of other
+// processes. Every program of recent systems makes the two policy calls
+// (guarded files; whether it runs in a container).
 func startQuestions(w *writer, _ *Scene) {
 	w.line("(allow sysctl-read)")
 	w.line(`(deny sysctl-read (sysctl-name "kern.procargs2") (sysctl-name-prefix "kern.procargs2."))`)
@@ -46,8 +46,8 @@ func services(w *writer, s *Scene) {
 	}
 }
 
-// kernelObjects: semaphores for Python's multiprocessing, the pages that
-// notify(3) and CFPreferences share, power for the JVM and Electron.
+// kernelObjects opens semaphores for Python's multiprocessing, the pages that
+// notify(3) and CFPreferences share, and power states for the JVM and Electron.
 func kernelObjects(w *writer, _ *Scene) {
 	w.line("(allow ipc-posix-sem)")
 	w.line(`(allow ipc-posix-shm-read* (ipc-posix-name "apple.shm.notification_center"))`)
@@ -57,9 +57,9 @@ func kernelObjects(w *writer, _ *Scene) {
 }
 
 // terminals: without ioctls an interactive shell cannot become the foreground
-// job, and stays without input. Terminals that the session opens itself carry
-// an extension; its own, opened before, does not, and is named. Other terminals
-// of the user stay closed.
+// job and gets no input. Terminals that the session opens carry an extension.
+// Its own terminal, opened before, does not, so it is named. The user's other
+// terminals stay closed.
 func terminals(w *writer, s *Scene) {
 	w.line("(allow pseudo-tty)")
 	w.line(`(allow file-read* file-test-existence file-write* file-ioctl (literal "/dev/tty") (literal "/dev/ptmx"))`)
@@ -71,12 +71,12 @@ func terminals(w *writer, s *Scene) {
 	}
 }
 
-// typing comes after every grant of ioctls: nobody types into a terminal on
-// another's behalf (TIOCSTI).
+// typing follows every grant of ioctls: no process may type into a terminal for
+// another (TIOCSTI).
 func typing(w *writer, _ *Scene) { w.line("(deny file-ioctl (ioctl-command #x80017472))") }
 
-// devices: what any process needs and none can harm with. dyld dies where it
-// cannot reach dtracehelper.
+// devices opens what every process needs and none can do harm with. dyld aborts
+// without dtracehelper.
 func devices(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero") ` +
 		`(literal "/dev/random") (literal "/dev/urandom") (literal "/dev/dtracehelper"))`)
@@ -86,8 +86,8 @@ func devices(w *writer, _ *Scene) {
 }
 
 // walking: chdir(2), realpath(3) and lstat(2) need the metadata of each
-// directory on the way, and a symlink's of whoever follows it; /tmp, /var and
-// /etc are symlinks. Contents stay closed.
+// directory on the way, and following a symlink needs its metadata; /tmp, /var
+// and /etc are symlinks. Contents stay closed.
 func walking(w *writer, s *Scene) {
 	w.line("(allow file-read-metadata file-test-existence (vnode-type SYMLINK))")
 	w.line(`(allow file-read-metadata file-test-existence (literal "/tmp") (literal "/var") (literal "/etc") (literal "/System/Volumes") ` +
@@ -98,10 +98,10 @@ func walking(w *writer, s *Scene) {
 	}
 }
 
-// startFiles: without reading "/" itself every program dies in dyld with no
-// word. The rest are libraries, frameworks, which shell and which tools of
-// Xcode are chosen, the time zone. They are the system's, the same on every
-// Mac; running programs takes a grant.
+// startFiles: if "/" cannot be read, every program aborts in dyld without a
+// message. The rest are libraries, frameworks, the choice of shell and Xcode
+// tools, and the time zone. They are the system's own and the same on every
+// Mac. Running programs needs a grant.
 func startFiles(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence (literal "/"))`)
 	w.line(`(allow file-read* file-test-existence (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +

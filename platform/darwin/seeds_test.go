@@ -10,8 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// mistakes are ones that profiles like ours have been shipped with. Each is put
-// back into a good profile, and the check that is to notice it must do so.
+// mistakes are ones that real profiles have been shipped with. Each is put into
+// a good profile, and the matching check must find it.
 var mistakes = map[string]struct {
 	putBack func(Profile) Profile
 	check   func(Profile) error
@@ -100,7 +100,7 @@ func replacing(old, by string) func(Profile) Profile {
 	return func(p Profile) Profile { p.Text = strings.ReplaceAll(p.Text, old, by); return p }
 }
 
-// without leaves out the lines that hold one of the pieces.
+// without removes the lines that contain one of the pieces.
 func without(p Profile, pieces ...string) Profile {
 	var text strings.Builder
 	for line := range strings.Lines(p.Text) {
@@ -112,7 +112,7 @@ func without(p Profile, pieces ...string) Profile {
 	return p
 }
 
-// spelling puts another beginning to the parameters that have one.
+// spelling replaces the prefix of the parameters that have it.
 func spelling(p Profile, old, by string) Profile {
 	p.Parameters = slices.Clone(p.Parameters)
 	for i := 1; i < len(p.Parameters); i += 2 {
@@ -160,8 +160,8 @@ func faultsOf(p Profile) error {
 	return nil
 }
 
-// recognised tells by which marks of session 1, with its directory, processes
-// under a profile are recognised from outside.
+// recognised returns the marks of session 1 by which processes under a profile
+// are recognised from outside.
 func recognised(p Profile, dir string) []lifecycle.Medium {
 	var by []lifecycle.Medium
 	for _, mark := range (lifecycle.SessionFingerprint{ID: "1", Dir: dir}).Marks() {
@@ -196,10 +196,10 @@ func markedIn(dir string) func(Profile) error {
 	}
 }
 
-func TestProfile_MistakesAreNoticed(t *testing.T) {
+func TestProfile_MistakesAreFound(t *testing.T) {
 	t.Parallel()
-	// The mark lies where sessions may write, as in the plan that this program
-	// was made from.
+	// The mark is in a directory that sessions may write, as in an early plan
+	// of this program.
 	h := host
 	h.Fingerprint.Dir = "/private/tmp/mark"
 	good := profileOf(t, Translate(everyday(), h), mac())
@@ -209,15 +209,15 @@ func TestProfile_MistakesAreNoticed(t *testing.T) {
 		}
 		bad := mistake.putBack(good)
 		if bad.Text == good.Text && slices.Equal(bad.Parameters, good.Parameters) {
-			t.Errorf("%s: the mistake was not put back", name)
+			t.Errorf("%s: the mistake was not inserted", name)
 		}
 		if mistake.check(bad) == nil {
-			t.Errorf("%s: nobody notices", name)
+			t.Errorf("%s: no check finds the mistake", name)
 		}
 	}
 }
 
-// Processes of other sessions, of strangers' sandboxes and of none are not
+// Processes of other sessions, of other programs' sandboxes and of none are not
 // recognised.
 func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 	t.Parallel()
@@ -245,8 +245,7 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 	}
 }
 
-// Grants add up, so that "read-only" below "read-write" means what it means on
-// Linux.
+// Grants add up, so read-only below read-write means the same as on Linux.
 func TestProfile_GrantsAddUp(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Restricted: true, Rules: []policy.Rule{

@@ -14,7 +14,7 @@ import (
 )
 
 // A daemon that has left its session and its parents is found by its
-// fingerprint, and a stranger of the same name is not touched.
+// fingerprint. Another process of the same name survives.
 func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
@@ -55,7 +55,7 @@ func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := read.Read(make([]byte, 6)); err != nil {
-			t.Errorf("%s: the daemon does not stand: %v", name, err)
+			t.Errorf("%s: the daemon has not started: %v", name, err)
 		}
 		stranger := platformtest.NewBystander(t)
 		if tracking := group.Tracking(); !tracking.Guarantee || tracking.Mechanism != lifecycle.MechanismSeatbelt {
@@ -65,14 +65,14 @@ func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 		if err != nil || killed != 1 {
 			t.Errorf("%s: killed %d: %v", name, killed, err)
 		}
-		// The daemon held the pipe.
+		// The daemon held the pipe open.
 		if n, err := read.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("%s: the daemon lives", name)
 		}
 		read.Close()
 		cancel()
 		if err := stranger.End(); err != nil {
-			t.Errorf("%s: a stranger was killed: %v", name, err)
+			t.Errorf("%s: another process was killed: %v", name, err)
 		}
 		for _, end := range []func() error{launched.Supervision.Close, group.Close, tracker.Close} {
 			if err := end(); err != nil {

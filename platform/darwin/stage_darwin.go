@@ -17,15 +17,15 @@ import (
 // RunStage is the stage of this platform; see platform.RunStage.
 func RunStage() int { return platform.RunStage(confineSelf, nil) }
 
-// confineSelf puts the profile on. Everything that needs the file system comes
-// before, and the proof after.
+// confineSelf applies the profile. Everything that needs the file system
+// happens before, and the proof after.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var plan Plan
 	if err := json.Unmarshal(order.Orders, &plan); err != nil {
 		return platform.Confined{}, fmt.Errorf("read plan: %w", err)
 	}
-	// A second profile is not refused loudly: the system ignores it, and the
-	// process stays in the first.
+	// macOS ignores a second profile without an error, and the process stays in
+	// the first.
 	if err := outsideOfSandboxes(); err != nil {
 		return platform.Confined{}, err
 	}
@@ -70,7 +70,7 @@ func prove(plan Plan) error {
 	case err != nil:
 		return fmt.Errorf("prove sandbox: %w", err)
 	case answer != 1:
-		return errors.New("prove sandbox: the system says that there is none")
+		return errors.New("prove sandbox: macOS reports that the process has none")
 	case plan.Canary == "":
 		return nil
 	}
@@ -84,7 +84,7 @@ func prove(plan Plan) error {
 	return fmt.Errorf("prove sandbox: %w", err)
 }
 
-// kernelFiles asks this machine's kernel.
+// kernelFiles implements Files by system calls.
 type kernelFiles struct{}
 
 func (kernelFiles) Real(name string) (Real, error) {
@@ -107,8 +107,8 @@ func (kernelFiles) Follow(name string) (string, error) {
 	return libsystem.RealPath(followed)
 }
 
-// ownTerminal is the path of the terminal that a standard stream is; empty
-// where none is one. Terminals are numbered by their device.
+// ownTerminal returns the path of the terminal among the standard streams;
+// empty if none is a terminal. A terminal's number is its device's.
 func ownTerminal() string {
 	for fd := range 3 {
 		var stat, named unix.Stat_t

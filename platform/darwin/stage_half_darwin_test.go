@@ -1,4 +1,4 @@
 package darwin
 
-// stageHalf is the real one.
+// stageHalf is the real part in the stage.
 var stageHalf = confineSelf

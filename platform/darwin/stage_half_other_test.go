@@ -4,5 +4,5 @@ package darwin
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
 
-// stageHalf refuses: there is no Seatbelt here.
+// stageHalf fails: there is no Seatbelt on this system.
 var stageHalf = platform.RefuseToConfine

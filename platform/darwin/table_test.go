@@ -15,7 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
-// hereFiles are the files of this machine, whose spelling is what was written.
+// hereFiles are this machine's files; the spelling is as written.
 type hereFiles struct{}
 
 func (hereFiles) Real(name string) (Real, error) {
@@ -33,12 +33,12 @@ func (hereFiles) Real(name string) (Real, error) {
 
 func (hereFiles) Follow(name string) (string, error) { return filepath.EvalSymlinks(name) }
 
-// questions are what the kernel of macOS asks of a profile while an act is
-// performed. All of them must be allowed.
+// questions returns what macOS asks a profile while an act is performed. All
+// must be allowed.
 func questions(t *testing.T, act platformtest.Act) []question {
 	t.Helper()
-	// Of a path the kernel asks about the file that it leads to, or, where the
-	// name itself is meant, about that name in its real directory.
+	// The kernel asks about the file that a path leads to. If the name itself
+	// is meant, it asks about that name in its real directory.
 	file := func(operation, path string) question { return file(operation, follow(t, path)) }
 	named := func(operation, path string) question {
 		return question{operation, map[string]string{"path": filepath.Join(follow(t, filepath.Dir(path)),
@@ -82,9 +82,8 @@ func follow(t *testing.T, path string) string {
 	return real
 }
 
-// The Linux kernel passes the same table for real, in package linux: a policy
-// means the same on both systems, as far as is known of what this one's kernel
-// asks.
+// Package linux runs the same table on the Linux kernel. So a policy means the
+// same on both systems, as far as macOS's questions are known.
 func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	agreed, byDesign := 0, 0
@@ -117,8 +116,8 @@ func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 	t.Logf("%d answers of the evaluator are those of the table; %d of them differ from Linux by design", agreed, byDesign)
 }
 
-// A table whose answers no profile could fail would prove nothing.
-func TestProfile_TheTableTellsProfilesApart(t *testing.T) {
+// The table must fail for wrong profiles.
+func TestProfile_TheTableRejectsWrongProfiles(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"open": "(version 1)(allow default)",
 		"closed": "(version 1)(deny default)"} {
@@ -140,20 +139,20 @@ func TestProfile_TheTableTellsProfilesApart(t *testing.T) {
 			refusesAlone := c.Name == "what everybody may read is not granted by itself" ||
 				c.Name == "processes outside cannot be signalled"
 			if !wrong[c.Name] && (name == "open" || !refusesAlone) {
-				t.Errorf("%s: an %s profile answers as the table says", c.Name, name)
+				t.Errorf("%s: an %s profile passes the table", c.Name, name)
 			}
 		}
 	}
 }
 
-// What the table needs of a session's report on Linux has the same name here.
+// Every protection that the table needs exists in this report too.
 func TestTable_NeedsAreProtections(t *testing.T) {
 	t.Parallel()
 	known := fmt.Sprint(platform.Protections)
 	for _, c := range platformtest.Table {
 		for _, try := range c.Tries {
 			if try.Needs != "" && !strings.Contains(known, try.Needs) {
-				t.Errorf("%s: %q is no protection", c.Name, try.Needs)
+				t.Errorf("%s: %q is not a protection", c.Name, try.Needs)
 			}
 		}
 	}

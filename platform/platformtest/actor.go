@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Verb is what an actor tries. Every one is the real operation, never a
-// question like access(2), which a sandbox does not answer.
+// Verb is what an actor tries. Each verb is the real operation, never a
+// question like access(2), which does not check a sandbox.
 type Verb string
 
 // The verbs.
@@ -61,12 +61,11 @@ func (a Act) String() string {
 	return fmt.Sprintf("%s %q", a.Verb, a.Path)
 }
 
-// Result is what came of an act.
+// Result is the outcome of an act.
 type Result struct {
-	// Errno is the kernel's answer; 0 where Error is empty, or where the error
-	// was none of the kernel's.
+	// Errno is the kernel's error; 0 if Error is empty or is not the kernel's.
 	Errno syscall.Errno `json:"errno"`
-	// Error is empty where the act succeeded.
+	// Error is empty if the act succeeded.
 	Error string `json:"error,omitempty"`
 	// Value depends on the verb.
 	Value []byte `json:"value,omitempty"`
@@ -75,29 +74,28 @@ type Result struct {
 // OK reports whether the act succeeded.
 func (r Result) OK() bool { return r.Error == "" }
 
-// Refused reports whether the kernel refused the act for want of permission, as
-// opposed to any other reason to fail. EXDEV counts: it is how Landlock refuses
-// to move a file to where it would gain rights.
+// Refused reports whether the kernel denied the act for lack of permission.
+// EXDEV counts: Landlock answers it if a move would give a file more rights.
 func (r Result) Refused() bool {
 	return r.Errno == unix.EACCES || r.Errno == unix.EPERM || r.Errno == unix.EXDEV
 }
 
-// Kept reports whether the kernel refused the act because of what keeps a
-// protected path: beside the answers of Refused, a read-only mount's (EROFS),
-// or that of one which is to be moved or removed (EBUSY).
-func (r Result) Kept() bool {
+// RefusedByMount reports whether the kernel denied the act, also because of the
+// mounts that protect paths: EROFS from a read-only mount, EBUSY for moving or
+// removing one.
+func (r Result) RefusedByMount() bool {
 	return r.Refused() || r.Errno == unix.EROFS || r.Errno == unix.EBUSY
 }
 
-// performAll is the actor's life: its one argument holds the acts, its stdout
-// takes the results.
+// performAll is the actor's main function: its one argument contains the acts,
+// and it writes the results to stdout.
 func performAll(args []string) int {
 	var acts []Act
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &acts) != nil {
 		return 2
 	}
 	if acts == nil {
-		return 0 // started by an actor, whose results stand alone
+		return 0 // started by another actor, which prints its own results only
 	}
 	results := make([]Result, 0, len(acts))
 	for _, act := range acts {
@@ -152,7 +150,7 @@ func try(act Act) ([]byte, error) {
 	case Environ:
 		return []byte(strings.Join(append(os.Environ(), ""), "\x00")), nil
 	case WorkDir:
-		dir, err := unix.Getwd() // os.Getwd would believe the variable PWD
+		dir, err := unix.Getwd() // os.Getwd would trust the variable PWD
 		return []byte(dir), err
 	case Files:
 		return files(), nil
@@ -182,10 +180,10 @@ func write(path string, flags int) error {
 	return err
 }
 
-// execute starts the program with arguments that make an actor do nothing.
+// execute starts a program with arguments that make an actor do nothing.
 func execute(path string) error {
-	// Without standard streams the runtime of a Go program would open the null
-	// device, which need not be granted.
+	// Without standard streams a Go program would open the null device, which
+	// need not be granted.
 	process, err := os.StartProcess(path, []string{path, actorName, "null"},
 		&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
@@ -207,8 +205,8 @@ func connect(path string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 }
 
-// files asks the kernel for each number instead of reading a directory of
-// descriptors, which is another on every system.
+// files tests each descriptor number, because the directory of descriptors
+// differs between systems.
 func files() []byte {
 	const most = 1024
 	var open []byte
@@ -226,5 +224,5 @@ func files() []byte {
 	return open
 }
 
-// identify names a file whatever path leads to it.
+// identify returns a file's identity, whatever path leads to it.
 func identify(stat *unix.Stat_t) string { return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino) }

@@ -19,33 +19,32 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Fake is a backend that confines nothing. It starts real processes by a real
-// stage, which calls ConfineFake, and reports what it is told. The zero value
-// reports every protection as enforced. The fields are set before the first use
-// and not changed after it.
+// Fake is a backend that confines nothing. It starts real processes through a
+// real stage, which calls ConfineFake, and reports what the test says. The zero
+// value reports every protection as enforced. Set the fields before the first
+// use.
 type Fake struct {
-	// Enforcement is what the stage reports; nil protections are replaced by
-	// ones that are all enforced.
+	// Enforcement is the stage's report. Nil protections stand for ones that
+	// are all enforced.
 	Enforcement platform.Enforcement
-	// Unavailable is the error of Confine; where it is set, Probe reports every
+	// Unavailable, if set, is the error of Confine. Probe then reports every
 	// protection as absent with the error as detail.
 	Unavailable error
-	// Failure, where it is not empty, is why the stage fails to confine itself.
+	// Failure, if not empty, is why the stage fails to confine itself.
 	Failure string
-	// Hold, where it is set, lets the stage wait in the middle of confining
-	// itself. Unconfined orders do not wait.
+	// Hold, if set, makes the stage wait while it confines itself. Unconfined
+	// orders do not wait.
 	Hold *Hold
-	// Passed is what the stage hands over: for each kind the reading end of a
-	// pipe that says the kind and ends.
+	// Passed lists the descriptors that the stage passes. Each is the reading
+	// end of a pipe that contains the kind's name.
 	Passed []platform.Passed
-	// Supervise becomes that of every confinement; Passed must then hold a
+	// Supervise is that of every confinement. Passed must then contain a
 	// platform.PassedListener.
 	Supervise func(platform.Handover) (platform.Supervision, error)
-	// Unconfirmed, where it is not empty, is why the stage finds itself
-	// unsupervised.
+	// Unconfirmed, if not empty, is why the stage finds itself unsupervised.
 	Unconfirmed string
-	// Collect is true where the stage's garbage is collected while it confines
-	// itself, as a long order may bring it about.
+	// Collect makes the stage run the garbage collector while it confines
+	// itself, as a long order may do.
 	Collect bool
 
 	mu       sync.Mutex // guards what follows
@@ -53,7 +52,7 @@ type Fake struct {
 	hooks    []platform.Hooks
 }
 
-// fakeOrders are what a Fake tells ConfineFake.
+// fakeOrders are a Fake's orders for ConfineFake.
 type fakeOrders struct {
 	Enforcement platform.Enforcement `json:"enforcement"`
 	Failure     string               `json:"failure"`
@@ -132,7 +131,7 @@ func allProtections(p platform.Protection) map[string]platform.Protection {
 	return all
 }
 
-// ConfineFake is the stage's half of Fake.
+// ConfineFake is Fake's part in the stage.
 func ConfineFake(order *platform.Order) (platform.Confined, error) {
 	var orders fakeOrders
 	if err := json.Unmarshal(order.Orders, &orders); err != nil {
@@ -154,7 +153,7 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 		confined.Confirm = func() error { return errors.New(orders.Unconfirmed) }
 	}
 	for _, kind := range orders.Passed {
-		fd, err := telling(string(kind))
+		fd, err := pipeWith(string(kind))
 		if err != nil {
 			return platform.Confined{}, err
 		}
@@ -163,8 +162,8 @@ func ConfineFake(order *platform.Order) (platform.Confined, error) {
 	return confined, nil
 }
 
-// collect returns once all that was garbage is finalized: what lost its last
-// reference in one collection may be found only in the next.
+// collect returns once all garbage is finalized. What loses its last reference
+// in one collection may be found only in the next.
 func collect() {
 	for range 2 {
 		done := make(chan struct{})
@@ -180,8 +179,8 @@ func collect() {
 	}
 }
 
-// telling is the reading end of a pipe that holds a text.
-func telling(text string) (int, error) {
+// pipeWith returns the reading end of a pipe that contains a text.
+func pipeWith(text string) (int, error) {
 	var ends [2]int
 	if err := unix.Pipe(ends[:]); err != nil {
 		return 0, fmt.Errorf("make pipe: %w", err)

@@ -57,7 +57,7 @@ func TestFake_Unavailable(t *testing.T) {
 	}
 }
 
-func TestFake_NotesNeedsAndIsSupervised(t *testing.T) {
+func TestFake_RecordsHooksAndIsSupervised(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no supervisor today")
 	fake := &platformtest.Fake{
@@ -131,6 +131,6 @@ func TestFake_HoldsUntilReleased(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("the launch did not go on")
+		t.Fatal("the launch did not continue")
 	}
 }

@@ -21,8 +21,7 @@ type Hold struct {
 	arrivals, releases *os.File // the test's ends
 }
 
-// NewHold makes a closed gate, which goes with the test. Stages that still wait
-// then go on.
+// NewHold returns a closed gate. When the test ends, waiting stages continue.
 func NewHold(t testing.TB) *Hold {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,8 +29,8 @@ func NewHold(t testing.TB) *Hold {
 	for path, file := range map[string]**os.File{h.Arrivals: &h.arrivals, h.Releases: &h.releases} {
 		err := unix.Mkfifo(path, 0o600)
 		if err == nil {
-			// Open for both, so that neither side's open(2) waits for the
-			// other's.
+			// Open for both directions, so that neither side's open(2) waits
+			// for the other's.
 			*file, err = os.OpenFile(path, os.O_RDWR, 0)
 		}
 		if err != nil {
@@ -74,7 +73,7 @@ func (h *Hold) wait() error {
 	if _, err := arrivals.Write([]byte{1}); err != nil {
 		return fmt.Errorf("announce at gate: %w", err)
 	}
-	// The end of the file is a release too: the test is over.
+	// The end of the file releases the stage too: the test is over.
 	_, _ = releases.Read(make([]byte, 1))
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // actorName is the first argument of an actor.
 const actorName = "platformtest-actor"
 
-// Main runs a package's tests, or whatever else this process was started for:
+// Main runs a package's tests, or the role that this process was started for:
 // the stage, which confines itself by the given function, or an actor. TestMain
 // calls it first; it does not return.
 func Main(m *testing.M, confine platform.ConfineSelf) {

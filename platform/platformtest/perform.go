@@ -19,7 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// timeout bounds every wait. It only matters where a test fails.
+// timeout bounds every wait. It only matters if a test fails.
 const timeout = 30 * time.Second
 
 // Self is the real path of the test binary.
@@ -35,8 +35,8 @@ func Self(t testing.TB) string {
 	return path
 }
 
-// Policy is a policy that lets an actor run and grants the given rules beside.
-// The network is allowed, and terminals are its own.
+// Policy returns a policy that lets an actor run and adds the given rules. The
+// network is allowed, and terminals are private.
 func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	t.Helper()
 	runnable := policy.Read | policy.Execute
@@ -55,17 +55,17 @@ func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	}
 }
 
-// Job is an order with the confinement that it is carried out under.
+// Job is an order and its confinement.
 type Job struct {
 	platform.Order
 	Confinement platform.Confinement
 }
 
-// Order is the order to run an actor in the root directory with an empty
+// Order returns an order to run an actor in the root directory with an empty
 // environment, unconfined.
 func Order(t testing.TB, acts ...Act) Job {
 	t.Helper()
-	script, err := json.Marshal(append([]Act{}, acts...)) // never null, which would be silent
+	script, err := json.Marshal(append([]Act{}, acts...)) // never null, which prints no results
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func Order(t testing.TB, acts ...Act) Job {
 		Dir: "/"}}
 }
 
-// Confined is the order of Order under a policy. A backend that cannot confine
-// fails the test.
+// Confined returns the order of Order under a policy. A backend that cannot
+// confine fails the test.
 func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...Act) Job {
 	t.Helper()
 	order := Order(t, acts...)
@@ -86,9 +86,9 @@ func Confined(t testing.TB, backend platform.Backend, p *policy.Policy, acts ...
 	return order
 }
 
-// Perform carries out an order whose program is an actor, waits for its end,
-// and returns a result for each act, with what the stage reported. The test
-// fails where the actor did not run.
+// Perform runs an order whose program is an actor, waits for its end, and
+// returns a result for each act and the stage's report. If the actor did not
+// run, the test fails.
 func Perform(t testing.TB, backend platform.Backend, order Job) ([]Result, platform.Enforcement) {
 	t.Helper()
 	output, enforcement, err := Output(backend, order)
@@ -102,7 +102,8 @@ func Perform(t testing.TB, backend platform.Backend, order Job) ([]Result, platf
 	return results, enforcement
 }
 
-// decode reads what an actor printed; nil where that is not a list of results.
+// decode parses an actor's output; it returns nil if that is not a list of
+// results.
 func decode(output []byte) []Result {
 	var results []Result
 	if json.Unmarshal(output, &results) != nil {
@@ -111,9 +112,8 @@ func decode(output []byte) []Result {
 	return results
 }
 
-// Output carries out an order, with the null device as stdin, waits for the
-// program's end, and returns what it wrote to its stdout. An exit status other
-// than 0 is an error.
+// Output runs an order with the null device as stdin, waits for the program's
+// end, and returns its stdout. An exit status other than 0 is an error.
 func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -131,7 +131,7 @@ func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, 
 		Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{null, write, os.Stderr},
 		Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
-	write.Close() // or the end of the output would never be seen
+	write.Close() // else the output would never end
 	if err != nil {
 		return nil, platform.Enforcement{}, err
 	}
@@ -155,7 +155,7 @@ func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, 
 }
 
 // Bystander is an unconfined process outside every sandbox, which waits until
-// the test is over.
+// the test ends.
 type Bystander struct {
 	command *exec.Cmd
 	stdin   io.Closer
@@ -181,7 +181,7 @@ func NewBystander(t testing.TB) *Bystander {
 // PID is its process id.
 func (b *Bystander) PID() int { return b.command.Process.Pid }
 
-// End lets it end, and returns an error unless it ended of its own accord.
+// End ends it, and returns an error if it had not been running normally.
 func (b *Bystander) End() error {
 	_ = b.stdin.Close()
 	return b.command.Wait()

@@ -12,28 +12,27 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Features are the attacks that must fail under a backend. What a backend
-// reports as enforced must be among them. The zero value is that of a backend
-// that confines nothing.
+// Features are the attacks that must fail under a backend. A protection that
+// the backend reports as enforced must be among them. The zero value is a
+// backend that confines nothing.
 type Features struct {
-	// Files: what is not granted cannot be opened, created, removed, renamed or
-	// linked, and programs run only from where that is granted.
+	// Files: files that are not granted cannot be opened, created, removed,
+	// renamed or linked, and programs run only from granted paths.
 	Files bool
-	// Truncate: files that are granted can be emptied by truncate(2). Others
-	// cannot in any case.
+	// Truncate: granted files can be emptied by truncate(2). Others cannot in
+	// any case.
 	Truncate bool
 	// Signals: processes outside cannot be signalled.
 	Signals bool
-	// UnixSockets: sockets of outside processes that have a path cannot be
-	// connected to.
+	// UnixSockets: path sockets of outside processes cannot be connected to.
 	UnixSockets bool
-	// RootListed is no attack: the names in the root directory itself are open,
-	// because no program starts without.
+	// RootListed is no attack: the names in the root directory are open,
+	// because no program starts without them.
 	RootListed bool
 }
 
-// Run holds a backend to the contract. The package's TestMain must have called
-// Main with the backend's own half.
+// Run tests a backend against the contract. The package's TestMain must have
+// called Main with the backend's part in the stage.
 func Run(t *testing.T, backend platform.Backend, features Features) {
 	s := suite{backend: backend, features: features}
 	cases := map[string]func(*testing.T, suite){
@@ -96,10 +95,10 @@ func mustRefuse(t *testing.T, acts []Act, results []Result) {
 	}
 }
 
-// scene is a directory tree on which acts are tried.
+// scene is a directory tree to try acts on.
 type scene struct{ dir string }
 
-// newScene makes an empty one with a real path.
+// newScene returns an empty one with a real path.
 func newScene(t *testing.T) scene {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -109,7 +108,7 @@ func newScene(t *testing.T) scene {
 	return scene{dir}
 }
 
-// file makes a file, and the directories above it, and returns its path.
+// file creates a file and the directories above it, and returns its path.
 func (s scene) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -128,7 +127,7 @@ func (s scene) rule(name string, access policy.Access) policy.Rule {
 		Origin: policy.Origin{File: policy.OriginEditor, Key: "test"}}
 }
 
-// probeIsComplete also holds the probe to what the features say.
+// probeIsComplete also compares the probe with the features.
 func probeIsComplete(t *testing.T, s suite) {
 	protections := s.backend.Probe(context.Background())
 	checkComplete(t, protections)
@@ -152,9 +151,9 @@ func checkComplete(t *testing.T, protections map[string]platform.Protection) {
 		case !ok:
 			t.Errorf("%s is not reported", name)
 		case protection.Detail == "":
-			t.Errorf("%s is %s without a word why", name, protection.Status)
+			t.Errorf("%s is %s without a detail", name, protection.Status)
 		case protection.Status != platform.Absent && protection.Mechanism == "":
-			t.Errorf("%s is %s by no mechanism", name, protection.Status)
+			t.Errorf("%s is %s without a mechanism", name, protection.Status)
 		}
 	}
 	if want := len(platform.Protections) - 1; len(protections) != want {
@@ -162,12 +161,12 @@ func checkComplete(t *testing.T, protections map[string]platform.Protection) {
 	}
 }
 
-// checkHonest fails the test where something is claimed that an attack would
+// checkHonest fails the test if a protection is claimed that an attack would
 // disprove.
 func (s suite) checkHonest(t *testing.T, protections map[string]platform.Protection) {
 	t.Helper()
 	if !s.features.Files {
-		return // a fake, which claims what it is told
+		return // a fake, which claims what the test says
 	}
 	for name, holds := range map[string]bool{
 		platform.Filesystem: s.features.Files, platform.Signals: s.features.Signals, platform.UnixSockets: s.features.UnixSockets,

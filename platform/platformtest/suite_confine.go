@@ -14,9 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// confinement are the cases of backends that confine. In each an allowed act
-// must succeed and its forbidden twin must fail: a sandbox that refuses
-// everything passes no more than one that refuses nothing.
+// confinement are the cases for backends that confine. In each, an allowed act
+// must succeed and its forbidden twin must fail: a sandbox that denies
+// everything must not pass.
 var confinement = map[string]func(*testing.T, suite){
 	"reading follows the grants":                    readingFollowsTheGrants,
 	"writing follows the grants":                    writingFollowsTheGrants,
@@ -288,14 +288,13 @@ func signals(t *testing.T, s suite) {
 		}
 		return
 	}
-	// Then the report must not claim it, which reportIsComplete checks; that
-	// the attack works shows that the check is worth something.
+	// Then the report must not claim it, which reportIsComplete checks. The
+	// successful attack shows that the check works.
 	mustAllow(t, acts, results)
 }
 
 func unixSockets(t *testing.T, s suite) {
-	// The name of a test's own temporary directory may be too long for a
-	// socket's address.
+	// A test's own temporary directory may be too long for a socket's address.
 	short, err := os.MkdirTemp("", "socket-")
 	if err == nil {
 		t.Cleanup(func() { os.RemoveAll(short) })

@@ -25,7 +25,7 @@ func environmentIsExact(t *testing.T, s suite) {
 	} {
 		order.Env = want
 		results, _ := Perform(t, s.backend, order)
-		// Of two entries with one name the actor's own runtime shows the first.
+		// Of two entries with one name the actor's runtime shows the first.
 		if got, want := string(results[0].Value), "ONE=1\x00EMPTY=\x00WITH=a=b\n c\x00TWICE=1\x00"; got != want {
 			t.Errorf("%s: environment is %q, want %q", name, got, want)
 		}
@@ -47,8 +47,8 @@ func workingDirectory(t *testing.T, s suite) {
 }
 
 func noDescriptorIsInherited(t *testing.T, s suite) {
-	// This one is open without close-on-exec, as an editor may hand down its
-	// own.
+	// This descriptor has no close-on-exec flag, like one that an editor may
+	// pass on.
 	planted := newScene(t).file(t, "planted", "")
 	fd, err := unix.Open(planted, unix.O_RDWR, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func noDescriptorIsInherited(t *testing.T, s suite) {
 			}
 		}
 	}
-	// The control: a child that is started past the stage does inherit it.
+	// The control: a child that is started without the stage inherits it.
 	order := Order(t, Act{Verb: Files})
 	output := controlChild(t, order)
 	if !strings.Contains(output, mark) {
@@ -86,7 +86,7 @@ func bytesArriveUnchanged(t *testing.T, s suite) {
 	const odd = "\xff\xfe\x80 \u00e9"
 	dir := filepath.Join(newScene(t).dir, odd)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, unix.EILSEQ) {
-		dir = filepath.Dir(dir) // a filesystem that takes only text for names; the variable remains
+		dir = filepath.Dir(dir) // the file system accepts only UTF-8 names; test the variable only
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func failedStepNeverExecutes(t *testing.T, s suite) {
 			continue
 		}
 		if test.want.Cause == "" && failure.Cause != "" {
-			test.want.Cause = failure.Cause // the backend's own words
+			test.want.Cause = failure.Cause // the backend's own text
 		}
 		if *failure != test.want {
 			t.Errorf("%s: failure is %+v, want %+v", name, *failure, test.want)
@@ -164,12 +164,12 @@ func failedStepNeverExecutes(t *testing.T, s suite) {
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("the program was executed although its stage failed")
 	}
-	// The control: nothing but the failed step kept it from running.
+	// The control: only the failed step prevented the program from running.
 	if _, _, err := Output(s.backend, Order(t, Act{Verb: Create, Path: marker})); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(marker); err != nil {
-		t.Errorf("the program does not do what this test is about: %v", err)
+		t.Errorf("the program of this test does not work: %v", err)
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Case is one policy, and what each of several acts must come to under it, on
-// every system. Paths are those of a scene, unless they are absolute.
+// Case is one policy, and the expected outcome of several acts under it on
+// every system. Paths are relative to the scene, unless they are absolute.
 type Case struct {
 	Name string
-	// Files, Programs and Sockets are made, and the directories above them;
-	// Dirs too. Links are symlinks by name.
+	// Files, Programs, Sockets and Dirs are created, with the directories above
+	// them. Links are symlinks by name.
 	Files, Programs, Sockets, Dirs []string
 	Links                          map[string]string
 	// Grants are the policy's rules, Connect its sockets, Protected its
@@ -34,17 +34,18 @@ type Case struct {
 type Try struct {
 	Act     Act
 	Allowed bool
-	// Needs is the protection without whose enforcement the answer may be
-	// another; empty: there is none.
+	// Needs is a protection; if it is not enforced, the outcome may differ.
+	// Empty: none.
 	Needs string
-	// Except says for a system that answers otherwise by design, why.
+	// Except lists systems on which the outcome is the opposite by design, with
+	// the reason.
 	Except map[string]string
 }
 
 // Scene is a case on a disk.
 type Scene struct {
 	Policy *policy.Policy
-	// Acts are those of the tries, with the paths of the scene.
+	// Acts are those of the tries, with the scene's paths.
 	Acts []Act
 }
 
@@ -63,8 +64,8 @@ func (t Try) except(system, reason string) Try {
 	return t
 }
 
-// Table is what a policy means, whatever the system. Each act is on a path of
-// its own, so that none depends on what another did.
+// Table is the meaning of policies on every system. Each act uses a path of its
+// own, so that none depends on another.
 var Table = []Case{
 	{
 		Name:   "reading follows the grants",
@@ -218,15 +219,14 @@ var Table = []Case{
 	},
 }
 
-// Set builds a case in a directory, which must have a real and short path.
+// Set creates a case in a directory, which must have a real and short path.
 func (c Case) Set(t *testing.T, dir string) Scene {
 	t.Helper()
 	at := func(name string) string {
 		if filepath.IsAbs(name) {
 			return name
 		}
-		// Not filepath.Join, which would take the ".." out of a name that is
-		// about it.
+		// Not filepath.Join, which would remove a ".." that the case is about.
 		return strings.TrimSuffix(dir+"/"+name, "/")
 	}
 	must := func(err error) {
@@ -290,9 +290,9 @@ func (c Case) Set(t *testing.T, dir string) Scene {
 	return scene
 }
 
-// RunTable performs the table under a backend, and reports how many answers
-// were as they must be. A try that needs a protection which the session reports
-// as anything but enforced is not counted.
+// RunTable performs the table under a backend, and returns how many outcomes
+// were as expected. A try whose protection is not reported as enforced is not
+// counted.
 func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 	t.Helper()
 	for _, c := range Table {
@@ -315,22 +315,22 @@ func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 	return agreed
 }
 
-// disagrees says what is wrong about a result; protected, where the act was on
-// a protected path.
+// disagrees returns what is wrong about a result, or "". protected says that
+// the act was on a protected path.
 func disagrees(result Result, want, protected bool) string {
 	switch {
 	case want && !result.OK():
 		return "must succeed, but failed: " + result.Error
 	case !want && result.OK():
-		return fmt.Sprintf("must be refused, but succeeded: %.40q", result.Value)
-	case !want && !result.Refused() && (!protected || !result.Kept()):
+		return fmt.Sprintf("must be denied, but succeeded: %.40q", result.Value)
+	case !want && !result.Refused() && (!protected || !result.RefusedByMount()):
 		return "failed, but not for want of permission: " + result.Error
 	}
 	return ""
 }
 
-// shortDir is a temporary directory whose real path leaves room for the name of
-// a socket.
+// shortDir returns a temporary directory whose real path leaves room for the
+// name of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "t-")

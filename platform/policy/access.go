@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Access is a set of things a process may do with a path and, where the path is
-// a directory, with everything below it.
+// Access is a set of operations on a path and, if it is a directory, on
+// everything below it.
 type Access uint8
 
 const (
@@ -18,14 +18,14 @@ const (
 	Write
 	// Execute runs files as programs.
 	Execute
-	// Device performs ioctls on character and block devices. A terminal that
-	// was opened before the session was confined, such as the session's own
-	// standard streams, does not need it.
+	// Device performs ioctls on character and block devices. Terminals that
+	// were opened before the session was confined do not need it, such as the
+	// session's own standard streams.
 	Device
 )
 
-// ReadWrite is what a project directory, a temporary directory and a path
-// granted for writing get.
+// ReadWrite is the access of a project directory, a temporary directory and a
+// path granted for writing.
 const ReadWrite = Read | Write | Execute
 
 var accessNames = []struct {

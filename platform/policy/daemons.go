@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Daemon is a variable by which programs find the socket of a process outside.
+// Daemon is an environment variable by which programs find the socket of a
+// process outside the sandbox.
 type Daemon struct {
 	// Name is the variable's.
 	Name string
-	// Why says what its daemon does for whoever connects.
+	// Why says what the daemon does for its clients.
 	Why string
-	// names lists the sockets that a value names; known is false where it names
-	// something that is no Unix socket.
+	// names lists the sockets that a value names. known is false if it names
+	// something other than a Unix socket.
 	names func(value string, env func(string) string) (sockets []UnixSocket, known bool)
 }
 
-// Daemons are the variables known. A session that may not connect to any socket
-// that one names is better off without it: programs then do without the daemon,
-// start one of their own, or say that there is none, instead of failing.
+// Daemons are the known variables. A session that may not connect to any of a
+// variable's sockets gets the session without the variable: programs then do
+// without the daemon, start their own, or say that there is none.
 var Daemons = []Daemon{
 	{"ALACRITTY_SOCKET", "opens terminal windows", aPath},
 	{"AT_SPI_BUS_ADDRESS", "reads and operates other programs' windows", busAddress},
@@ -60,9 +61,10 @@ var Daemons = []Daemon{
 	{"ZELLIJ_SESSION_NAME", "types into the windows of zellij", unknowable},
 }
 
-// Sockets lists what a value of the variable names; env looks other variables
-// up. known is false where that is no Unix socket but, say, a machine's name. A
-// value that names one that cannot be told is known and names none.
+// Sockets lists the sockets that a value names; env looks up other variables.
+// known is false if the value names something other than a Unix socket, such as
+// a host. If the value names a socket whose path it does not reveal, known is
+// true and the list empty.
 func (d Daemon) Sockets(value string, env func(string) string) (sockets []UnixSocket, known bool) {
 	if value == "" {
 		return nil, false
@@ -72,15 +74,15 @@ func (d Daemon) Sockets(value string, env func(string) string) (sockets []UnixSo
 
 func atPath(name string) []UnixSocket { return []UnixSocket{{Path: path.Clean(name)}} }
 
-// aPath is the whole value, if it is absolute.
+// aPath accepts an absolute path.
 func aPath(value string, _ func(string) string) ([]UnixSocket, bool) {
 	if strings.HasPrefix(value, "/") {
 		return atPath(value), true
 	}
-	return nil, !strings.Contains(value, ":") // a name in a directory of the program's, or HOST:PORT
+	return nil, !strings.Contains(value, ":") // a relative name, or HOST:PORT
 }
 
-// orAbstract is a path, or "@" and an abstract name.
+// orAbstract accepts a path, or "@" and an abstract name.
 func orAbstract(value string, env func(string) string) ([]UnixSocket, bool) {
 	if name, ok := strings.CutPrefix(value, "@"); ok {
 		return []UnixSocket{{Abstract: name}}, true
@@ -88,7 +90,7 @@ func orAbstract(value string, env func(string) string) ([]UnixSocket, bool) {
 	return aPath(value, env)
 }
 
-// upTo is a path that something else follows.
+// upTo accepts a path that ends at a separator.
 func upTo(separator string) func(string, func(string) string) ([]UnixSocket, bool) {
 	return func(value string, env func(string) string) ([]UnixSocket, bool) {
 		value, _, _ = strings.Cut(value, separator)
@@ -102,7 +104,7 @@ func inDirectory(name string) func(string, func(string) string) ([]UnixSocket, b
 	}
 }
 
-// inRuntimeDir is a path, absolute or relative to XDG_RUNTIME_DIR.
+// inRuntimeDir accepts a path, absolute or relative to XDG_RUNTIME_DIR.
 func inRuntimeDir(value string, env func(string) string) ([]UnixSocket, bool) {
 	switch dir := env("XDG_RUNTIME_DIR"); {
 	case strings.HasPrefix(value, "/"):
@@ -114,8 +116,8 @@ func inRuntimeDir(value string, env func(string) string) ([]UnixSocket, bool) {
 	}
 }
 
-// afterScheme is "unix:" and a path, perhaps behind something else in braces;
-// without it the value is a machine.
+// afterScheme accepts "unix:" and a path, perhaps after something in braces.
+// Without the scheme the value is a host.
 func afterScheme(scheme string) func(string, func(string) string) ([]UnixSocket, bool) {
 	return func(value string, env func(string) string) ([]UnixSocket, bool) {
 		if strings.HasPrefix(value, "{") {
@@ -128,7 +130,7 @@ func afterScheme(scheme string) func(string, func(string) string) ([]UnixSocket,
 	}
 }
 
-// aURL is unix:///PATH; other schemes lead to machines.
+// aURL accepts unix:///PATH. Other schemes lead to hosts.
 func aURL(value string, _ func(string) string) ([]UnixSocket, bool) {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Scheme != "unix" {
@@ -137,8 +139,8 @@ func aURL(value string, _ func(string) string) ([]UnixSocket, bool) {
 	return atPath(parsed.Path), true
 }
 
-// display is [HOST]:NUMBER[.SCREEN] (X(7)). Without a host, or with "unix", it
-// is a socket that has both a path and an abstract name.
+// display accepts [HOST]:NUMBER[.SCREEN] (X(7)). Without a host, or with
+// "unix", it is a socket with both a path and an abstract name.
 func display(value string, _ func(string) string) ([]UnixSocket, bool) {
 	at := strings.LastIndex(value, ":")
 	if at < 0 {
@@ -153,7 +155,8 @@ func display(value string, _ func(string) string) ([]UnixSocket, bool) {
 	return []UnixSocket{{Path: name}, {Abstract: name}}, true
 }
 
-// busAddress is a list of addresses (D-Bus Specification, "Server Addresses").
+// busAddress accepts a list of addresses (D-Bus Specification, "Server
+// Addresses").
 func busAddress(value string, _ func(string) string) (sockets []UnixSocket, known bool) {
 	for address := range strings.SplitSeq(value, ";") {
 		transport, keys, _ := strings.Cut(address, ":")
@@ -181,5 +184,5 @@ func busAddress(value string, _ func(string) string) (sockets []UnixSocket, know
 	return sockets, known
 }
 
-// unknowable names a socket whose place cannot be told from the value.
+// unknowable accepts a value that does not reveal the socket's path.
 func unknowable(string, func(string) string) ([]UnixSocket, bool) { return nil, true }

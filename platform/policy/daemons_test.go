@@ -76,7 +76,7 @@ func TestDaemons_AreInOrderAndHaveReasons(t *testing.T) {
 	}
 	for i, d := range Daemons {
 		if d.Why == "" || i > 0 && Daemons[i-1].Name == d.Name {
-			t.Errorf("%s has no reason, or is there twice", d.Name)
+			t.Errorf("%s has no reason, or is listed twice", d.Name)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package policy
 
-// At returns everything that the rules grant for a path, less the writing that
-// protection takes away. The path must be absolute and clean; symlinks are the
-// caller's business. It does not ask whether the policy is Restricted.
+// At returns the union of what the rules grant for a path, without Write if the
+// path is protected. The path must be absolute and clean; the caller resolves
+// symlinks. At ignores Restricted.
 func (p *Policy) At(path string) Access {
 	var access Access
 	for _, rule := range p.Rules {
@@ -16,8 +16,8 @@ func (p *Policy) At(path string) Access {
 	return access
 }
 
-// ProtectedAt returns the protected path that holds path, and whether there is
-// one. Where several do, it is the most specific.
+// ProtectedAt returns the most specific protected path that contains path, if
+// any.
 func (p *Policy) ProtectedAt(path string) (Protected, bool) {
 	var best Protected
 	found := false

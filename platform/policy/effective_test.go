@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-func TestAt_AddsUpTheRulesAndTakesAwayWhatIsProtected(t *testing.T) {
+func TestAt_AddsRulesAndSubtractsProtectedPaths(t *testing.T) {
 	t.Parallel()
 	p := Policy{
 		Rules: []Rule{{Path: "/a", Access: Read}, {Path: "/a/b", Access: Execute}, {Path: "/p", Access: ReadWrite},
@@ -24,6 +24,6 @@ func TestAt_AddsUpTheRulesAndTakesAwayWhatIsProtected(t *testing.T) {
 		t.Errorf("the most specific: %+v, %t", got, ok)
 	}
 	if got, ok := p.ProtectedAt("/p"); ok {
-		t.Errorf("above what is protected: %+v", got)
+		t.Errorf("above a protected path: %+v", got)
 	}
 }

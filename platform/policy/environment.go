@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Environment says which variables of the sidecar and of the editor's request
-// arrive in a session.
+// Environment says which variables of the sidecar and of the editor's request a
+// session gets.
 type Environment struct {
-	// Allowed holds exact names and prefixes written "PREFIX_*". Sorted.
+	// Allowed holds exact names and prefixes written "PREFIX_*". It is sorted.
 	Allowed []string `json:"allowed"`
 	Origin  Origin   `json:"origin"`
 }
 
-// Filter splits an environment of "NAME=value" entries into what arrives and
-// the sorted names of what does not. An entry that is not of that form is
-// dropped without a name.
+// Filter splits an environment of "NAME=value" entries into the entries that
+// pass and the sorted names of the others. Entries of another form are dropped
+// silently.
 func (e Environment) Filter(environ []string) (kept, dropped []string) {
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
@@ -31,9 +31,9 @@ func (e Environment) Filter(environ []string) (kept, dropped []string) {
 	return kept, slices.Compact(dropped)
 }
 
-// Allows reports whether the variable may arrive. Loader and interpreter hooks
-// need their exact name on the list; a prefix that happens to match them is not
-// consent to run code in every program the session starts.
+// Allows reports whether a variable may pass. Loader and interpreter hooks need
+// their exact name on the list: a matching prefix is no consent to run code in
+// every program.
 func (e Environment) Allows(name string) bool {
 	if slices.Contains(alwaysPass, name) || slices.Contains(e.Allowed, name) {
 		return true
@@ -49,14 +49,13 @@ func (e Environment) Allows(name string) bool {
 	return false
 }
 
-// alwaysPass describe the terminal itself; the editor sets them and they hold
-// nothing of the user's.
+// alwaysPass describe the terminal. The editor sets them, and they contain no
+// user data.
 var alwaysPass = []string{"TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "ZED_TERM"}
 
 // IsHook reports whether a variable makes a loader, a shell or an interpreter
-// run code or load files that it names. Sources: ld.so(8), dyld(1), bash(1),
-// dash(1), zsh(1), python(1), perlrun(1), ruby(1), node(1), java(1), git(1),
-// less(1).
+// run code or load files. Sources: ld.so(8), dyld(1), bash(1), dash(1), zsh(1),
+// python(1), perlrun(1), ruby(1), node(1), java(1), git(1), less(1).
 func IsHook(name string) bool {
 	for _, prefix := range []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_", "NPM_CONFIG_", "npm_config_"} {
 		if strings.HasPrefix(name, prefix) {

@@ -10,7 +10,7 @@ func TestEnvironment_Allows(t *testing.T) {
 	e := Environment{Allowed: []string{"PATH", "LD_LIBRARY_PATH", "LD_*", "NODE_*", "GO*"}}
 	for name, want := range map[string]bool{
 		"PATH": true, "PATHS": false, "path": false, "GOPATH": true, "GO": true, "NODE_ENV": true, "": false,
-		"TERM": true, "ZED_TERM": true, "TERMINFO": false, // the terminal's own always pass
+		"TERM": true, "ZED_TERM": true, "TERMINFO": false, // the terminal's own variables always pass
 		// hooks only by their exact names
 		"NODE_OPTIONS": false, "LD_PRELOAD": false, "LD_LIBRARY_PATH": true, "BASH_ENV": false,
 	} {

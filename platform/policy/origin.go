@@ -2,24 +2,24 @@ package policy
 
 import "fmt"
 
-// Origin says where a rule comes from: the file and the settings key, with its
-// line where the file has one.
+// Origin says where a rule comes from: the file, the settings key and, if
+// known, the line.
 type Origin struct {
 	// File is an absolute path, or one of the Origin… names below.
 	File string `json:"file"`
 	// Key is the settings key, such as "additional_read_only_paths".
 	Key string `json:"key"`
-	// Line is 1-based; 0 where the origin is not a file.
+	// Line is 1-based; 0 if the origin is not a file.
 	Line int `json:"line,omitempty"`
-	// Entry is the entry of a list where one entry makes several rules: the
-	// name of a toolchain.
+	// Entry is the list entry, if one entry makes several rules: the name of a
+	// toolchain.
 	Entry string `json:"entry,omitempty"`
-	// Reason says what a rule is for where the user has not written it; ""
-	// elsewhere.
+	// Reason says what a rule is for, if the user has not written it; else
+	// empty.
 	Reason string `json:"reason,omitempty"`
 }
 
-// The places a rule can come from that are not files.
+// Origins that are not files.
 const (
 	// OriginBuiltIn is the platform's baseline.
 	OriginBuiltIn = "built-in defaults"

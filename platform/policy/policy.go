@@ -13,53 +13,49 @@ import (
 // Policy is what one session may do. The zero value restricts nothing; see
 // Restricted.
 type Policy struct {
-	// Restricted is false where the settings do not sandbox this kind of
-	// session; every other field but TrackBySandbox is then without meaning.
+	// Restricted is false if the settings do not sandbox this kind of session.
+	// Then only TrackBySandbox counts.
 	Restricted bool `json:"restricted"`
-	// TrackBySandbox puts processes that are not restricted into a sandbox that
-	// refuses nothing, so that they can be recognised by it (macOS).
+	// TrackBySandbox puts unrestricted processes into a sandbox that denies
+	// nothing, so that they can be recognised by it (macOS).
 	TrackBySandbox bool `json:"trackBySandbox,omitempty"`
 	// Project is the real path of the project directory.
 	Project string `json:"project"`
-	// Rules grant paths; what no rule covers is refused. Sorted by path, one
-	// rule a path.
+	// Rules grant paths; everything else is denied. They are sorted by path,
+	// with one rule a path.
 	Rules []Rule `json:"rules"`
-	// PrivateRuntimeDir asks for a runtime directory of the session's own,
-	// granted read-write and named by XDG_RUNTIME_DIR.
+	// PrivateRuntimeDir asks for a private runtime directory, granted
+	// read-write and named by XDG_RUNTIME_DIR.
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
-	// PrivateTerminals asks for a /dev/pts of the session's own, granted
-	// read-write: the session's terminal and those that it opens are there, and
-	// nobody else's.
+	// PrivateTerminals asks for a private /dev/pts, granted read-write. It
+	// holds only the session's terminals.
 	PrivateTerminals bool `json:"privateTerminals"`
 	// Network says whether the session may reach the network.
 	Network Network `json:"network"`
 	// UnixSockets are the sockets of outside processes that the session may
 	// connect to.
 	UnixSockets []UnixSocket `json:"unixSockets"`
-	// Environment says which variables arrive.
+	// Environment says which variables the session gets.
 	Environment Environment `json:"environment"`
-	// Protected are paths that stay read-only although a rule grants writing at
-	// or above them.
+	// Protected are paths that stay read-only, even if a rule grants writing.
 	Protected []Protected `json:"protected"`
-	// RequireProtected is true where a session must not start on a machine that
-	// cannot keep Protected as it is.
+	// RequireProtected is true if the session must not start on a machine that
+	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`
-	// OnUnavailable says what happens where the machine cannot enforce the
-	// policy.
+	// OnUnavailable says what happens if the machine cannot enforce the policy.
 	OnUnavailable OnUnavailable `json:"onUnavailable"`
-	// OnDenied says what a denial does besides failing.
+	// OnDenied says what happens after a denial.
 	OnDenied OnDenied `json:"onDenied"`
 }
 
-// Rule grants Access to Path and, where it is a directory, to everything below
-// it.
+// Rule grants Access to Path and, if it is a directory, to everything below it.
 type Rule struct {
-	// Path is absolute and clean, and free of symlinks as far as it existed
-	// when the policy was compiled.
+	// Path is absolute and clean. As far as it existed when the policy was
+	// compiled, it contains no symlinks.
 	Path   string `json:"path"`
 	Access Access `json:"access"`
-	// Guarded is the part of Access that holds only where the machine can keep
-	// Protected as it is.
+	// Guarded is the part of Access that is granted only if the machine can
+	// prevent changes of Protected.
 	Guarded Access `json:"guarded,omitempty"`
 	Origin  Origin `json:"origin"`
 }
@@ -70,23 +66,23 @@ type Network struct {
 	Origin  Origin `json:"origin"`
 }
 
-// UnixSocket is one socket of an outside process: either a Path or an Abstract
-// name is set.
+// UnixSocket is one socket of an outside process. Either Path or Abstract is
+// set.
 type UnixSocket struct {
 	Path     string `json:"path,omitempty"`
 	Abstract string `json:"abstract,omitempty"`
 	Origin   Origin `json:"origin"`
 }
 
-// Protected is one path that must stay as it is: inside the project, or a
-// settings file inside another grant. It need not exist.
+// Protected is one protected path: inside the project, or a settings file
+// inside another grant. It need not exist.
 type Protected struct {
 	Path   string `json:"path"`
 	Origin Origin `json:"origin"`
-	// Decides is true of a file that decides about sessions. Where a system can
-	// keep it from being made, it does so however much of the way to it is
-	// missing; the way to any other protected path may be made, or git could
-	// make no repository.
+	// Decides is true for a file that decides about sessions. If the system can
+	// prevent its creation, it does, even if directories on the way to it are
+	// missing. The way to any other protected path may be created, or git could
+	// create no repository.
 	Decides bool `json:"decides,omitempty"`
 }
 
@@ -101,19 +97,19 @@ const (
 	Warn OnUnavailable = "warn"
 )
 
-// OnDenied is the reaction to a refused access.
+// OnDenied is the reaction to a denial.
 type OnDenied string
 
 const (
-	// Report tells the editor.
+	// Report notifies the editor.
 	Report OnDenied = "report"
-	// Ask lets the editor's user decide.
+	// Ask lets the user decide in the editor.
 	Ask OnDenied = "ask"
 	// Ignore does nothing.
 	Ignore OnDenied = "ignore"
 )
 
-// ID identifies the policy's effect: two policies have the same ID exactly when
+// ID identifies the policy's effect: two policies have the same ID exactly if
 // they enforce the same. Origins do not count.
 func (p *Policy) ID() string {
 	effect := *p
@@ -134,8 +130,8 @@ func (p *Policy) ID() string {
 	}
 	effect.Network.Origin = Origin{}
 	effect.Environment.Origin = Origin{}
-	// Marshalling plain data cannot fail; the order of fields and of the sorted
-	// slices makes it canonical.
+	// Marshalling plain data cannot fail. The fields' order and the sorted
+	// slices make it canonical.
 	data, err := json.Marshal(effect)
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal policy: %v", err))
@@ -144,9 +140,8 @@ func (p *Policy) ID() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Find returns the rule that grants access to path, and whether there is one.
-// Where several do, it is the most specific. The path must be absolute and
-// clean; symlinks are the caller's business.
+// Find returns the most specific rule that grants access to path, if any. The
+// path must be absolute and clean; the caller resolves symlinks.
 func (p *Policy) Find(access Access, path string) (Rule, bool) {
 	var best Rule
 	var have Access
@@ -154,8 +149,8 @@ func (p *Policy) Find(access Access, path string) (Rule, bool) {
 		if !Contains(rule.Path, path) {
 			continue
 		}
-		// Grants add up along a path, so a rule may contribute only part of
-		// what was asked.
+		// Grants add up along a path, so a rule may contribute only a part of
+		// the access.
 		have |= rule.Access
 		if rule.Access&access != 0 && len(rule.Path) >= len(best.Path) {
 			best = rule
@@ -164,8 +159,7 @@ func (p *Policy) Find(access Access, path string) (Rule, bool) {
 	return best, have.Has(access)
 }
 
-// Writable returns a rule that lets the session write path, and whether there
-// is one.
+// Writable returns a rule that lets the session write path, if any.
 func (p *Policy) Writable(path string) (Rule, bool) { return p.Find(Write, path) }
 
 // Contains reports whether path is dir or lies below it. Both are absolute and

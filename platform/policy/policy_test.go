@@ -95,7 +95,7 @@ func TestID_ChangesWithEveryEffect(t *testing.T) {
 	}
 }
 
-func TestID_IgnoresOriginsAndWhatAnUnrestrictedPolicyHolds(t *testing.T) {
+func TestID_IgnoresOriginsAndUnrestrictedPolicies(t *testing.T) {
 	t.Parallel()
 	other := full()
 	moved := Origin{File: "/g", Key: "l", Line: 9}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// changeTime is the time of the inode's last change, and which inode it is.
+// changeTime returns the inode's number and the time of its last change.
 func changeTime(info fs.FileInfo) string {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprint(stat.Ino, stat.Ctimespec.Sec, stat.Ctimespec.Nsec)

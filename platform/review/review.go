@@ -19,35 +19,35 @@ import (
 type Finding struct {
 	// Path is absolute.
 	Path string
-	// How is what has become of it.
+	// How is what happened to it.
 	How Change
-	// Why says what acts upon it.
+	// Why says which program acts upon it.
 	Why string
 }
 
-// Change is what has become of a path.
+// Change is what happened to a path.
 type Change string
 
 const (
-	// Created: it was not there before.
+	// Created: it did not exist before.
 	Created Change = "created"
-	// Changed: its content or its mode is another, or it may be.
+	// Changed: its content or mode may have changed.
 	Changed Change = "changed"
-	// Removed: it is not there any more.
+	// Removed: it no longer exists.
 	Removed Change = "removed"
 )
 
-// State is how things were when a session started.
+// State is the state of the files when a session started.
 type State struct {
 	project string
 	since   time.Time
-	why     map[string]string // by what was looked at, which may be a directory
+	why     map[string]string // by the path that is scanned, which may be a directory
 	before  map[string]string
-	silent  []string // what was not looked at, because its file system does not answer
+	unread  []string // not scanned, because the file system does not answer
 }
 
-// Bounds of what is looked at: a project made to be slow to look at must not
-// slow every start of a session.
+// The bounds of a scan: a project must not be able to slow down every start of
+// a session.
 const (
 	maxFiles   = 512
 	maxDepth   = 4
@@ -55,13 +55,13 @@ const (
 	maxWalked  = 4096
 )
 
-// fileTimeLag is how far the time of a file that was just written can lie
-// behind the clock: the kernel takes that of its last tick (current_time() in
-// fs/inode.c), which is 10 ms ago at most (CONFIG_HZ=100).
+// fileTimeLag is how far a new file's time can lie behind the clock. The kernel
+// uses the time of its last tick (current_time() in fs/inode.c), which is 10 ms
+// ago at most (CONFIG_HZ=100).
 const fileTimeLag = 10 * time.Millisecond
 
-// Take looks at what is acted upon in the policy's project, and at its
-// protected paths.
+// Take records the state of the policy's protected paths, and of the project's
+// files that programs act upon.
 func Take(p *policy.Policy) *State {
 	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), why: map[string]string{}}
 	if p.Project != "" {
@@ -72,18 +72,18 @@ func Take(p *policy.Policy) *State {
 	for _, protected := range p.Protected {
 		s.why[protected.Path] = whyProtected
 	}
-	s.before, s.silent = s.look()
+	s.before, s.unread = s.scan()
 	return s
 }
 
-// Findings are the paths that have changed since, sorted.
+// Findings returns the paths that have changed since Take, sorted.
 func (s *State) Findings() []Finding {
-	after, silent := s.look()
-	silent = append(silent, s.silent...)
+	after, unread := s.scan()
+	unread = append(unread, s.unread...)
 	var findings []Finding
 	add := func(path string, how Change) {
-		if slices.ContainsFunc(silent, func(dir string) bool { return policy.Contains(dir, path) }) {
-			return // nobody knows
+		if slices.ContainsFunc(unread, func(dir string) bool { return policy.Contains(dir, path) }) {
+			return // it could not be compared
 		}
 		findings = append(findings, Finding{Path: strings.TrimSuffix(path, scripts), How: how, Why: s.reason(path)})
 	}
@@ -108,7 +108,7 @@ func (s *State) Findings() []Finding {
 	return slices.CompactFunc(findings, func(a, b Finding) bool { return a.Path == b.Path })
 }
 
-// reason is that of the path itself, or of what holds it.
+// reason returns the reason of the path, or of the directory that contains it.
 func (s *State) reason(path string) string {
 	for ; path != "/" && path != "."; path = filepath.Dir(path) {
 		if why, ok := s.why[path]; ok {
@@ -118,12 +118,12 @@ func (s *State) reason(path string) string {
 	return whyProtected
 }
 
-// scripts marks the part of a package.json that holds commands.
+// scripts marks the part of a package.json that contains commands.
 const scripts = "#scripts"
 
-// look maps what is there to what it looks like. What does not answer is
-// silent.
-func (s *State) look() (found map[string]string, silent []string) {
+// scan maps each existing path to its signature. unread lists the paths whose
+// file system does not answer.
+func (s *State) scan() (found map[string]string, unread []string) {
 	found = map[string]string{}
 	for path := range s.why {
 		if file, ok := strings.CutSuffix(path, scripts); ok {
@@ -131,31 +131,31 @@ func (s *State) look() (found map[string]string, silent []string) {
 			if ok {
 				found[path] = commands
 			}
-			silent = appendSilent(silent, path, err)
+			unread = appendUnread(unread, path, err)
 			continue
 		}
 		info, err := fsguard.Lstat(path)
 		switch {
 		case err != nil:
-			silent = appendSilent(silent, path, err)
+			unread = appendUnread(unread, path, err)
 		case info.IsDir():
-			silent = appendSilent(silent, path, lookBelow(found, path, maxDepth))
+			unread = appendUnread(unread, path, scanDir(found, path, maxDepth))
 		default:
 			found[path] = signature(info)
 		}
 	}
-	return found, silent
+	return found, unread
 }
 
-func appendSilent(silent []string, path string, err error) []string {
+func appendUnread(unread []string, path string, err error) []string {
 	if errors.Is(err, fsguard.ErrNoAnswer) {
-		return append(silent, path)
+		return append(unread, path)
 	}
-	return silent
+	return unread
 }
 
-// lookBelow returns an error where something could not be looked at.
-func lookBelow(found map[string]string, dir string, depth int) error {
+// scanDir returns an error if something could not be scanned.
+func scanDir(found map[string]string, dir string, depth int) error {
 	entries, failure := fsguard.ReadDir(dir, 0)
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name)
@@ -163,10 +163,10 @@ func lookBelow(found map[string]string, dir string, depth int) error {
 		switch {
 		case err != nil:
 			failure = errors.Join(failure, err)
-		// git comes with samples of hooks, which it does not run
+		// git installs sample hooks, which it does not run
 		case len(found) >= maxFiles || strings.HasSuffix(path, ".sample"):
 		case info.IsDir() && depth > 1:
-			failure = errors.Join(failure, lookBelow(found, path, depth-1))
+			failure = errors.Join(failure, scanDir(found, path, depth-1))
 		default:
 			found[path] = signature(info)
 		}
@@ -174,14 +174,14 @@ func lookBelow(found map[string]string, dir string, depth int) error {
 	return failure
 }
 
-// signature is another where the content is, unless somebody has taken great
-// care: times can be set, but not that of the inode's change.
+// signature differs if the content may differ: a program can set a file's
+// times, but not that of the inode's last change.
 func signature(info fs.FileInfo) string {
 	return strings.Join([]string{info.Mode().String(), info.ModTime().Format(time.RFC3339Nano), changeTime(info)}, " ")
 }
 
-// packageScripts is the part of a package.json that holds commands. A file of
-// which it cannot be told counts as a whole.
+// packageScripts returns a hash of the commands in a package.json. A file that
+// cannot be parsed counts as a whole.
 func packageScripts(path string) (commands string, there bool, err error) {
 	info, err := fsguard.Lstat(path)
 	if err != nil {
@@ -202,7 +202,7 @@ func packageScripts(path string) (commands string, there bool, err error) {
 	return string(sum[:]), true, nil
 }
 
-// newRepositories lists repositories in the project that were made or
+// newRepositories lists repositories in the project that were created or
 // reconfigured since, in directories near its root.
 func (s *State) newRepositories() []string {
 	if s.project == "" {

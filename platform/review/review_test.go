@@ -10,7 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// project is a directory that changes between two looks.
+// project is a directory that changes between two scans.
 type project struct {
 	t   *testing.T
 	dir string
@@ -105,6 +105,6 @@ func TestTake_IsBounded(t *testing.T) {
 		p.write(".husky/"+strings.Repeat("x", i%200+1)+string(rune('a'+i/200)), "")
 	}
 	if got := len(Take(&policy.Policy{Project: p.dir}).before); got > maxFiles {
-		t.Errorf("%d files were looked at", got)
+		t.Errorf("%d files were scanned", got)
 	}
 }

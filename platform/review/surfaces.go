@@ -1,14 +1,14 @@
 package review
 
-// surface is a file or a directory that something runs from, relative to the
+// surface is a file or directory that a program acts upon, relative to the
 // project.
 type surface struct {
 	path string
 	why  string
 }
 
-// surfaces are those of a project beside its protected paths. A path that ends
-// in "#scripts" is the part of a package.json that holds commands.
+// surfaces are a project's surfaces besides its protected paths. A path that
+// ends in "#scripts" is the part of a package.json with commands.
 var surfaces = []surface{
 	{".husky", "git runs these hooks, where husky is set up"},
 	{".githooks", "git runs these hooks, where core.hooksPath says so"},
@@ -41,4 +41,4 @@ var surfaces = []surface{
 }
 
 // whyProtected is the reason of a protected path.
-const whyProtected = "it is protected: programs outside act upon it without asking"
+const whyProtected = "it is protected: programs outside the sandbox act upon it without asking"
