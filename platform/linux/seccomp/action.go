@@ -2,27 +2,28 @@ package seccomp
 
 import "fmt"
 
-// Action is what a filter answers (SECCOMP_RET_*, linux/seccomp.h).
+// Action is what the kernel does with a call (SECCOMP_RET_*, linux/seccomp.h).
 type Action uint32
 
 const (
 	actionAllow Action = 0x7fff0000
-	// actionKill ends the whole process, so that no other thread goes on with
-	// half the work.
+	// actionKill kills the whole process, so that no other thread continues
+	// with half the work.
 	actionKill  Action = 0x80000000
 	actionErrno Action = 0x00050000
-	// actionNotify asks the supervisor; without one the kernel answers ENOSYS.
+	// actionNotify asks the supervisor. The kernel answers ENOSYS if there is
+	// none.
 	actionNotify Action = 0x7fc00000
 )
 
-// refuse answers the call with an error of Linux (asm-generic/errno*.h), the
-// same numbers on every architecture here.
+// refuse answers the call with an error number of Linux. The numbers are the
+// same on all architectures that this package knows (asm-generic/errno*.h).
 func refuse(errno Errno) Action { return actionErrno | Action(errno) }
 
-// Errno is an error number of Linux, whatever system this is built for.
+// Errno is an error number of Linux, on whatever system this runs.
 type Errno uint16
 
-// The errors that rules answer with.
+// The errors that rules answer.
 const (
 	eperm           Errno = 1
 	eacces          Errno = 13
@@ -35,7 +36,7 @@ var errnoNames = map[Errno]string{
 	eperm: "EPERM", eacces: "EACCES", enosys: "ENOSYS", eprotonosupport: "EPROTONOSUPPORT", eafnosupport: "EAFNOSUPPORT",
 }
 
-// String is the name, or a number where it has none here.
+// String is the name, or the number if the name is not known here.
 func (e Errno) String() string {
 	if name, known := errnoNames[e]; known {
 		return name
@@ -43,7 +44,7 @@ func (e Errno) String() string {
 	return fmt.Sprintf("errno %d", uint16(e))
 }
 
-// String says what the kernel does.
+// String describes the action for golden files and errors.
 func (a Action) String() string {
 	switch {
 	case a == actionAllow:

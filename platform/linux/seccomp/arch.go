@@ -2,36 +2,36 @@ package seccomp
 
 import "fmt"
 
-// arch is one architecture's way to make system calls, as struct seccomp_data
-// tells it (AUDIT_ARCH_*, linux/audit.h).
+// arch is one architecture by which a program can make system calls.
 type arch struct {
+	// audit identifies it in struct seccomp_data (AUDIT_ARCH_*, linux/audit.h).
 	audit  uint32
 	number func(numbers) int
 	// largeFile is O_LARGEFILE (asm/fcntl.h).
 	largeFile uint64
-	// stacks are where the first stack of a process lies, with the command line
+	// stacks are where the first stack of a process can be. The command line is
 	// at its top (fs/binfmt_elf.c).
 	stacks []region
 }
 
-// region is the top of an address space, as the bits that all of its addresses
-// have in common.
+// region is the top part of an address space, given by the bits that all its
+// addresses share.
 type region struct{ mask, bits uint64 }
 
-// topOf is the last part of an address space, both in bits of their sizes. A
-// kernel maps nothing else there by itself: mmap(2) begins below the lowest
-// beginning that a stack may be given (mmap_base, mm/util.c and
-// arch/x86/mm/mmap.c). Where a process does without randomness (personality(2),
-// ADDR_NO_RANDOMIZE) libraries are there too.
+// topOf returns the last 1<<part bytes of an address space of 1<<space bytes.
+// The kernel maps nothing but stacks there: mmap(2) starts below the lowest
+// possible stack (mmap_base, mm/util.c and arch/x86/mm/mmap.c). Libraries are
+// there too if a process has switched randomisation off (personality(2),
+// ADDR_NO_RANDOMIZE).
 func topOf(space, part int) region {
 	return region{mask: ^uint64(0) << part, bits: 1<<space - 1<<part}
 }
 
-// Stacks begin up to STACK_RND_MASK pages below the end (asm/elf.h): 16 GiB on
-// amd64, 1 GiB on arm64, 8 MiB of 32 bits, of which a stack takes about as much
-// again. How large the space of arm64 is depends on how its kernel was built
-// (CONFIG_ARM64_VA_BITS): 48 bits, or 47, 42 or 36 with larger pages, or 39 on
-// small boards.
+// A stack begins up to STACK_RND_MASK pages below the end of the address space
+// (asm/elf.h): 16 GiB on amd64, 1 GiB on arm64, 8 MiB with 32 bits. The stack
+// itself needs about as much again. The address space of arm64 depends on the
+// kernel's CONFIG_ARM64_VA_BITS: 48 bits, or 47, 42 or 36 with larger pages, or
+// 39 on small boards.
 var (
 	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }, 0o100000, []region{topOf(47, 34)}}
 	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000,
@@ -40,13 +40,13 @@ var (
 	arm  = &arch{0x40000028, func(n numbers) int { return n.arm }, 0o400000, []region{topOf(32, 24)}}
 )
 
-// machine is what a kernel runs: programs of its own architecture and of an
-// older, 32-bit one. Any program may make the calls of both: on amd64 the
-// instruction int 0x80 is enough.
+// machine says which system calls a kernel accepts: those of its own
+// architecture and those of an older, 32-bit one. Any program may make both
+// kinds; on amd64 the instruction int 0x80 is enough.
 type machine struct {
 	native, compat *arch
-	// x32 is true where the numbers of a third kind of call, those of 32-bit
-	// pointers on amd64, are the native ones with a bit set.
+	// x32 is true if there is a third kind: calls with 32-bit pointers, whose
+	// numbers are the native ones with x32Bit set.
 	x32 bool
 }
 
@@ -89,7 +89,7 @@ func IsCall(name string, number Number) bool {
 	return false
 }
 
-// machineOf knows machines by Go's names of architectures.
+// machineOf takes Go's name of an architecture.
 func machineOf(goarch string) (machine, error) {
 	switch goarch {
 	case "amd64":

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Instruction is one of classic BPF, in the layout of struct sock_filter
-// (linux/filter.h).
+// Instruction is an instruction of classic BPF, with the fields of struct
+// sock_filter (linux/filter.h).
 type Instruction struct {
 	Code   uint16
 	JT, JF uint8
 	K      uint32
 }
 
-// Program is a filter of system calls: it reads struct seccomp_data and returns
-// what the kernel does with the call.
+// Program is a filter of system calls. It reads struct seccomp_data and returns
+// an [Action].
 type Program []Instruction
 
-// instructionSize is that of struct sock_filter.
+// instructionSize is sizeof(struct sock_filter).
 const instructionSize = 8
 
-// bytes are the program on its way to the stage; see programOf.
+// bytes encodes the program for the stage; see programOf.
 func (p Program) bytes() []byte {
 	code := make([]byte, 0, len(p)*instructionSize)
 	for _, in := range p {
@@ -31,7 +31,7 @@ func (p Program) bytes() []byte {
 	return code
 }
 
-// programOf reads what bytes has written. The error says that it is no program.
+// programOf decodes what bytes has encoded.
 func programOf(code []byte) (Program, error) {
 	if len(code) == 0 || len(code)%instructionSize != 0 {
 		return nil, fmt.Errorf("read filter of system calls: %d bytes are no program", len(code))
@@ -44,50 +44,49 @@ func programOf(code []byte) (Program, error) {
 	return p, nil
 }
 
-// The few operations that a filter needs (linux/bpf_common.h).
+// The operations that filters use (linux/bpf_common.h).
 const (
-	bpfLoad     = 0x20 // LD|W|ABS: load the word at offset K
-	bpfAnd      = 0x54 // ALU|AND|K
-	bpfJump     = 0x05 // JMP|JA
-	bpfJumpEq   = 0x15 // JMP|JEQ|K
-	bpfJumpSome = 0x45 // JMP|JSET|K: some bit of K is set
-	bpfReturn   = 0x06 // RET|K
+	bpfLoad    = 0x20 // LD|W|ABS: load the word at offset K
+	bpfAnd     = 0x54 // ALU|AND|K
+	bpfJump    = 0x05 // JMP|JA
+	bpfJumpEq  = 0x15 // JMP|JEQ|K
+	bpfJumpAny = 0x45 // JMP|JSET|K: any bit of K is set
+	bpfReturn  = 0x06 // RET|K
 )
 
-// Offsets in struct seccomp_data (linux/seccomp.h). The words of an argument
-// lie low before high on the little-endian machines that this program is built
-// for.
+// Offsets in struct seccomp_data (linux/seccomp.h). The low word of an argument
+// comes before the high one: all machines that this package knows are
+// little-endian.
 const (
 	offsetNr   = 0
 	offsetArch = 4
 	offsetArgs = 16
 )
 
-// maxProgram is the kernel's BPF_MAXINSNS.
+// maxProgram is BPF_MAXINSNS, in instructions.
 const maxProgram = 4096
 
-// label is a place in a program that jumps lead to. next is the place right
+// label is a place in a program that jumps lead to. next is the place directly
 // after the jump.
 type label int
 
 const next label = 0
 
-// piece is an instruction whose jumps are not yet resolved, or the mark of a
+// piece is an instruction whose jumps are not resolved yet, or the place of a
 // label.
 type piece struct {
 	Instruction
-	yes, no label // of a conditional jump; yes of an unconditional one
-	mark    label // a label stands here, and no instruction
+	yes, no label // targets of a conditional jump; an unconditional one has yes
+	mark    label // if not next: this label is here, and no instruction
 }
 
-// builder puts a program together. Jumps only lead forward, as the kernel wants
-// them.
+// builder assembles a program. Jumps only lead forward, as the kernel requires.
 type builder struct {
 	pieces []piece
 	labels label
 }
 
-// label makes one that is not placed yet.
+// label returns a new label, which is not placed yet.
 func (b *builder) label() label {
 	b.labels++
 	return b.labels
@@ -103,7 +102,7 @@ func (b *builder) emit(code uint16, k uint32) {
 func (b *builder) loadNr()   { b.emit(bpfLoad, offsetNr) }
 func (b *builder) loadArch() { b.emit(bpfLoad, offsetArch) }
 
-// loadLow and loadHigh load half of an argument, which is counted from 0.
+// loadLow and loadHigh load half of an argument. Arguments are counted from 0.
 func (b *builder) loadLow(arg int)  { b.emit(bpfLoad, offsetArgs+8*uint32(arg)) }
 func (b *builder) loadHigh(arg int) { b.emit(bpfLoad, offsetArgs+8*uint32(arg)+4) }
 
@@ -118,28 +117,28 @@ func (b *builder) ifEqual(k uint32, yes, no label) {
 	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpEq, K: k}, yes: yes, no: no})
 }
 
-func (b *builder) ifSome(mask uint32, yes, no label) {
-	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpSome, K: mask}, yes: yes, no: no})
+func (b *builder) ifAny(mask uint32, yes, no label) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpAny, K: mask}, yes: yes, no: no})
 }
 
-// ifSome64 asks whether some bit of the mask is set in the argument. A word in
-// which the mask has no bits is not looked at. Both labels are placed ones: the
-// question takes several jumps, and there is no one place next to them.
-func (b *builder) ifSome64(arg int, mask uint64, yes, no label) {
+// ifAny64 jumps to yes if any bit of the mask is set in the argument. It loads
+// no word in which the mask has no bits. Neither label may be next: the test
+// takes several jumps, so that no single place comes after them.
+func (b *builder) ifAny64(arg int, mask uint64, yes, no label) {
 	low, high := uint32(mask), uint32(mask>>32)
 	if low != 0 {
 		b.loadLow(arg)
-		b.ifSome(low, yes, next)
+		b.ifAny(low, yes, next)
 	}
 	if high != 0 {
 		b.loadHigh(arg)
-		b.ifSome(high, yes, next)
+		b.ifAny(high, yes, next)
 	}
 	b.jump(no)
 }
 
-// ifEqual64 asks whether the masked argument is the value, which has no bits
-// beside the mask's; see ifSome64.
+// ifEqual64 jumps to yes if the masked argument equals the value. The value has
+// no bits outside the mask. See ifAny64.
 func (b *builder) ifEqual64(arg int, mask, value uint64, yes, no label) {
 	for _, word := range []struct {
 		load        func(int)
@@ -157,12 +156,12 @@ func (b *builder) ifEqual64(arg int, mask, value uint64, yes, no label) {
 	b.jump(yes)
 }
 
-// build resolves the jumps. A conditional jump reaches 255 instructions; one
-// that leads further jumps to a jump behind it, which reaches everywhere. An
-// error is a fault of this package: a label without place, a jump backward, a
-// program that is too long.
+// build resolves the jumps. A conditional jump reaches 255 instructions. One
+// that leads further goes to an unconditional jump directly after it, which
+// reaches everywhere. An error is a bug of this package: a label without a
+// place, a jump backward, or a program that is too long.
 func (b *builder) build() (Program, error) {
-	long := make([][2]bool, len(b.pieces)) // which sides of a conditional jump need one
+	long := make([][2]bool, len(b.pieces)) // the sides that need an unconditional jump
 	for {
 		at, places := b.layout(long)
 		program, grown, err := b.resolve(at, places, long)
@@ -178,8 +177,8 @@ func (b *builder) build() (Program, error) {
 	}
 }
 
-// layout numbers the instructions: where each piece begins, and each label
-// stands.
+// layout returns the number of the first instruction of each piece, and the
+// place of each label.
 func (b *builder) layout(long [][2]bool) (at []int, places map[label]int) {
 	at, places = make([]int, len(b.pieces)), map[label]int{}
 	position := 0
@@ -199,14 +198,14 @@ func (b *builder) layout(long [][2]bool) (at []int, places map[label]int) {
 	return at, places
 }
 
-// resolve writes the instructions down for a layout. Where a jump turns out to
-// lead too far it marks it as long and says that the layout has grown.
+// resolve writes the instructions for a layout. If a jump leads too far, it is
+// marked as long, and grown is true: the layout must be made again.
 func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (program Program, grown bool, err error) {
 	for i, p := range b.pieces {
 		if p.mark != next {
 			continue
 		}
-		after := at[i] + 1 // offsets count from the instruction behind
+		after := at[i] + 1 // offsets count from the next instruction
 		behind := after
 		for _, side := range long[i] {
 			if side {
@@ -226,7 +225,7 @@ func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (progr
 		switch p.Code {
 		case bpfJump:
 			program = append(program, Instruction{Code: bpfJump, K: uint32(distance(p.yes))})
-		case bpfJumpEq, bpfJumpSome:
+		case bpfJumpEq, bpfJumpAny:
 			sides := [2]int{distance(p.yes), distance(p.no)}
 			var jumps []Instruction
 			for side, length := range sides {
@@ -249,8 +248,8 @@ func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (progr
 	return program, grown, nil
 }
 
-// String lists the program for people and golden files; jumps are written with
-// the number of the instruction they lead to.
+// String lists the program for readers and golden files. A jump is written with
+// the number of the instruction that it leads to.
 func (p Program) String() string {
 	var b strings.Builder
 	for i, in := range p {
@@ -264,7 +263,7 @@ func (p Program) String() string {
 			fmt.Fprintf(&b, "jump %03d", i+1+int(in.K))
 		case bpfJumpEq:
 			fmt.Fprintf(&b, "if = %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
-		case bpfJumpSome:
+		case bpfJumpAny:
 			fmt.Fprintf(&b, "if & %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
 		case bpfReturn:
 			fmt.Fprintf(&b, "return %s", Action(in.K))

@@ -18,8 +18,8 @@ type seccompData struct {
 // seccompDataSize is sizeof(struct seccomp_data).
 const seccompDataSize = 64
 
-// bytes is an array, so that running a program allocates nothing: the tests run
-// some millions.
+// bytes returns an array, so that running a program allocates nothing: the
+// tests do that millions of times.
 func (d *seccompData) bytes() (out [seccompDataSize]byte) {
 	binary.LittleEndian.PutUint32(out[offsetNr:], uint32(d.nr))
 	binary.LittleEndian.PutUint32(out[offsetArch:], d.arch)
@@ -30,9 +30,9 @@ func (d *seccompData) bytes() (out [seccompDataSize]byte) {
 	return out
 }
 
-// run interprets a program as the kernel does, and fails the test where the
-// kernel would not have taken it: a jump out of the program, a load that is not
-// of an aligned word, an end without an answer.
+// run interprets a program as the kernel does. The test fails if the kernel
+// would not accept the program: if it jumps out of itself, loads a word that is
+// not aligned, or ends without a return.
 func run(t testing.TB, p Program, d seccompData) Action {
 	data := d.bytes()
 	var a uint32
@@ -52,14 +52,14 @@ func run(t testing.TB, p Program, d seccompData) Action {
 			continue
 		case bpfJumpEq:
 			yes = a == in.K
-		case bpfJumpSome:
+		case bpfJumpAny:
 			yes = a&in.K != 0
 		case bpfReturn:
 			return Action(in.K)
 		default:
 			t.Fatalf("instruction %d has the code %#x", pc, in.Code)
 		}
-		if in.Code != bpfJumpEq && in.Code != bpfJumpSome {
+		if in.Code != bpfJumpEq && in.Code != bpfJumpAny {
 			continue
 		}
 		if yes {
@@ -72,10 +72,12 @@ func run(t testing.TB, p Program, d seccompData) Action {
 	return 0
 }
 
-// interesting are values that masks, halves and signs get wrong.
+// interesting are values for which faults in masks, halves and signs show.
 var interesting = []uint64{
-	0, 1, 2, 3, 10, 16, 17, 40, 0x5412, 0x541c, 0x7fffffff, 0x80000000, 0xffffffff, 1 << 32, 1<<32 | 1, 1<<32 | 0x5412, 1<<63 | 2, 1<<63 | 0x541c,
-	0x10000000, 0x00010f00, 0x80, 0x1200011, 0x400, 0x410, 0x8000, 0x8011, 0xfffffffffffffefe, 1<<32 | 0x10000000, 1<<64 - 1,
+	0, 1, 2, 3, 10, 16, 17, 40, 0x5412, 0x541c,
+	0x7fffffff, 0x80000000, 0xffffffff, 1 << 32, 1<<32 | 1, 1<<32 | 0x5412, 1<<63 | 2,
+	1<<63 | 0x541c, 0x10000000, 0x00010f00, 0x80, 0x1200011, 0x400, 0x410, 0x8000, 0x8011, 0xfffffffffffffefe, 1<<32 | 0x10000000,
+	1<<64 - 1,
 }
 
 func value(random *rand.Rand) uint64 {
@@ -90,7 +92,7 @@ func value(random *rand.Rand) uint64 {
 	return interesting[random.IntN(len(interesting))]
 }
 
-func TestBuilder_AsksAboutWholeArguments(t *testing.T) {
+func TestBuilder_TestsWholeArguments(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {
@@ -108,7 +110,7 @@ func TestBuilder_AsksAboutWholeArguments(t *testing.T) {
 			want bool
 		}{
 			"equal": {func(b *builder, yes, no label) { b.ifEqual64(arg, mask, want, yes, no) }, d.args[arg]&mask == want},
-			"some":  {func(b *builder, yes, no label) { b.ifSome64(arg, mask, yes, no) }, d.args[arg]&mask != 0},
+			"some":  {func(b *builder, yes, no label) { b.ifAny64(arg, mask, yes, no) }, d.args[arg]&mask != 0},
 		} {
 			b := &builder{}
 			yes, no := b.label(), b.label()
@@ -128,8 +130,8 @@ func TestBuilder_AsksAboutWholeArguments(t *testing.T) {
 	}
 }
 
-// A chain of comparisons of any length, with all answers at its end, tests
-// every distance around the limit of a conditional jump.
+// A chain of comparisons with all returns at its end tests every distance
+// around the limit of a conditional jump.
 func TestBuilder_JumpsAreAsLongAsNeeded(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{1, 2, 84, 85, 126, 127, 128, 129, 253, 254, 255, 256, 257, 258, 300, 600, 900} {
@@ -143,7 +145,7 @@ func TestBuilder_JumpsAreAsLongAsNeeded(t *testing.T) {
 				continue
 			}
 			other := b.label()
-			b.ifSome(^uint32(i), other, answers[i]) // bits beside those of i; what is left of them is decided by the next
+			b.ifAny(^uint32(i), other, answers[i]) // a subset of i's bits also jumps to answers[i]
 			b.place(other)
 			b.ifEqual(uint32(i), answers[i], next)
 		}
@@ -171,7 +173,7 @@ func TestBuilder_JumpsAreAsLongAsNeeded(t *testing.T) {
 	}
 }
 
-func TestBuilder_RefusesWhatTheKernelWould(t *testing.T) {
+func TestBuilder_RejectsProgramsThatTheKernelWould(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(b *builder){
 		"no such place": func(b *builder) { b.jump(b.label()) },
@@ -194,7 +196,7 @@ func TestBuilder_RefusesWhatTheKernelWould(t *testing.T) {
 	}
 }
 
-func TestProgram_SurvivesItsWayToTheStage(t *testing.T) {
+func TestProgram_SurvivesEncoding(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []Filtering{{}, {Offline: true, Sockets: true}} {
 		want, err := Filter("amd64", filtering)

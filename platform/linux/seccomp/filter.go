@@ -5,47 +5,47 @@ import (
 	"slices"
 )
 
-// Filtering says what a filter does beside what every session needs.
+// Filtering says what a filter does besides what every session needs.
 type Filtering struct {
-	// Offline keeps the network away.
+	// Offline refuses all sockets but Unix sockets.
 	Offline bool `json:"offline"`
-	// Sockets sends connect(2) and bind(2) to a supervisor, and lets no Unix
-	// socket be made that sends datagrams.
+	// Sockets sends connect(2) and bind(2) to the supervisor, and refuses Unix
+	// sockets for datagrams.
 	Sockets bool `json:"sockets"`
-	// Observed are the calls that a supervisor looks at before the kernel
-	// refuses them, or not.
+	// Observed are the calls that the supervisor inspects before the kernel
+	// carries them out or refuses them.
 	Observed Observed `json:"observed,omitempty"`
-	// Priorities sends calls that change the priority of other processes to a
-	// supervisor. Without it they are refused.
+	// Priorities sends calls that change the priority of other processes to the
+	// supervisor. If it is false, they are refused.
 	Priorities bool `json:"priorities,omitempty"`
-	// Isolated says of observed calls that the session's network has nobody to
-	// reach.
+	// Isolated adds calls that use the network to the observed ones. It is for
+	// sessions whose network has nothing but a loopback interface.
 	Isolated bool `json:"isolated,omitempty"`
 }
 
-// Observed are sets of calls, each of which holds the one before it.
+// Observed names a set of calls. Each set includes the one before it.
 type Observed string
 
 const (
-	// ObservedNone: none.
+	// ObservedNone is the empty set.
 	ObservedNone Observed = ""
-	// ObservedChanges: those that change files, run programs, send signals and
-	// use the network.
+	// ObservedChanges are calls that change files, run programs, send signals
+	// and use the network.
 	ObservedChanges Observed = "changes"
-	// ObservedNamed: openings for reading as namedRules have them, too.
+	// ObservedNamed adds those file opens for reading that namedRules describe.
 	ObservedNamed Observed = "some"
-	// ObservedAll: all that read files, too.
+	// ObservedAll adds all file opens.
 	ObservedAll Observed = "all"
 )
 
-// rulesFor are all rules of a filter, in the order in which those of a call are
-// asked.
+// rulesFor returns all rules of a filter. The rules of one call are evaluated
+// in this order.
 func rulesFor(f Filtering) []rule {
 	rules := f.observationRules()
 	if f.Sockets {
 		rules = append(rules, mediationRules...)
 	}
-	rules = append(rules, syscallRules...)
+	rules = append(rules, baseRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)
 	switch {
 	case f.Offline && f.Observed != ObservedNone:
@@ -73,10 +73,11 @@ func (f Filtering) SupervisedCalls() []string {
 	return calls
 }
 
-// Filter makes the program for an architecture by Go's name for it. It is pure;
-// the error says that the architecture is not known. A call of any architecture
-// but this one and its 32-bit predecessor ends the process: its numbers would
-// mean other calls.
+// Filter makes the program for an architecture, given by Go's name. It is a
+// pure function. An error means that the architecture is not known.
+//
+// The program kills a process that makes a call of another architecture than
+// this one and its 32-bit predecessor: there the numbers mean other calls.
 func Filter(goarch string, filtering Filtering) (Program, error) {
 	return assemble(goarch, rulesFor(filtering))
 }
@@ -95,10 +96,10 @@ func assemble(goarch string, rules []rule) (Program, error) {
 	b.place(native)
 	b.loadNr()
 	if m.x32 {
-		// No kernel of a current distribution has x32 left; without this its
-		// calls would have numbers that no rule knows.
+		// No rule knows the numbers of x32 calls. Current distributions build
+		// their kernels without x32.
 		known := b.label()
-		b.ifSome(x32Bit, next, known)
+		b.ifAny(x32Bit, next, known)
 		b.answer(uint32(refuse(enosys)))
 		b.place(known)
 	}
@@ -113,8 +114,8 @@ func assemble(goarch string, rules []rule) (Program, error) {
 	return b.build()
 }
 
-// dispatch writes the rules for one architecture; the number of the call is
-// loaded. Every path ends in an answer.
+// dispatch writes the rules for one architecture. The number of the call is
+// loaded already. Every path ends in a return.
 func (b *builder) dispatch(a *arch, rules []rule) error {
 	type group struct {
 		start label
@@ -162,11 +163,11 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 			fails := b.label()
 			for i, c := range rule.when {
 				if i == len(rule.when)-1 {
-					b.ask(a, c, answer(rule.do), fails)
+					b.test(a, c, answer(rule.do), fails)
 					break
 				}
 				holds := b.label()
-				b.ask(a, c, holds, fails)
+				b.test(a, c, holds, fails)
 				b.place(holds)
 			}
 			b.place(fails)
@@ -185,7 +186,8 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 	return nil
 }
 
-func (b *builder) ask(a *arch, c condition, yes, no label) {
+// test jumps to yes if the condition holds, and to no otherwise.
+func (b *builder) test(a *arch, c condition, yes, no label) {
 	switch mask := c.maskOn(a); {
 	case c.stack:
 		for _, r := range a.stacks {
@@ -194,8 +196,8 @@ func (b *builder) ask(a *arch, c condition, yes, no label) {
 			b.place(other)
 		}
 		b.jump(no)
-	case c.some:
-		b.ifSome64(c.arg, mask, yes, no)
+	case c.anyBit:
+		b.ifAny64(c.arg, mask, yes, no)
 	default:
 		b.ifEqual64(c.arg, mask, c.equals, yes, no)
 	}

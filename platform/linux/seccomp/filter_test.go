@@ -18,11 +18,10 @@ import (
 
 var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files of the filters")
 
-// kinds are all filters there are.
+// kinds are the tested filters. Each part appears alone, and the combinations
+// show that parts do not affect each other.
 var kinds = func() (all []kind) {
 	for _, goarch := range []string{"amd64", "arm64"} {
-		// The parts have nothing to do with each other; all of them together
-		// show that.
 		for _, filtering := range []Filtering{
 			{},
 			{Offline: true},
@@ -44,7 +43,7 @@ type kind struct {
 	Filtering
 }
 
-// String is the name of the kind's golden file.
+// String is the name of the golden file.
 func (k kind) String() string {
 	name := k.goarch
 	for _, part := range []struct {
@@ -75,7 +74,7 @@ func TestFilter_Golden(t *testing.T) {
 	}
 }
 
-func TestFilter_GoldenOfThoseForSomeMachines(t *testing.T) {
+func TestFilter_GoldenOfAdditionalFilters(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(string) (Program, error){"truncation": TruncationFilter, "ipc": IPCFilter} {
 		for _, goarch := range []string{"amd64", "arm64"} {
@@ -149,8 +148,8 @@ func (r rule) holds(a *arch, d *seccompData) bool {
 		masked := arg & c.maskOn(a)
 		switch {
 		case c.stack && !slices.ContainsFunc(a.stacks, func(r region) bool { return arg&r.mask == r.bits }),
-			!c.stack && c.some && masked == 0,
-			!c.stack && !c.some && masked != c.equals:
+			!c.stack && c.anyBit && masked == 0,
+			!c.stack && !c.anyBit && masked != c.equals:
 			return false
 		}
 	}
@@ -219,11 +218,11 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// What matters most is written down a second time, by number, so that a fault
-// in the table itself shows.
+// The most important calls are repeated here by number, so that a fault in the
+// tables shows.
 func TestFilter_TheCallsThatMatter(t *testing.T) {
 	t.Parallel()
-	const inherited = 0xabcdef0000000000 // the half of a register that the kernel does not look at
+	const inherited = 0xabcdef0000000000 // the half of a register that the kernel ignores
 	for _, test := range []struct {
 		goarch   string
 		arch     uint32
@@ -332,8 +331,8 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 	}
 }
 
-// What a supervisor is asked, by number as above, for each way to make the
-// call.
+// The calls that a supervisor is asked about, by number, for each way to make
+// them.
 func TestFilter_AsksTheSupervisor(t *testing.T) {
 	t.Parallel()
 	const ask = "ask supervisor"
@@ -384,7 +383,7 @@ func TestFilter_AsksTheSupervisor(t *testing.T) {
 	}
 }
 
-func TestFilter_RefusesAnArchitectureItDoesNotKnow(t *testing.T) {
+func TestFilter_RejectsUnknownArchitectures(t *testing.T) {
 	t.Parallel()
 	for _, goarch := range []string{"", "386", "arm", "riscv64", "s390x", "ppc64le"} {
 		if program, err := Filter(goarch, Filtering{}); err == nil {
@@ -393,7 +392,7 @@ func TestFilter_RefusesAnArchitectureItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// Without the network nothing is answered more kindly than with it.
+// Nothing is allowed without network that is refused with it.
 func TestFilter_OfflineOnlyTightens(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
@@ -418,29 +417,29 @@ func TestFilter_OfflineOnlyTightens(t *testing.T) {
 	}
 }
 
-func TestRules_SayWhy(t *testing.T) {
+func TestRules_HaveReasonsAndAreReached(t *testing.T) {
 	t.Parallel()
-	answered := map[string]bool{} // calls for which every case is answered
+	answered := map[string]bool{} // calls for which an earlier rule always holds
 	for _, kind := range kinds {
 		clear(answered)
 		for _, rule := range rulesFor(kind.Filtering) {
 			if rule.why == "" {
-				t.Errorf("the rule of %s does not say why", rule.call)
+				t.Errorf("the rule for %s has no reason", rule.call)
 			}
 			if _, named := syscallNumbers[rule.call]; !named {
 				t.Errorf("%s has no number", rule.call)
 			}
 			if answered[rule.call] {
-				t.Errorf("a rule of %s never has its turn", rule.call)
+				t.Errorf("a rule for %s is never reached", rule.call)
 			}
 			answered[rule.call] = len(rule.when) == 0
 		}
 	}
 }
 
-// The numbers are compared with those of golang.org/x/sys/unix for each
-// architecture, which are made from the kernel's own headers.
-func TestSyscallNumbers_AreTheKernels(t *testing.T) {
+// golang.org/x/sys/unix has the numbers of each architecture from the kernel's
+// headers.
+func TestSyscallNumbers_AreThoseOfTheKernel(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("go"); err != nil {
 		harness.Skip(t, "go", err.Error())

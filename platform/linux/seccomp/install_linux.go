@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available says why system calls cannot be filtered here, in words a
-// user can act on, or nil. It asks for the one action that came last of those
-// used (Linux 4.14).
+// Available returns nil if this machine can filter system calls. Otherwise the
+// error says why not, in words that a user can act on. It asks the kernel for
+// SECCOMP_RET_KILL_PROCESS, the newest action that filters use except
+// SECCOMP_RET_USER_NOTIF (Linux 4.14).
 func Available() error {
 	if _, err := machineOf(runtime.GOARCH); err != nil {
 		return err
@@ -23,53 +24,53 @@ func Available() error {
 	case 0:
 		return nil
 	case unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP:
-		return errors.New("filters of system calls are not built into this kernel, or a filter hides them")
+		return errors.New("this kernel cannot filter system calls, or a filter of this process forbids it")
 	}
-	return fmt.Errorf("ask for filters of system calls: %w", errno)
+	return fmt.Errorf("ask the kernel whether it filters system calls: %w", errno)
 }
 
-// filters are the programs that were made, as bytes, by Filtering: there are
-// few, and the stage would take a tenth of its time for one.
-var filters sync.Map
+// encoded caches encoded programs by Filtering. There are few, and making one
+// would take a tenth of the stage's time.
+var encoded sync.Map
 
-// ForThisMachine is the filter for this machine, as Program.bytes.
+// ForThisMachine returns the encoded filter for this machine; see Install. It
+// may be called from several goroutines.
 func ForThisMachine(filtering Filtering) ([]byte, error) {
-	if made, known := filters.Load(filtering); known {
-		return made.([]byte), nil
+	if code, known := encoded.Load(filtering); known {
+		return code.([]byte), nil
 	}
 	program, err := Filter(runtime.GOARCH, filtering)
 	if err != nil {
 		return nil, err
 	}
-	made := program.bytes()
-	filters.Store(filtering, made)
-	return made, nil
+	code := program.bytes()
+	encoded.Store(filtering, code)
+	return code, nil
 }
 
-// Install puts the filter in force on the calling thread for good. The
-// thread must be locked, and must have no_new_privs set. It returns the
-// listener for a supervisor, or -1 where the filter needs none.
+// Install puts a filter of ForThisMachine in force on the calling thread, for
+// good. The thread must be locked and must have no_new_privs set. It returns
+// the listener for the supervisor, or -1 if the filter needs none.
 func Install(code []byte, filtering Filtering) (listener int, err error) {
 	program, err := programOf(code)
 	if err != nil {
 		return -1, err
 	}
-	// SPEC_ALLOW, because before 5.16 every filtered process was slowed down by
-	// the mitigation of a leak inside one process, which no session is
-	// protected from.
+	// SPEC_ALLOW, because kernels before 5.16 otherwise slow down every
+	// filtered process, to mitigate a leak between threads of one process. A
+	// session needs no protection from itself.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
 	if filtering.Supervised() {
-		// A call that was carried out must not begin anew because a signal came
-		// before its answer, and one that is only looked at must not fail with
-		// EINTR where it never does.
+		// Without WAIT_KILLABLE_RECV a signal would interrupt a waiting call:
+		// one that the supervisor has carried out would be repeated, and one
+		// that never fails with EINTR would fail so.
 		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	return loadProgram(program, flags)
 }
 
-// InstallTruncation is Install for the filter that stands in for
-// Landlock's eye on truncation. It proves it too: the canary has an empty path,
-// which a kernel does not find.
+// InstallTruncation installs the TruncationFilter, as Install does, and proves
+// it. Its canary is an empty path, for which the kernel would answer ENOENT.
 func InstallTruncation() error {
 	program, err := TruncationFilter(runtime.GOARCH)
 	if err != nil {
@@ -78,8 +79,8 @@ func InstallTruncation() error {
 	return loadAndProve(program, "truncate", unix.EACCES, func() error { return unix.Truncate("", 0) })
 }
 
-// InstallIPC is Install for the filter that stands in for an IPC
-// namespace. Its canary is no segment's number.
+// InstallIPC installs the IPCFilter, as Install does, and proves it. Its canary
+// is an id that no segment has.
 func InstallIPC() error {
 	program, err := IPCFilter(runtime.GOARCH)
 	if err != nil {
@@ -108,8 +109,8 @@ func loadProgram(program Program, flags uintptr) (listener int, err error) {
 		code[i] = unix.SockFilter{Code: in.Code, Jt: in.JT, Jf: in.JF, K: in.K}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// Not TSYNC: execve carries over this thread's filter alone, and the
-	// runtime's other threads end with it.
+	// No TSYNC: execve keeps the filter of this thread, and the other threads
+	// of the Go runtime end with it.
 	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(code)
 	switch {
@@ -122,9 +123,9 @@ func loadProgram(program Program, flags uintptr) (listener int, err error) {
 }
 
 // TryInstall installs a filter that allows every call on the calling thread,
-// with a listener if one is asked for. The thread must be locked and thrown
-// away afterwards. Only trying shows whether a listener is possible: a process
-// can have one alone, and some container engines take it.
+// with the given SECCOMP_FILTER_FLAG_* flags. The thread must be locked, and
+// must not be used afterwards. Only trying shows whether a listener is
+// possible: a process can have only one, and some container engines have it.
 func TryInstall(flags uintptr) error {
 	fd, err := loadProgram(Program{{Code: bpfReturn, K: uint32(actionAllow)}}, flags)
 	if err == nil && fd >= 0 {
@@ -133,32 +134,32 @@ func TryInstall(flags uintptr) error {
 	return err
 }
 
-// filterCanaries are calls that the filter answers otherwise than any kernel
-// would, whatever it is built with, and that do nothing in either case.
+// filterCanaries are calls that do nothing with or without the filter, and that
+// the filter answers with another error than any kernel does.
 var filterCanaries = []struct {
 	name    string
 	number  uintptr
 	args    [3]uintptr
 	answer  unix.Errno
-	offline bool // only without network
+	offline bool // for a session without network
 }{
-	// A kernel finds the size of 0 invalid.
+	// A kernel answers EINVAL, for the size of 0.
 	{name: "clone3", number: unix.SYS_CLONE3, answer: unix.ENOSYS},
-	// A kernel finds the descriptor bad.
+	// A kernel answers EBADF.
 	{name: "ioctl TIOCSTI", number: unix.SYS_IOCTL, args: [3]uintptr{^uintptr(0), unix.TIOCSTI}, answer: unix.EPERM},
 	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, args: [3]uintptr{^uintptr(0), ^uintptr(0)}, answer: unix.EPERM},
-	// A kernel finds the flag invalid. It is the highest bit.
+	// A kernel answers EINVAL: it has no flag in the highest bit.
 	{name: "unshare", number: unix.SYS_UNSHARE, args: [3]uintptr{^(^uintptr(0) >> 1)}, answer: unix.EPERM},
-	// A kernel has no such protocol.
+	// A kernel answers EAFNOSUPPORT.
 	{name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
 		answer: unix.EACCES, offline: true},
 }
 
-// Prove makes sure that the filter answers.
+// Prove returns an error unless the filter is in force on the calling thread.
 func Prove(filtering Filtering) error {
 	for _, canary := range filterCanaries {
 		if canary.offline && (!filtering.Offline || filtering.Observed != ObservedNone) {
-			continue // or ProveOffline does it, once somebody answers
+			continue // if observed, ProveOffline tests it once the supervisor answers
 		}
 		_, _, errno := unix.RawSyscall(canary.number, canary.args[0], canary.args[1], canary.args[2])
 		if errno != canary.answer {
@@ -177,7 +178,7 @@ func Prove(filtering Filtering) error {
 	return ProveOffline()
 }
 
-// ProveOffline makes sure that no network socket can be made.
+// ProveOffline returns an error unless network sockets are refused.
 func ProveOffline() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -190,8 +191,8 @@ func ProveOffline() error {
 	return nil
 }
 
-// proveNoDatagrams makes sure that no Unix socket can be made past the
-// supervisor.
+// proveNoDatagrams returns an error unless Unix sockets are refused that would
+// bypass the supervisor.
 func proveNoDatagrams() error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// onOwnThread runs something that changes its thread for good; the thread ends
-// with it.
+// onOwnThread runs a function that changes its thread for good, on a thread
+// that ends with it.
 func onOwnThread(do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the runtime does not use such a thread again
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
 		done <- do()
 	}()
 	return <-done
 }
 
-func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
+func TestFilter_IsInForceIfItsCanariesSaySo(t *testing.T) {
 	t.Parallel()
 	if err := Available(); err != nil {
 		harness.Skip(t, "seccomp", err.Error())
@@ -32,7 +32,7 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	for _, offline := range []bool{false, true} {
 		filtering := Filtering{Offline: offline}
 		if err := Prove(filtering); err == nil {
-			t.Error("the canaries prove a filter that is not there")
+			t.Error("the canaries prove a filter that is not installed")
 		}
 		err := onOwnThread(func() error {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -59,9 +59,9 @@ func TestFilter_IsInForceWhenItsCanariesSaySo(t *testing.T) {
 	}
 }
 
-// The canaries of one half do not prove the other: with the filter of a session
-// that has network, those of one without do not sing.
-func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
+// The filter of a session with network does not pass as one of a session
+// without.
+func TestFilter_CanariesTellOnlineFromOffline(t *testing.T) {
 	t.Parallel()
 	if err := Available(); err != nil {
 		harness.Skip(t, "seccomp", err.Error())
@@ -76,12 +76,12 @@ func TestFilter_CanariesTellTheTwoApart(t *testing.T) {
 		return Prove(Filtering{Offline: true})
 	})
 	if err == nil {
-		t.Error("the network is proved to be off, and is on")
+		t.Error("the canaries prove that the network is off, but it is on")
 	}
 }
 
-// Everything that empties a file without a right that Landlock knows on every
-// kernel is refused; what needs such a right is left.
+// Every call is refused that empties a file without a right that Landlock
+// governs in all its versions. Calls that need such a right are not refused.
 func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 	t.Parallel()
 	if err := Available(); err != nil {

@@ -2,9 +2,9 @@ package seccomp
 
 import "testing"
 
-// A call that is only looked at may be one that the rules refuse for some
-// arguments: the look must not let it pass.
-func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
+// The rules may refuse an observed call for some arguments. Observing it must
+// not allow it.
+func TestObservation_AllowsNothingThatTheRulesRefuse(t *testing.T) {
 	t.Parallel()
 	for _, goarch := range []string{"amd64", "arm64"} {
 		m, err := machineOf(goarch)
@@ -33,13 +33,12 @@ func TestObservation_RefusesAllThatTheFilterRefusesWithoutIt(t *testing.T) {
 	}
 }
 
-// Which openings for reading are looked at, by number, and by which reasons
-// they are not.
-func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
+// Opens for reading that are observed or not, by number, with the reasons.
+func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	const (
 		amd64, i386, arm64, arm = 0xc000003e, 0x40000003, 0xc00000b7, 0x40000028
-		here, here32            = ^uint64(99), 1<<32 - 100 // AT_FDCWD, and as a register of 32 bits has it
+		here, here32            = ^uint64(99), 1<<32 - 100 // AT_FDCWD in 64 and in 32 bits
 		line, line32            = 0x7ffd03dbdabe, 0xffdc3abe
 		heap, library           = 0x5624d519d940, 0x7f744dff18e0
 		armLine, armHeap        = 0xffffe3a4bd10, 0xaaaae3a4bd10
@@ -49,7 +48,7 @@ func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 		arch     uint32
 		nr       int32
 		args     [6]uint64
-		looked   bool
+		observed bool
 		whatItIs string
 	}{
 		{"amd64", amd64, 257, [6]uint64{here, line, 0}, true, "cat"},
@@ -70,10 +69,10 @@ func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 		{"arm64", arm64, 56, [6]uint64{here, 0x3ffe3a4bd10, 0}, true, "cat in a space of 42 bits"},
 		{"arm64", arm64, 56, [6]uint64{here, 0x7fffe3a4bd10, 0}, true, "cat in a space of 47 bits"},
 		{"arm64", arm, 322, [6]uint64{here32, line32, 0x20000}, true, "openat of 32 bits"},
-		{"amd64", amd64, 257, [6]uint64{here, heap, 0}, false, "git, which has put the path together"},
+		{"amd64", amd64, 257, [6]uint64{here, heap, 0}, false, "git, which has composed the path"},
 		{"amd64", amd64, 257, [6]uint64{here, library, 0}, false, "a library"},
 		{"amd64", amd64, 257, [6]uint64{here, 0x7ffbffffffff, 0}, false, "below every stack"},
-		{"amd64", amd64, 257, [6]uint64{here, 1 << 47, 0}, false, "no address of a process"},
+		{"amd64", amd64, 257, [6]uint64{here, 1 << 47, 0}, false, "not an address of a process"},
 		{"amd64", i386, 295, [6]uint64{here32, 0xf7c3abe0, 0}, false, "a library of 32 bits"},
 		{"arm64", arm64, 56, [6]uint64{here, armHeap, 0}, false, "git"},
 		{"amd64", amd64, 257, [6]uint64{4, line, 0}, false, "below a directory's descriptor"},
@@ -85,12 +84,13 @@ func TestObservation_OfReadingsThoseOfACommandLine(t *testing.T) {
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x90800}, false, "ls, with O_DIRECTORY and others"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
-		for observed, want := range map[Observed]bool{ObservedNone: false, ObservedChanges: false, ObservedNamed: test.looked,
+		for observed, want := range map[Observed]bool{
+			ObservedNone: false, ObservedChanges: false, ObservedNamed: test.observed,
 			ObservedAll: true} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if (got == actionNotify) != want || !want && got != actionAllow {
-				t.Errorf("%s %q: %s: answered with %s, want a look: %t", test.goarch, observed, test.whatItIs, got, want)
+				t.Errorf("%s %q: %s: answered with %s, want observed: %t", test.goarch, observed, test.whatItIs, got, want)
 			}
 		}
 	}

@@ -1,22 +1,22 @@
 package seccomp
 
-// Every process may change the priority, the processors and the scheduling of
-// all others of the same user, and Landlock does not see it. Which processes
-// are the session's a filter cannot know: a supervisor is asked where there is
-// one, and otherwise a process changes only itself.
+// A process may change the priority, processors and scheduling of every other
+// process of the same user, and Landlock does not govern that. A filter cannot
+// know which processes belong to the session. So the supervisor decides, or, if
+// there is none, a process can change only itself.
 
 // The first argument of setpriority(2) and of ioprio_set(2) says what the
-// second one names.
+// second one identifies.
 const (
 	prioProcess, prioGroup, prioUser       = 0, 1, 2 // PRIO_PROCESS, PRIO_PGRP, PRIO_USER
 	ioprioProcess, ioprioGroup, ioprioUser = 1, 2, 3 // IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER
 )
 
-// schedulingCalls name a thread by their first argument, and by 0 the caller.
+// schedulingCalls identify a thread by their first argument; 0 is the caller.
 var schedulingCalls = []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}
 
-// priorityCalls are the calls that name something by their second argument, and
-// by 0 the caller or its group, which began in the session.
+// priorityCalls identify a process, group or user by their second argument. 0
+// is the caller or its group, which was created in the session.
 var priorityCalls = []struct {
 	call                 string
 	process, group, user uint32
@@ -39,28 +39,27 @@ func PriorityCalls() map[string]int {
 	return calls
 }
 
-// priorityRules are those of a session whose supervisor knows its processes, or
-// of one where nobody does.
+// priorityRules are the rules for a session with or without a supervisor.
 func priorityRules(supervised bool) []rule {
-	others, why := refuse(eperm), "of another process, which may be one outside; nobody is there to tell"
+	others, why := refuse(eperm), "another process, which may be outside; nobody can decide"
 	if supervised {
-		others, why = actionNotify, "of another process, which may be one outside"
+		others, why = actionNotify, "another process, which may be outside"
 	}
 	var rules []rule
 	for _, call := range schedulingCalls {
 		rules = append(rules,
-			rule{call: call, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the calling thread's own"},
+			rule{call: call, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the calling thread"},
 			rule{call: call, do: others, why: why},
 		)
 	}
 	for _, p := range priorityCalls {
 		rules = append(rules,
 			rule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
-				why: "of all processes of the user, those outside too"},
+				why: "all processes of the user, also those outside"},
 			rule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
-				why: "the calling thread's own, or its group's"},
+				why: "the calling thread or its group"},
 			rule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
-			rule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "of another group; see above"},
+			rule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "another group, which may be outside"},
 		)
 	}
 	return rules

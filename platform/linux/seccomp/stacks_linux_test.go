@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Of every process the command line lies where the filter takes addresses for a
-// stack's, and where layouts are random nothing of a library or a heap does.
-func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
+// The command line of every process is where the filter expects stacks. If
+// address space layouts are random, no library or heap is there.
+func TestStacks_AreWhereTheFilterExpectsThem(t *testing.T) {
 	t.Parallel()
 	m, err := machineOf(runtime.GOARCH)
 	if err != nil {
@@ -25,7 +25,7 @@ func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	persona, err := os.ReadFile("/proc/self/personality") // what the shells below inherit
+	persona, err := os.ReadFile("/proc/self/personality") // the shells below inherit it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestStacks_AreWhereTheKernelPutsThem(t *testing.T) {
 			case name == "[stack]":
 				stacks++
 				if !onStack(to - 1) {
-					t.Errorf("a command line is elsewhere: %s", line)
+					t.Errorf("a command line is not where stacks are expected: %s", line)
 				}
 			case fixed, strings.HasPrefix(name, "[v"): // the kernel's own pages: vdso, vvar, vsyscall
 			case onStack(from), onStack(to - 1):

@@ -1,19 +1,18 @@
 package seccomp
 
-// numbers are those of one system call on each architecture that a filter may
-// meet; none where it does not exist there.
+// numbers are those of one system call on each architecture. none means that
+// the architecture does not have the call.
 type numbers struct{ amd64, arm64, i386, arm int }
 
 const none = -1
 
-// everywhere is the number of a call that is newer than the common numbering
-// (Linux 5.1).
+// everywhere is for a call that has the same number on every architecture, as
+// all have that came after Linux 5.1.
 func everywhere(number int) numbers { return numbers{number, number, number, number} }
 
 // syscallNumbers has every call that a rule names. A test compares it with
-// golang.org/x/sys/unix, whose own constants are only those of the architecture
-// it is built for. "umount" and "socketcall" are left from the first years of
-// i386.
+// golang.org/x/sys/unix, whose constants exist only for the architecture that
+// it is built for. "umount" and "socketcall" are old calls of i386.
 var syscallNumbers = map[string]numbers{
 	"acct":               {163, 89, 51, 51},
 	"add_key":            {248, 217, 286, 309},

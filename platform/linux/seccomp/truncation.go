@@ -1,33 +1,36 @@
 package seccomp
 
-// Below ABI 3 Landlock does not see truncation: truncate(2) needs no open file,
-// and an open for reading empties a file by O_TRUNC with no right but that to
-// read, or, with the access mode 3, with none. What is left to programs is to
-// open for writing, which Landlock sees: O_TRUNC with O_WRONLY or O_RDWR, and
-// ftruncate(2). Compilers, editors and databases do that.
+// Below ABI 3 Landlock does not govern truncation. truncate(2) needs no open
+// file. O_TRUNC with O_RDONLY needs only the right to read, and with the access
+// mode 3 no right at all. A filter of its own refuses these. Programs can still
+// open for writing with O_TRUNC, and use ftruncate(2): Landlock governs the
+// right to write. Compilers, editors and databases work that way.
 
 const (
-	openAccessMode, openTruncate = 0x3, 0x200 // O_ACCMODE, O_TRUNC: the same numbers on every architecture here
-	openNeither                  = 0x3        // only for ioctl(2); the kernel opens without a right to read or write
+	// O_ACCMODE and O_TRUNC, the same on all architectures that this package
+	// knows.
+	openAccessMode, openTruncate = 0x3, 0x200
+	// openNeither is an access mode for ioctl(2) alone: the file can be neither
+	// read nor written.
+	openNeither = 0x3
 )
 
-// truncationRules close that by a filter of its own. EACCES is what Landlock
-// answers.
+// truncationRules answer EACCES, as Landlock does from ABI 3 on.
 var truncationRules = []rule{
-	{call: "truncate", do: refuse(eacces), why: "empties any file of the user's by its path"},
+	{call: "truncate", do: refuse(eacces), why: "empties any file of the user by its path"},
 	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
 	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
-		why: "see above"},
+		why: "empties a file without the right to write"},
 	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "see above"},
+		do: refuse(eacces), why: "empties a file without the right to write"},
 	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
-		why: "see above"},
+		why: "empties a file without the right to write"},
 	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "see above"},
-	{call: "openat2", do: refuse(enosys), why: "its flags lie in memory, where a filter cannot look; programs take " +
-		"ENOSYS for an old kernel and use openat"},
+		do: refuse(eacces), why: "empties a file without the right to write"},
+	{call: "openat2", do: refuse(enosys),
+		why: "its flags are in memory, which a filter cannot read; after ENOSYS programs use openat"},
 }
 
-// TruncationFilter makes the second filter of a session on a kernel with
-// Landlock below ABI 3; see [Filter].
+// TruncationFilter makes the second filter of a session if the kernel's Landlock
+// is below ABI 3; see [Filter].
 func TruncationFilter(goarch string) (Program, error) { return assemble(goarch, truncationRules) }
