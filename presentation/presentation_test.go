@@ -22,7 +22,8 @@ func TestMessages(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{
 			denialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
-			`The sandbox refused to let "cat" read "/home/u/data/x" (3 times). To allow it: add "~/data" to "additional_read_only_paths".`,
+			`The sandbox refused to let "cat" read "/home/u/data/x" (3 times). ` +
+				`To allow it: add "~/data" to "additional_read_only_paths".`,
 		},
 		{denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
 			`The sandbox refused to let a program connect to "192.0.2.1:443".`},

@@ -12,16 +12,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// settingsChanged is called by the store after a change.
+// settingsChanged notifies the editor of changed settings files. The store calls
+// it after each change.
 func (s *Server) settingsChanged(change settings.Change) {
 	s.mu.Lock()
 	store := s.store
 	s.mu.Unlock()
 	if store == nil {
-		return // the change came before initialize was answered, and is in what follows
+		return // initialize is not done yet; the change is in what follows it
 	}
 	params := protocol.SettingsChangedParams{
-		Files: change.Files, Diagnostics: []protocol.FileDiagnostic{}, StaleSessions: []protocol.StaleSession{}, Projects: []protocol.Project{},
+		Files: change.Files, Diagnostics: []protocol.FileDiagnostic{}, StaleSessions: []protocol.StaleSession{},
+		Projects: []protocol.Project{},
 	}
 	current := s.currentPolicies()
 	for _, e := range s.sessions.all() {
@@ -47,7 +49,7 @@ func (s *Server) settingsChanged(change settings.Change) {
 }
 
 // projects are the directories that the editor has open or has sessions in,
-// sorted, after "", which stands for none.
+// sorted. The first is "", which means no project.
 func (s *Server) projects() []string {
 	s.mu.Lock()
 	dirs := []string{""}
@@ -62,8 +64,8 @@ func (s *Server) projects() []string {
 	return slices.Compact(dirs)
 }
 
-// currentPolicies returns a function that says which policy a session would get
-// if it were started now. It compiles each project and kind once.
+// currentPolicies returns a function that returns the id of the policy that a
+// session would get if it started now. It compiles each project and kind once.
 func (s *Server) currentPolicies() func(*entry) string {
 	ids := map[policyKey]string{}
 	return func(e *entry) string {
@@ -77,7 +79,7 @@ func (s *Server) currentPolicies() func(*entry) string {
 	}
 }
 
-// policyKey is what decides about the policy of a session that starts now.
+// policyKey is what the policy of a new session depends on.
 type policyKey struct {
 	project string
 	kind    protocol.Kind
@@ -85,8 +87,8 @@ type policyKey struct {
 
 func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 
-// compileFor says which policy a session would get now; "" where it would get
-// none, because its project does not answer.
+// compileFor returns the id of the policy that a session would get now; "" if its
+// project's file system does not answer.
 func (s *Server) compileFor(k policyKey) string {
 	compiled := s.store.Snapshot(k.project).Compile(settings.Kind(k.kind))
 	if compiled.NoAnswer != "" {
@@ -99,8 +101,7 @@ func (s *Server) compileFor(k policyKey) string {
 // which takes milliseconds unless a file system does not answer.
 const listTimeout = 500 * time.Millisecond
 
-// policyCache are the policies that sessions would get, as they were last found
-// out.
+// policyCache holds the policies that sessions would get, as last compiled.
 type policyCache struct {
 	mu sync.Mutex // guards by, and the ids
 	by map[policyKey]*cachedPolicy
@@ -108,11 +109,12 @@ type policyCache struct {
 
 type cachedPolicy struct {
 	id   string
-	done chan struct{} // closed once somebody who finds out is done; nil while nobody does
+	done chan struct{} // closed once a refresh is done; nil if none is under way
 }
 
-// cachedPolicies are those that the sessions would get if they were started now,
-// or would have got when that could last be said.
+// cachedPolicies returns the id of the policy that each session would get if it
+// started now. If compiling takes longer than listTimeout, it returns the last
+// known id.
 func (s *Server) cachedPolicies(entries []*entry) map[policyKey]string {
 	ctx, cancel := context.WithTimeout(s.ctx, listTimeout)
 	defer cancel()
@@ -150,6 +152,7 @@ func (s *Server) cachedPolicies(entries []*entry) map[policyKey]string {
 	return ids
 }
 
+// refresh compiles a policy and stores its id.
 func (t *policyCache) refresh(at *cachedPolicy, compile func() string) {
 	id := compile()
 	t.mu.Lock()

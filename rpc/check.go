@@ -7,11 +7,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// maxCells is the kernel's limit for either side of a terminal: struct winsize
-// has 16 bits for it.
+// maxCells is the kernel's limit for the width and the height of a terminal:
+// struct winsize has 16 bits for each.
 const maxCells = 1<<16 - 1
 
-// checkSize refuses a terminal size that no kernel holds.
+// checkSize refuses a terminal size that the kernel cannot represent.
 func checkSize(cols, rows int) error {
 	for _, side := range []struct {
 		field string
@@ -24,7 +24,8 @@ func checkSize(cols, rows int) error {
 	return nil
 }
 
-// checkTexts refuses what cannot be an argument: it would end at its NUL.
+// checkTexts refuses an argument that contains a NUL byte, where the kernel would
+// cut it off.
 func checkTexts(params *protocol.SpawnParams) error {
 	whole := func(field, text string) error {
 		if strings.ContainsRune(text, 0) {

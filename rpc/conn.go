@@ -11,24 +11,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// conn is JSON-RPC over a stream. Only read belongs to one goroutine; the
-// other methods may be called from several, and wait for the editor, but for
-// those that say that they do not.
+// conn is JSON-RPC over a stream. One goroutine calls read; the other methods may
+// be called from several. They wait for the editor, unless they say otherwise.
 type conn struct {
 	stream *stream
-	closed chan struct{} // closed by close: nobody answers any more
+	closed chan struct{} // closed by close: the editor sends no more answers
 
 	mu      sync.Mutex // guards the fields below
 	last    uint64
-	pending map[string]chan incoming // questions to the editor, by id
+	pending map[string]chan incoming // requests to the editor, by id
 }
 
 func newConn(s *stream) *conn {
 	return &conn{stream: s, closed: make(chan struct{}), pending: map[string]chan incoming{}}
 }
 
-// read hands every request and notification to handle, in the order of their
-// arrival, until one of them fails or the stream ends, and returns why.
+// read calls handle for every request and notification, in the order of their
+// arrival, until handle fails or the stream ends. It returns the reason.
 func (c *conn) read(handle func(incoming) error) error {
 	for {
 		body, err := c.stream.readFrame()
@@ -50,19 +49,20 @@ func (c *conn) read(handle func(incoming) error) error {
 	}
 }
 
-// settle gives an answer to whoever asked. One that nobody waits for any more
-// is dropped.
+// settle delivers the answer to a request. It drops an answer to a request that no
+// longer waits.
 func (c *conn) settle(answer incoming) {
 	c.mu.Lock()
 	asked := c.pending[string(answer.id)]
 	delete(c.pending, string(answer.id))
 	c.mu.Unlock()
 	if asked != nil {
-		asked <- answer // it has room for one
+		asked <- answer // the channel has room for one
 	}
 }
 
-// Call asks the editor and waits for its answer. A refusal is a *responseError.
+// Call sends a request to the editor and waits for its answer. An error in the
+// answer is a *responseError.
 func (c *conn) Call(ctx context.Context, method string, params, result any) error {
 	answered := make(chan incoming, 1)
 	c.mu.Lock()
@@ -106,7 +106,7 @@ func readAnswer(answer incoming, method string, result any) error {
 	return nil
 }
 
-// Notify tells the editor something.
+// Notify sends a notification to the editor.
 func (c *conn) Notify(_ context.Context, method string, params any) error {
 	body, err := callBody(nil, method, params)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *conn) Notify(_ context.Context, method string, params any) error {
 	return c.stream.out.send(body)
 }
 
-// replyBody answers a request.
+// replyBody is the answer to a request: a result or an error.
 func replyBody(id json.RawMessage, result any, err error) []byte {
 	if err == nil {
 		var body []byte
@@ -126,10 +126,10 @@ func replyBody(id json.RawMessage, result any, err error) []byte {
 	return errorBody(id, toWire(err))
 }
 
-// logLine puts a line into the editor's log. It does not wait: what does not
-// fit is counted, and the count goes with the next line that does.
+// logLine puts a line into the editor's log. It does not wait. A line that does
+// not fit is counted, and the next line that fits mentions the count.
 func (c *conn) logLine(level int, text string) {
-	text = display.Line(text) // it may quote a message of any length
+	text = display.Line(text) // the text may quote a message of any length
 	c.stream.out.logLine(func(missed int) []byte {
 		if missed > 0 {
 			text = fmt.Sprintf("%s (%d lines before this one are missing)", text, missed)
@@ -142,6 +142,5 @@ func (c *conn) logLine(level int, text string) {
 	})
 }
 
-// close frees everybody who waits for the editor to answer. It must be called
-// once at most.
+// close ends every Call that waits. It must be called once at most.
 func (c *conn) close() { close(c.closed) }

@@ -23,7 +23,7 @@ func bodies(list ...string) *written {
 	return &in
 }
 
-func TestConn_AnswersWhatIsNoMessage(t *testing.T) {
+func TestConn_AnswersInvalidMessages(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body, want string }{
 		{"no JSON", "{", `"id":null,"error":{"code":-32700`},
@@ -66,9 +66,9 @@ func TestConn_AnswersWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// An answer carries the id as it came, byte for byte: also one that no number
-// of Go's holds, and one that would be escaped otherwise.
-func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
+// An answer has the id byte for byte, even one that no Go number holds, and one
+// that encoding/json would escape differently.
+func TestConn_ReturnsIDsUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"0", "-1", "1.5", "-0", "1e400", "18446744073709551616", "123456789012345678901234567890", "null", `""`, `"a"`, `"1"`,
@@ -99,20 +99,20 @@ func TestConn_GivesIDsBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// The goroutine that reads sees the end of an editor that does not read,
-// whatever it had to say to it until then.
+// The reading goroutine notices the end of an editor that does not read, however
+// much it had to send to it.
 func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body string
-		most int // that many are read in any case
+		most int // how many bodies there are
 		want error
 	}{
-		"log lines":              {`{"method":"x"}`, 100_000, io.EOF},
-		"answers that fit":       {"{", readerQueueLength + queueLength, io.EOF},
-		"answers that fit not":   {"{", readerQueueLength + queueLength + 2, errUnread},
-		"many answers":           {"{", 100_000, errUnread},
-		"answers it never asked": {`{"id":1,"result":{}}`, 100_000, io.EOF},
+		"log lines":               {`{"method":"x"}`, 100_000, io.EOF},
+		"answers that fit":        {"{", readerQueueLength + queueLength, io.EOF},
+		"answers that do not fit": {"{", readerQueueLength + queueLength + 2, errUnread},
+		"many answers":            {"{", 100_000, errUnread},
+		"unsolicited answers":     {`{"id":1,"result":{}}`, 100_000, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,16 +135,16 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	}
 }
 
-// Log lines that found no room are counted, and the next one that does says how
-// many they were.
-func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
+// Log lines that do not fit are counted, and the next one that fits says how many
+// there were.
+func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	out := &gate{opened: make(chan struct{})}
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
 	c.logLine(protocol.LogInfo, "line")
 	for deadline := time.Now().Add(timeout); c.stream.out.started.Load() == 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // from now on the writer waits with that line, and makes no room
+		time.Sleep(time.Millisecond) // the writer blocks on that line, and makes no room
 	}
 	for range lines - 1 {
 		c.logLine(protocol.LogInfo, "line")
@@ -155,10 +155,10 @@ func TestConn_CountsLogLinesThatFoundNoRoom(t *testing.T) {
 	}
 	c.logLine(protocol.LogInfo, "last")
 	c.stream.out.close(timeout)
-	told := strings.Count(out.String(), `"message":"line"`)
-	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-told); told == 0 ||
-		told == lines || !strings.Contains(out.String(), want) {
-		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", told, lines, want,
+	sent := strings.Count(out.String(), `"message":"line"`)
+	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-sent); sent == 0 ||
+		sent == lines || !strings.Contains(out.String(), want) {
+		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", sent, lines, want,
 			out.String()[max(0, out.Len()-300):])
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// decodeParams reads params into p. Unknown fields are ignored, so that newer
-// editors can talk to us. An error is an invalidParams.
+// decodeParams reads params into p. It ignores unknown fields, so that newer
+// editors can use this sidecar. Every error has CodeInvalidParams.
 func decodeParams(raw json.RawMessage, p any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -21,7 +21,7 @@ func decodeParams(raw json.RawMessage, p any) error {
 	err := json.Unmarshal(raw, p)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Value == "array" {
-		// Lua writes an empty table as [], whether an object was meant or not.
+		// Lua encodes an empty table as [], even if it means an object.
 		if lenient, changed := emptyObjects(raw, reflect.TypeOf(p)); changed {
 			reflect.ValueOf(p).Elem().SetZero()
 			err = json.Unmarshal(lenient, p)
@@ -44,7 +44,7 @@ func decodeParams(raw json.RawMessage, p any) error {
 	}
 }
 
-// jsonKind names a Go type as JSON has it.
+// jsonKind is the JSON name of a Go type.
 func jsonKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -65,7 +65,8 @@ func jsonKind(t reflect.Type) string {
 	}
 }
 
-// emptyObjects replaces [] by {} wherever t has an object.
+// emptyObjects replaces [] by {} wherever t has an object, and reports whether it
+// replaced any.
 func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -94,6 +95,7 @@ func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	return bytes.TrimSpace(out), err == nil
 }
 
+// memberType is the type of a member of an object.
 func memberType(t reflect.Type, name string) (reflect.Type, bool) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), true

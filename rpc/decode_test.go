@@ -29,7 +29,7 @@ func TestDecodeParams_Lenient(t *testing.T) {
 			&protocol.InitializeParams{},
 			protocol.InitializeParams{InitializationOptions: &protocol.InitializationOptions{}},
 		},
-		{"[] stays an array where one is meant", `{"cwd":"/","args":[]}`, &protocol.SpawnParams{},
+		{"[] stays an array if one is expected", `{"cwd":"/","args":[]}`, &protocol.SpawnParams{},
 			protocol.SpawnParams{Cwd: "/", Args: []string{}}},
 		{"unknown fields", `{"sessionId":"a","colour":{"red":[1]}}`, &protocol.SessionParams{},
 			protocol.SessionParams{SessionID: "a"}},
@@ -91,8 +91,7 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 	}
 }
 
-// FuzzDecodeParams: whatever comes, decoding ends without a panic, and a
-// refusal is one of invalid params that says so.
+// Decoding never panics, and every error has CodeInvalidParams and names params.
 func FuzzDecodeParams(f *testing.F) {
 	for _, seed := range []string{"", "null", "[]", `{"env":[]}`, `{"shell":[],"env":{"a":[]}}`, `[[]]`, `{"args":[[]]}`,
 		`{"cols":1e999}`} {

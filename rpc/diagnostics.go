@@ -11,32 +11,34 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// published remembers what there is to say and what the editor was last told
-// about each file, so that it is told changes only, and told when a list has
-// become empty. A file may have remarks that hold for one project alone: they
-// stay while another project is looked at.
+// published remembers the diagnostics of each project, and which ones the editor
+// has. The editor gets only changes, and an empty list for a file whose
+// diagnostics are gone. A file may have diagnostics for one project only. They
+// stay while another project is updated.
 type published struct {
-	mu sync.Mutex // guards the fields below, and held while sending, so that the last word sent is the newest
-	// known are the remarks by project directory; those that hold for every
-	// project are under "".
+	mu sync.Mutex // guards the fields below, and held while sending, so that the newest list is sent last
+	// known holds the diagnostics by project directory; those for every project
+	// are under "".
 	known map[string][]settings.FileDiagnostic
-	sent  map[string][]settings.Diagnostic // by file
+	sent  map[string][]settings.Diagnostic // to the editor, by file
 }
 
-// publish tells the editor about all diagnostics of a snapshot, which include
-// those that hold for every project, where they differ from what it was told.
-// What belongs to projects that are open no more is taken back.
+// publish sends the diagnostics of a snapshot to the editor, as far as it does
+// not have them. They include those for every project. It also withdraws the
+// diagnostics of projects that are no longer open.
 func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	open := s.projects()
 	s.published.mu.Lock()
 	defer s.published.mu.Unlock()
 	for file, list := range s.published.update(snapshot.ProjectDir(), diagnostics, open) {
-		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{File: file, Diagnostics: presentation.Diagnostics(list)})
+		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{
+			File: file, Diagnostics: presentation.Diagnostics(list),
+		})
 	}
 }
 
-// update takes a project's remarks in and yields the files whose lists have
-// changed, sorted. The lock is held.
+// update stores a project's diagnostics, and yields the files whose lists have
+// changed, sorted. p.mu is held.
 func (p *published) update(project string, diagnostics []settings.FileDiagnostic,
 	open []string) func(yield func(string, []settings.Diagnostic) bool) {
 	if p.known == nil {
@@ -77,8 +79,8 @@ func (p *published) update(project string, diagnostics []settings.FileDiagnostic
 	}
 }
 
-// publishFolders tells what there is to say about workspace folders before
-// anything is started in them.
+// publishFolders sends the diagnostics of workspace folders before a session is
+// started in them.
 func (s *Server) publishFolders(folders []protocol.WorkspaceFolder) {
 	dirs := []string{""}
 	for _, folder := range folders {

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// maxConcurrent bounds the requests that are being carried out. An honest
-	// editor has one for each waiting session and a few more.
+	// maxConcurrent bounds the requests in progress. A well-behaved editor has
+	// one for each session that it waits for, and a few more.
 	maxConcurrent = 4096
-	// maxComputing bounds those that compute. With thousands at once, nothing
-	// else would get a thread to run on: no end, no key.
+	// maxComputing bounds the requests that compute. Thousands at once would
+	// leave no thread for keystrokes or for the end of the connection.
 	maxComputing = 16
 )
 
-// dispatcher routes messages to typed handlers. Handlers are registered before
-// the first message and not changed after.
+// dispatcher routes messages to typed handlers. All handlers are registered
+// before the first message.
 type dispatcher struct {
 	requests      map[string]requestHandler
 	notifications map[string]func(raw json.RawMessage) error
-	// inline names requests that run on the reading goroutine, so that
-	// everything behind them waits.
+	// inline names the requests that run on the reading goroutine, so that every
+	// later message waits for them.
 	inline map[string]bool
-	// waits names requests that wait for sessions and compute little; the
-	// others take turns.
+	// waits names the requests that mostly wait for sessions. maxComputing bounds
+	// the others.
 	waits map[string]bool
-	// admit says whether a message may be handled now.
+	// admit returns an error if a message may not be handled now.
 	admit func(method string, isRequest bool) error
-	// ignored is told about every notification that had no effect. It must not
+	// ignored is called for every notification that had no effect. It must not
 	// block.
 	ignored func(method string, err error)
-	// handled is told when a message of this many bytes has been dealt with.
+	// handled is called after each message, with the length of its params.
 	handled func(bytes int)
 
 	slots     chan struct{} // one token for each request in progress
@@ -47,8 +47,8 @@ type dispatcher struct {
 	ended bool       // nothing may be added to ongoing
 }
 
-// requestHandler carries a request out. The function it returns, if any, is
-// called once the answer was sent.
+// requestHandler carries out a request. The dispatcher calls the function that it
+// returns, if any, after it has sent the answer.
 type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, after func(), err error)
 
 func newDispatcher() *dispatcher {
@@ -67,7 +67,7 @@ func onRequest[P, R any](d *dispatcher, method protocol.Request[P, R], handle fu
 	})
 }
 
-// onRequestThen registers a handler with something left to do once its answer
+// onRequestThen registers a handler that also returns what to do after its answer
 // was sent.
 func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 	handle func(context.Context, P) (R, func(), error)) {
@@ -80,8 +80,8 @@ func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 	}
 }
 
-// onNotification registers a handler that runs on the reading goroutine, and so
-// must not block.
+// onNotification registers a handler. It runs on the reading goroutine, so it must
+// not block.
 func onNotification[P any](d *dispatcher, method protocol.Notification[P], handle func(P) error) {
 	d.notifications[method.Method] = func(raw json.RawMessage) error {
 		var params P
@@ -92,9 +92,9 @@ func onNotification[P any](d *dispatcher, method protocol.Notification[P], handl
 	}
 }
 
-// Handle takes a request or notification. It is called in the order of arrival
-// by the goroutine that reads, and does not wait for the editor. An error ends
-// the connection.
+// Handle handles a request or a notification. The reading goroutine calls it in
+// the order of arrival. It does not wait for the editor. An error ends the
+// connection.
 func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) error {
 	size := len(message.params)
 	if message.kind == isNotification {
@@ -103,8 +103,8 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		return nil
 	}
 	method, id := message.method, message.id
-	// What is refused is refused in order too: a request right behind an
-	// initialize is not before it.
+	// Admit messages in order too: a request right behind initialize comes after
+	// it.
 	handle, known := d.requests[method]
 	err := d.admit(method, true)
 	if err == nil && !known {
@@ -117,7 +117,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 			return replyBody(id, nil, err), nil
 		}
 		params := raw
-		raw = nil // a request that waits for an hour need not keep them
+		raw = nil // free the params of a request that waits for an hour
 		result, after, err := handle(ctx, params)
 		return replyBody(id, result, err), after
 	}
@@ -135,7 +135,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 			select {
 			case d.computing <- struct{}{}:
 			case <-c.stream.out.abandoned:
-				return // nobody waits for the answer any more
+				return // the editor takes no more answers
 			}
 		}
 		body, after := carryOut()
@@ -148,7 +148,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		}
 	}
 	if method == protocol.Shutdown.Method {
-		d.begin(answer) // it comes once, and is not refused because others wait
+		d.begin(answer) // it comes once, and needs no slot
 		return nil
 	}
 	select {
@@ -165,7 +165,7 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 	}
 }
 
-// begin runs a function on a goroutine of its own, which end waits for.
+// begin runs a function on a goroutine that end waits for.
 func (d *dispatcher) begin(run func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,7 +174,7 @@ func (d *dispatcher) begin(run func()) {
 	}
 }
 
-// end takes no more requests, and returns a channel that is closed when none is
+// end refuses further requests, and returns a channel that is closed when none is
 // in progress.
 func (d *dispatcher) end() <-chan struct{} {
 	d.mu.Lock()
@@ -188,10 +188,11 @@ func (d *dispatcher) end() <-chan struct{} {
 	return idle
 }
 
+// notify carries out a notification.
 func (d *dispatcher) notify(method string, raw json.RawMessage) {
 	handle, known := d.notifications[method]
 	if !known {
-		if !strings.HasPrefix(method, "$/") { // LSP: these may be ignored by anybody
+		if !strings.HasPrefix(method, "$/") { // LSP allows every peer to ignore these
 			d.ignored(method, fmt.Errorf("method not found"))
 		}
 		return

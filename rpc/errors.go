@@ -10,9 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// wireError is an error with its place in the protocol. The message is what the
-// user reads: lower case, what was attempted, on what, cause. The hint says
-// what the user can do and travels beside it.
+// wireError is an error with its code in the protocol. The user reads the message:
+// in lower case, what was tried, on what, and why it failed. The hint in data says
+// what the user can do.
 type wireError struct {
 	code    protocol.Code
 	message string
@@ -21,18 +21,18 @@ type wireError struct {
 
 func (e *wireError) Error() string { return e.message }
 
-// invalidParams names the field of params, such as "cwd", and what is wrong
-// with it.
+// invalidParams names a field of params, such as "cwd", and says what is wrong with
+// it.
 func invalidParams(field, format string, args ...any) *wireError {
 	return &wireError{code: protocol.CodeInvalidParams,
 		message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
 }
 
-// settingsInvalid says which file has to be fixed before anything starts.
+// settingsInvalid names the file that must be fixed before a session starts.
 func settingsInvalid(doubt *settings.Doubt) *wireError {
-	reason := "nobody knows what the settings ask for, so tools do not start"
+	reason := "it is unclear what the settings ask for, so tools do not start"
 	if doubt.Named {
-		reason = "nothing starts without the settings file that was asked for"
+		reason = "no session starts without the settings file that was named"
 	}
 	what := doubt.Message
 	if doubt.Key != "" {
@@ -41,18 +41,22 @@ func settingsInvalid(doubt *settings.Doubt) *wireError {
 	return &wireError{
 		code:    protocol.CodeSettingsInvalid,
 		message: fmt.Sprintf("read settings: %s:%d:%d: %s", display.Text(doubt.File), doubt.Line, doubt.Column, what),
-		data:    &protocol.ErrorData{Reason: reason, Path: doubt.File, Hint: "fix the file; it is read again at once"},
+		data: &protocol.ErrorData{
+			Reason: reason, Path: doubt.File, Hint: "fix the file; the sidecar reads it again at once",
+		},
 	}
 }
 
+// sessionNotFound is the answer for an unknown session id.
 func sessionNotFound(id string) *wireError {
 	return &wireError{
 		code: protocol.CodeSessionNotFound, message: fmt.Sprintf("session %s: not found", display.Quote(id)),
-		data: &protocol.ErrorData{Reason: "it never was, or it was closed"},
+		data: &protocol.ErrorData{Reason: "it never existed, or it was closed"},
 	}
 }
 
-// toWire gives every error its code.
+// toWire converts an error to the protocol's form. An error without a code is
+// CodeInternalError.
 func toWire(err error) *responseError {
 	var wire *wireError
 	var start *spawn.Error
@@ -74,8 +78,8 @@ func toWire(err error) *responseError {
 	default:
 		wire = &wireError{code: protocol.CodeInternalError, message: err.Error()}
 	}
-	// The last defence for a path or a name that nobody quoted. Data names the
-	// raw path.
+	// The last defence against a path or a name that was not quoted. Only
+	// Data.Path is raw.
 	out := &responseError{Code: wire.code, Message: display.Line(wire.message)}
 	if wire.data != nil {
 		out.Data = &protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path,

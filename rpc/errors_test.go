@@ -21,17 +21,19 @@ func TestToWire(t *testing.T) {
 			`{"code":-32602,"message":"params.cwd: expected more"}`},
 		{
 			"an unknown session", sessionNotFound("a"),
-			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never was, or it was closed"}}`,
+			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never existed, or it was closed"}}`,
 		},
 		{
 			"an ended session has no foreground", fmt.Errorf("signal: %w", spawn.ErrEnded),
-			`{"code":-32010,"message":"signal: session has ended","data":{"reason":"its leader has ended; it can still be closed"}}`,
+			`{"code":-32010,"message":"signal: session has ended",` +
+				`"data":{"reason":"its leader has ended; it can still be closed"}}`,
 		},
 		{
 			"a start that failed carries path and hint",
 			fmt.Errorf("start: %w", &spawn.Error{Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"),
 				Hint: "install it"}),
-			`{"code":-32011,"message":"execute: \"/x\": no such file or directory","data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
+			`{"code":-32011,"message":"execute: \"/x\": no such file or directory",` +
+				`"data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
 		},
 		{
 			"a start without a path",
@@ -41,7 +43,8 @@ func TestToWire(t *testing.T) {
 		{
 			"a sandbox that cannot be",
 			&spawn.Error{Attempt: "confine session", Cause: fmt.Errorf("%w: no kernel", spawn.ErrUnavailable), Hint: "doctor"},
-			`{"code":-32012,"message":"confine session: sandbox unavailable: no kernel","data":{"reason":"sandbox unavailable: no kernel","hint":"doctor"}}`,
+			`{"code":-32012,"message":"confine session: sandbox unavailable: no kernel",` +
+				`"data":{"reason":"sandbox unavailable: no kernel","hint":"doctor"}}`,
 		},
 		{
 			"a wire error inside keeps its own code",

@@ -22,7 +22,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// timeout bounds every wait; it only matters where a test fails.
+// timeout bounds every wait; it only matters if a test fails.
 const timeout = 90 * time.Second
 
 // fixture is a server over pipes in memory, with real processes under it.
@@ -38,8 +38,8 @@ type fixture struct {
 	editor   chan struct{} // closing it is the end of the editor's process
 }
 
-// start serves without an editor: the test reads and writes frames itself, or
-// lets connect do it.
+// start starts a server without an editor. The test reads and writes frames
+// itself, or calls connect.
 func start(t *testing.T, backend platform.Backend, block string) *fixture {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -99,7 +99,7 @@ func (f *fixture) wait() {
 	}
 }
 
-// editor is a decent client of a fixture's server.
+// editor is a well-behaved client of a fixture's server.
 type editor struct {
 	*client.Client
 	f *fixture
@@ -152,7 +152,7 @@ func (e *editor) until(what string, condition func() bool) {
 		select {
 		case <-changed:
 		case <-timeout:
-			e.f.t.Fatalf("waited in vain: %s", what)
+			e.f.t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -163,8 +163,8 @@ func (e *editor) output(id, text string) {
 	e.until(text, func() bool { return e.outputs[id] != nil && strings.Contains(e.outputs[id].String(), text) })
 }
 
-// exit waits for a session's end and returns its exit code, -1 where a signal
-// ended it.
+// exit waits for a session's end and returns its exit code; -1 if a signal ended
+// it.
 func (e *editor) exit(id string) int {
 	e.f.t.Helper()
 	code := -1
@@ -209,7 +209,7 @@ func (e *editor) typeText(id, text string) {
 	e.notify(protocol.Input.Method, protocol.InputParams{SessionID: id, Data: []byte(text)})
 }
 
-// refused fails the test unless err is an answer with this code.
+// refused fails the test unless err is an answer with this error code.
 func refused(t *testing.T, err error, want protocol.Code) *client.Error {
 	t.Helper()
 	var answer *client.Error

@@ -17,7 +17,7 @@ import (
 
 func (s *Server) registerLifecycle() {
 	onRequestThen(s.dispatcher, protocol.Initialize, s.initialize)
-	s.dispatcher.inline[protocol.Initialize.Method] = true // what comes behind it may rely on it
+	s.dispatcher.inline[protocol.Initialize.Method] = true // later messages rely on it
 	onNotification(s.dispatcher, protocol.Initialized, func(protocol.Empty) error { return nil })
 	onRequest(s.dispatcher, protocol.Shutdown, s.shutdown)
 	s.dispatcher.waits[protocol.Shutdown.Method] = true
@@ -50,7 +50,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	if params.ProcessID != nil {
 		gone, err := s.options.WatchProcess(s.ctx, *params.ProcessID)
 		switch {
-		case errors.Is(err, unix.ESRCH): // it has died on the way here
+		case errors.Is(err, unix.ESRCH): // the editor has died already
 			s.goneOnce.Do(func() { close(s.editorGone) })
 		case err != nil:
 			return protocol.InitializeResult{}, nil, invalidParams("processId", "%v", err)
@@ -62,7 +62,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 			options.Settings), Env: s.options.Env, Guarded: s.options.Guarded,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
-			s.conn.logLine(protocol.LogWarning, text) // the reading goroutine may be who notices
+			s.conn.logLine(protocol.LogWarning, text) // may be called on the reading goroutine
 		},
 	})
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	return result, func() { s.publishFolders(params.WorkspaceFolders) }, nil
 }
 
-// editorLayer is the editor's settings as the bytes of a settings file; nil
-// where there are none.
+// editorLayer is the editor's settings as the bytes of a settings file; nil if
+// there are none.
 func editorLayer(raw json.RawMessage) []byte {
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "[]" {
 		return nil
@@ -121,13 +121,13 @@ func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 	})
 	s.folders = append(s.folders, change.Added...)
 	s.mu.Unlock()
-	// Also where none was added: the remarks on removed ones are taken back.
-	// Compiling touches the disk, and a notification must not block.
+	// Even if none was added: this withdraws the diagnostics of removed folders.
+	// It reads files, and the handler of a notification must not block.
 	s.background.Go(func() { s.publishFolders(change.Added) })
 	return nil
 }
 
-// folderOf is the innermost workspace folder that holds dir.
+// folderOf is the innermost workspace folder that contains dir.
 func (s *Server) folderOf(dir string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// memoryRelease gives memory back to the system after large messages. The collector
-// would keep what a body of 32 MiB took, several times over, for the next one,
-// and an idle sidecar does not collect for minutes.
+// memoryRelease gives memory back to the system after large messages. Otherwise
+// the garbage collector keeps several times the size of a 32 MiB body, and an idle
+// sidecar does not collect for minutes.
 type memoryRelease struct{ timer *time.Timer }
 
 const (
-	// largeMessage is the size from which on a message is worth a collection.
+	// largeMessage is the size in bytes from which on a message causes a
+	// collection.
 	largeMessage = 1 << 20
-	// releaseDelay keeps several large messages from a collection each.
+	// releaseDelay lets several large messages share one collection.
 	releaseDelay = time.Second
 )
 
@@ -23,7 +24,7 @@ func newMemoryRelease() *memoryRelease {
 	return &memoryRelease{timer}
 }
 
-// after notes that a message of this many bytes is no longer needed.
+// after schedules a release if a message of this many bytes was large.
 func (t *memoryRelease) after(bytes int) {
 	if bytes >= largeMessage {
 		t.timer.Reset(releaseDelay)

@@ -11,10 +11,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// TestRounds_LeaveNoGoroutine is not parallel, so that the goroutines it counts
-// are its own. Sessions end in every way: by close, closed before they have
-// started, by their leader's exit, and by a start that fails.
-func TestRounds_LeaveNoGoroutine(t *testing.T) {
+// Sessions end in every way: by close, by a close before they have started, by
+// their leader's exit, and by a start that fails. The test is not parallel, so
+// that it counts only its own goroutines.
+func TestSessions_LeaveNoGoroutine(t *testing.T) {
 	f := start(t, &platformtest.Fake{}, `{"enabled": true, "apply_to": "tool"}`)
 	e := f.connect()
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
@@ -46,8 +46,8 @@ func TestRounds_LeaveNoGoroutine(t *testing.T) {
 				_, err := try(e, protocol.Close, protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
 				select {
 				case <-answered:
-					// A close that came too early found nothing; whatever runs
-					// now is closed by the next.
+					// A close that came too early found no session. The next one
+					// closes what runs now.
 					done = err == nil || len(call(e, protocol.List, protocol.Empty{}).Sessions) == 0
 				default:
 				}

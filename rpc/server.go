@@ -16,25 +16,24 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Options are what a server needs. All fields but UserSettingsPath and Guarded
-// are required.
+// Options configure a server. All fields except UserSettingsPath and Guarded are
+// required.
 type Options struct {
 	// Version of the program.
 	Version string
 	// Spawner starts sessions.
 	Spawner *spawn.Spawner
-	// Env is the sidecar's own environment, from which sessions get theirs.
+	// Env is the sidecar's own environment, which sessions inherit, filtered.
 	Env []string
-	// UserSettingsPath replaces the user's settings files; an editor that names
-	// one too wins.
+	// UserSettingsPath replaces the user's settings files. A path that the editor
+	// names takes precedence.
 	UserSettingsPath string
-	// Guarded are paths that no session may be able to write, beside the
-	// settings files: the program itself, its state.
+	// Guarded are paths that no session should be able to write, in addition to
+	// the settings files: the program itself and its state.
 	Guarded []string
-	// WatchProcess tells when the editor's process has ended.
+	// WatchProcess returns a channel that is closed when the process has ended.
 	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
-	// Logger takes what people may want to read later. It must not write to the
-	// connection.
+	// Logger must not write to the connection.
 	Logger *slog.Logger
 }
 
@@ -64,7 +63,7 @@ type Server struct {
 	goneOnce   sync.Once
 }
 
-// phase is where a conversation stands.
+// phase is the state of a conversation.
 type phase int
 
 const (
@@ -76,7 +75,8 @@ const (
 // New makes a server.
 func New(options Options) *Server {
 	s := &Server{
-		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(), memory: newMemoryRelease(),
+		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(),
+		memory: newMemoryRelease(),
 		exited: make(chan struct{}), editorGone: make(chan struct{}),
 	}
 	s.dispatcher.admit = s.admit
@@ -84,10 +84,10 @@ func New(options Options) *Server {
 		s.log.Warn("notification ignored", "method", method, "error", err)
 		var wire *wireError
 		if errors.As(err, &wire) && wire.code == protocol.CodeSessionNotFound {
-			return // keys typed while a session was ending; nobody is at fault
+			return // keys typed while a session was ending; not an error
 		}
-		// A notification has no answer, so the editor's log is the one place
-		// where its author may find out.
+		// A notification has no answer, so only the editor's log can show the
+		// error to its author.
 		s.conn.logLine(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
 	}
 	s.dispatcher.handled = s.memory.after
@@ -98,19 +98,19 @@ func New(options Options) *Server {
 }
 
 const (
-	// writeTimeout bounds the wait for an editor to take the last frames, and
-	// lastTimeout that for what is queued by then.
+	// writeTimeout bounds the wait until the editor takes the last answers, and
+	// lastTimeout the wait until it takes the frames that are queued then.
 	writeTimeout = 2 * time.Second
 	lastTimeout  = 100 * time.Millisecond
-	// stalledTimeout is how long one that takes nothing at all is waited for.
+	// stalledTimeout bounds the wait for an editor that takes no frame at all.
 	stalledTimeout = time.Second
-	// shutdownTimeout bounds the wait for killed processes to be gone.
+	// shutdownTimeout bounds the wait until killed processes are gone.
 	shutdownTimeout = 15 * time.Second
 )
 
-// Serve talks to the editor until the conversation ends: by exit, by the end of
-// in, by the editor's death, by a broken frame or by ctx. No session is left
-// alive then. It returns nil where the editor said shutdown before.
+// Serve talks to the editor until the conversation ends: by exit, the end of in,
+// the editor's death, a broken frame or the end of ctx. No session is alive when
+// it returns. It returns nil if the editor had sent shutdown.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,10 +142,10 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	if orderly && reason != nil && !errors.Is(reason, io.EOF) {
 		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
-	fsguard.Hurry() // this process ends, whatever it has asked
-	// Sessions tell their ends, and requests that came before are answered, and
-	// wait until the editor takes that; one that has stopped reading must not
-	// keep the rest from ending.
+	fsguard.Hurry() // do not wait for a file system that does not answer
+	// Sessions report their ends, and pending requests are answered. Both wait for
+	// the editor, but not long: one that has stopped reading must not keep the
+	// sidecar from ending.
 	deadline := time.Now().Add(writeTimeout)
 	defer frames.out.abandonStalled(stalledTimeout, writeTimeout)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -182,8 +182,8 @@ func orEOF(err error) error {
 	return err
 }
 
-// admit holds the order of a conversation: initialize first and once, nothing
-// after shutdown but exit.
+// admit enforces the order of a conversation: initialize first and once, and only
+// exit after shutdown.
 func (s *Server) admit(method string, isRequest bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,20 +193,20 @@ func (s *Server) admit(method string, isRequest bool) error {
 	initialize := method == protocol.Initialize.Method && isRequest
 	switch {
 	case s.phase == phaseCreated && !initialize:
-		return &wireError{code: protocol.CodeNotInitialized, message: fmt.Sprintf("%.100s: initialize comes first", method)}
+		return &wireError{code: protocol.CodeNotInitialized, message: fmt.Sprintf("%.100s: not initialized", method)}
 	case s.phase == phaseServing && initialize:
-		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: a second time"}
+		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: already initialized"}
 	case s.phase == phaseShutdown:
 		return &wireError{code: protocol.CodeInvalidRequest,
-			message: fmt.Sprintf("%.100s: after shutdown only exit may come", method)}
+			message: fmt.Sprintf("%.100s: only exit may follow shutdown", method)}
 	}
 	if method == protocol.Shutdown.Method && isRequest {
-		s.phase = phaseShutdown // here and not in the handler, so that nothing behind it slips through
+		s.phase = phaseShutdown // not in the handler, so that no later message is admitted
 	}
 	return nil
 }
 
-// notify sends a notification. An editor that is gone is noticed elsewhere.
+// notify sends a notification. Serve notices if the editor is gone.
 func notify[P any](s *Server, method protocol.Notification[P], params P) {
 	_ = s.conn.Notify(s.ctx, method.Method, params)
 }

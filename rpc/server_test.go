@@ -39,9 +39,9 @@ func TestServe_EndsWithTheEditor(t *testing.T) {
 			end(f, e)
 			f.wait()
 			if f.err == nil {
-				t.Error("Serve says that the editor had said shutdown")
+				t.Error("Serve returned nil without shutdown")
 			}
-			// The server was its parent and has reaped it.
+			// The server is its parent, and has reaped it.
 			if err := unix.Kill(session.PID, 0); !errors.Is(err, unix.ESRCH) {
 				t.Errorf("the session was not killed: %v", err)
 			}
@@ -49,10 +49,9 @@ func TestServe_EndsWithTheEditor(t *testing.T) {
 	}
 }
 
-// TestServe_EndsAnEditorThatDoesNotRead: while sessions flood an editor that
-// reads nothing, the end of its pipe or of the context still ends everything,
-// soon.
-func TestServe_EndsAnEditorThatDoesNotRead(t *testing.T) {
+// While sessions flood an editor that reads nothing, the end of its pipe or of the
+// context still ends everything soon.
+func TestServe_EndsAlthoughTheEditorDoesNotRead(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*fixture){
 		"the pipe": func(f *fixture) { f.in.Close() }, "the context": func(f *fixture) { f.cancel() },
@@ -102,8 +101,8 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 	}{
 		{"a tool is refused", `{"enabled": true}`, protocol.Tool, false},
 		{"a terminal starts with a warning", `{"enabled": true}`, protocol.Terminal, true},
-		{"a tool starts where the user says so", `{"enabled": true, "on_unavailable": "warn"}`, protocol.Tool, true},
-		{"a terminal is refused where the user says so", `{"enabled": true, "on_unavailable": "refuse"}`, protocol.Terminal,
+		{"a tool starts if the user allows it", `{"enabled": true, "on_unavailable": "warn"}`, protocol.Tool, true},
+		{"a terminal is refused if the user requires that", `{"enabled": true, "on_unavailable": "refuse"}`, protocol.Terminal,
 			false},
 		{"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`,
 			protocol.Terminal, false},
@@ -138,6 +137,11 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 	}
 }
 
+// reporting is a backend whose stage reports these protections.
+func reporting(protections map[string]platform.Protection) *platformtest.Fake {
+	return &platformtest.Fake{Enforcement: platform.Enforcement{Protections: protections}}
+}
+
 func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 	t.Parallel()
 	enforced := platform.Protection{Status: platform.Enforced, Mechanism: "fake", Detail: "d"}
@@ -147,15 +151,15 @@ func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 		want protocol.SandboxStatus
 	}{
 		{
-			"one that is degraded", &platformtest.Fake{Enforcement: platform.Enforcement{Protections: map[string]platform.Protection{
-				platform.Filesystem: enforced, platform.Signals: {Status: platform.Degraded, Mechanism: "fake", Detail: "d",
-					Fix: "f"},
-			}}}, protocol.SandboxDegraded,
+			"one that is degraded", reporting(map[string]platform.Protection{
+				platform.Filesystem: enforced,
+				platform.Signals:    {Status: platform.Degraded, Mechanism: "fake", Detail: "d", Fix: "f"},
+			}), protocol.SandboxDegraded,
 		},
 		{
-			"one that is absent", &platformtest.Fake{Enforcement: platform.Enforcement{Protections: map[string]platform.Protection{
+			"one that is absent", reporting(map[string]platform.Protection{
 				platform.Filesystem: enforced, platform.Network: {Status: platform.Absent, Detail: "d"},
-			}}}, protocol.SandboxDegraded,
+			}), protocol.SandboxDegraded,
 		},
 	}
 	for _, test := range tests {
@@ -178,7 +182,7 @@ func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 	}
 }
 
-func TestSpawn_RunsNothingWhereTheStageFails(t *testing.T) {
+func TestSpawn_RunsNothingIfTheStageFails(t *testing.T) {
 	t.Parallel()
 	f := start(t, &platformtest.Fake{Failure: "out of luck"}, `{"enabled": true, "on_unavailable": "warn"}`)
 	e := f.connect()

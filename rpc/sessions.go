@@ -10,24 +10,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// maxEnded bounds the ended sessions that are kept for an editor that has not
-// closed them.
+// maxEnded bounds the ended sessions that the editor has not closed.
 const maxEnded = 1000
 
-// sessions is the table of everything that was spawned and not closed.
+// sessions is the table of all sessions that were spawned and not closed.
 type sessions struct {
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	leaving map[*entry]bool // taken, and not ended yet: they may have been given a grace
+	leaving map[*entry]bool // taken, and not yet ended: they may have a grace period
 	ended   []string        // ids in the order of their ends
-	closing bool            // nothing may be added any more
+	closing bool            // no more entries may be added
 }
 
 func newSessions() *sessions {
 	return &sessions{entries: map[string]*entry{}, leaving: map[*entry]bool{}}
 }
 
-// entry is one session, from the moment its spawn request was taken.
+// entry is one session, from the moment its spawn request was admitted.
 type entry struct {
 	id, cwd, projectDir string
 	kind                protocol.Kind
@@ -38,7 +37,7 @@ type entry struct {
 
 	mu      sync.Mutex // guards the fields below
 	session *spawn.Session
-	backlog []func(*spawn.Session) // what came before the session had started, in order
+	backlog []func(*spawn.Session) // operations that wait for the start, in order
 	waiting int                    // bytes of input in backlog
 }
 
@@ -62,8 +61,8 @@ func (t *sessions) add(e *entry) error {
 	return nil
 }
 
-// take removes an entry, so that only one caller gets to close it. It must call
-// left then.
+// take removes an entry, so that only one caller closes it. The caller must call
+// forget then.
 func (t *sessions) take(id string) (*entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,8 +84,8 @@ func (t *sessions) forget(closed ...*entry) {
 	}
 }
 
-// removeFailed forgets an entry whose start failed, unless the id is another's
-// by now.
+// removeFailed removes an entry whose start failed, unless another session has its
+// id by now.
 func (t *sessions) removeFailed(e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,8 +114,8 @@ func (t *sessions) all() []*entry {
 	return all
 }
 
-// markEnded notes the end of a session and forgets the oldest ended ones when
-// there are too many.
+// markEnded records the end of a session. It removes the oldest ended one if there
+// are too many.
 func (t *sessions) markEnded(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,9 +129,9 @@ func (t *sessions) markEnded(id string) {
 	}
 }
 
-// closeAll ends every session, also those that are still starting or are being
-// closed, and refuses new ones. graceOf says how long each may take; of several
-// callers the least patient counts.
+// closeAll ends every session, including those that are starting or closing, and
+// refuses new ones. graceOf returns the grace period of each. If there are several
+// callers, the shortest one counts.
 func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Duration) error {
 	t.mu.Lock()
 	t.closing = true
@@ -155,7 +154,7 @@ func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Durat
 	return errors.Join(failures...)
 }
 
-// current is the session once it has started, else nil.
+// current is the session; nil if it has not started.
 func (e *entry) current() *spawn.Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,8 +175,8 @@ func (e *entry) running() bool {
 	}
 }
 
-// do applies an operation to the session, or keeps it in order until the
-// session has started. The operation must not block.
+// do applies an operation to the session, or queues it until the session has
+// started. The operation must not block. It reports false if the queue is full.
 func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,13 +192,13 @@ func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
 }
 
 const (
-	// maxBacklog bounds the input that waits for a session to start, in bytes.
+	// maxBacklog bounds the bytes of input that wait for a session to start.
 	maxBacklog = 1 << 20
 	// maxBacklogLength bounds the operations that wait for a session to start.
 	maxBacklogLength = 10_000
 )
 
-// begin hands the started session over to what waited for it.
+// begin applies the queued operations to the session that has started.
 func (e *entry) begin(session *spawn.Session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,9 +209,8 @@ func (e *entry) begin(session *spawn.Session) {
 	e.backlog = nil
 }
 
-// close ends the session. A start in progress is given up first. It returns nil
-// for a session that never came to be. Where processes have survived, it
-// returns both.
+// close ends the session, after cancelling a start in progress. It returns nil for
+// a session that was never started. If processes survive, it returns both values.
 func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error) {
 	e.cancel()
 	<-e.started
@@ -233,10 +231,10 @@ func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error)
 	return end, err
 }
 
-// closed says how a session was closed.
+// closed says how closing a session went.
 type closed struct {
 	spawn.Closed
-	exit     *spawn.Exit // nil where the leader itself has survived
+	exit     *spawn.Exit // nil if the leader itself has survived
 	elapsed  time.Duration
 	findings []spawn.Finding
 }

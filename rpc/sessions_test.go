@@ -42,7 +42,7 @@ func firstDifference(a, b string) int {
 	return min(len(a), len(b))
 }
 
-func TestSpawn_ThatIsSlowDelaysNobody(t *testing.T) {
+func TestSpawn_SlowOneDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	hold := platformtest.NewHold(t)
 	f := start(t, &platformtest.Fake{Hold: hold}, `{"enabled": true}`)
@@ -60,7 +60,8 @@ func TestSpawn_ThatIsSlowDelaysNobody(t *testing.T) {
 		answered <- err
 	}()
 	hold.Arrived(t)
-	// Its keystrokes wait in order for it; those of the other session do not.
+	// Its keystrokes wait in order until it has started; those of the other
+	// session do not wait.
 	e.typeText(slow, "exit ")
 	e.typeText(slow, "5\n")
 	e.notify(protocol.Resize.Method, protocol.ResizeParams{SessionID: slow, Cols: 100, Rows: 30})
@@ -83,7 +84,7 @@ func TestSpawn_ThatIsSlowDelaysNobody(t *testing.T) {
 	}
 }
 
-func TestClose_GivesUpASessionThatIsStarting(t *testing.T) {
+func TestClose_CancelsASessionThatIsStarting(t *testing.T) {
 	t.Parallel()
 	hold := platformtest.NewHold(t)
 	f := start(t, &platformtest.Fake{Hold: hold}, `{"enabled": true}`)
@@ -108,7 +109,7 @@ func TestClose_GivesUpASessionThatIsStarting(t *testing.T) {
 	}
 }
 
-func TestShutdown_GivesUpASessionThatIsStarting(t *testing.T) {
+func TestShutdown_CancelsASessionThatIsStarting(t *testing.T) {
 	t.Parallel()
 	hold := platformtest.NewHold(t)
 	f := start(t, &platformtest.Fake{Hold: hold}, `{"enabled": true}`)
@@ -177,7 +178,7 @@ func TestRequests_AreBounded(t *testing.T) {
 			answers <- err
 		})
 	}
-	refused(t, <-answers, protocol.CodeInternalError) // of all, only the one too many can be answered now
+	refused(t, <-answers, protocol.CodeInternalError) // only the one above the limit is answered now
 	e.typeText(session.SessionID, "\n")
 	waiting.Wait()
 	for range maxConcurrent {

@@ -20,7 +20,7 @@ func (s *Server) registerSettings() {
 	onRequest(s.dispatcher, protocol.ProjectUntrust, s.projectUntrust)
 }
 
-// checkKind gives an absent kind its default.
+// checkKind checks a kind. An absent one becomes the default.
 func checkKind(kind protocol.Kind) (settings.Kind, error) {
 	switch kind {
 	case "", protocol.Terminal:

@@ -19,8 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// spawn starts a session. What it returns last lets the session's output flow,
-// once the answer was sent.
+// spawn starts a session. The returned function lets the session's output flow,
+// and is called after the answer was sent.
 func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protocol.SpawnResult, func(), error) {
 	fail := func(err error) (protocol.SpawnResult, func(), error) { return protocol.SpawnResult{}, nil, err }
 	request, err := s.request(&params)
@@ -30,9 +30,8 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e := &entry{
-		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, cancel: cancel, started: make(
-			chan struct{}),
-		answered: make(chan struct{}),
+		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind,
+		cancel: cancel, started: make(chan struct{}), answered: make(chan struct{}),
 	}
 	request.Ask = s.asker(e)
 	switch err := s.sessions.add(e); {
@@ -65,7 +64,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}, nil
 }
 
-// startSession compiles the policy and starts the process under it.
+// startSession compiles the policy and starts the session under it.
 func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session,
 	settings.Compiled, error) {
 	snapshot := s.store.Snapshot(params.ProjectDir)
@@ -75,7 +74,7 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 		return nil, settings.Compiled{}, settingsInvalid(doubt)
 	}
 	if compiled.NoAnswer != "" {
-		return nil, compiled, noAnswer("look at the project", compiled.NoAnswer)
+		return nil, compiled, noAnswer("read the project", compiled.NoAnswer)
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
@@ -85,8 +84,8 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	return session, compiled, err
 }
 
-// request checks params, fills in their defaults, and makes of them what spawn
-// needs, but for the policy.
+// request checks params, fills in their defaults, and converts them to a request
+// without a policy.
 func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	if err := s.fillIn(params); err != nil {
 		return spawn.Request{}, err
@@ -95,7 +94,7 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	for name, value := range params.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return spawn.Request{}, invalidParams("env",
-				"%s cannot be a variable: a name is not empty and holds no \"=\", and neither part holds a NUL",
+				"invalid variable %s: the name must not be empty or contain \"=\", and no part may contain a NUL byte",
 				display.Quote(name))
 		}
 		env = append(env, name+"="+value)
@@ -121,8 +120,7 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	return request, nil
 }
 
-// fillIn checks the fields of params one by one and gives the absent ones their
-// defaults.
+// fillIn checks the fields of params, and sets the absent ones to their defaults.
 func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	switch params.Kind {
 	case "":
@@ -145,8 +143,8 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	} else if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return err
 	}
-	// A project directory that is the working directory is checked as that:
-	// nobody has named a project.
+	// If it is the working directory, that is checked instead: the editor may not
+	// have named a project.
 	if params.ProjectDir != params.Cwd {
 		if err := checkProject(params.ProjectDir); err != nil {
 			return err
@@ -159,9 +157,9 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	}
 	switch {
 	case params.Shell != nil && params.Shell.Program == "":
-		return invalidParams("shell.program", "required: a path or a name to be found in PATH")
+		return invalidParams("shell.program", "required: a path, or a name in PATH")
 	case params.Command == "" && params.Args != nil:
-		return invalidParams("command", "required where args are given")
+		return invalidParams("command", "required if args are given")
 	case params.Command == "" && params.Shell == nil && params.Kind == protocol.Tool:
 		return invalidParams("command", "required for a tool")
 	}
@@ -171,6 +169,7 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	return checkSize(cmp.Or(params.Cols, 80), cmp.Or(params.Rows, 24))
 }
 
+// checkProject refuses a project directory that does not exist.
 func checkProject(dir string) error {
 	info, err := fsguard.Stat(dir)
 	if errors.Is(err, fsguard.ErrNoAnswer) {
@@ -188,12 +187,13 @@ func checkProject(dir string) error {
 	}
 }
 
-// noAnswer says what could not be done because a file system does not answer.
+// noAnswer is the error of an attempt whose file system does not answer.
 func noAnswer(attempt, path string) error {
 	return &spawn.Error{Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer,
-		Hint: "try again once it does; sessions elsewhere can be started"}
+		Hint: "try again once the file system answers; sessions elsewhere can be started"}
 }
 
+// absolute refuses a path that is relative or contains a NUL byte.
 func absolute(field, path string) error {
 	switch {
 	case strings.ContainsRune(path, 0):

@@ -22,15 +22,17 @@ func newStream(in io.ReadCloser, out io.Writer) *stream {
 	return &stream{in: bufio.NewReaderSize(in, 64<<10), out: newWriter(out), closer: in}
 }
 
-// errBroken is a frame after which nobody can know where the next one begins.
+// errBroken is a frame without a usable length, so that the next one cannot be
+// found.
 var errBroken = errors.New("broken frame")
 
-// maxHeader bounds a header block; LSP's own is about 20 bytes.
+// maxHeader bounds a header block in bytes. A usual one has about 20.
 const maxHeader = 8 << 10
 
-// Close ends reading. What was written stays written; see writer.close.
+// Close ends reading. writer.close ends writing.
 func (s *stream) Close() error { return s.closer.Close() }
 
+// readFrame reads a frame and returns its body.
 func (s *stream) readFrame() ([]byte, error) {
 	length, err := s.readHeader()
 	if err != nil {
@@ -67,7 +69,7 @@ func (s *stream) readHeader() (int, error) {
 			return 0, fmt.Errorf("%w: expected a header field, found %.40q", errBroken, line)
 		}
 		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
-			continue // Content-Type, and what may come
+			continue // Content-Type, and fields of later versions
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
 		switch {
@@ -82,8 +84,7 @@ func (s *stream) readHeader() (int, error) {
 	}
 }
 
-// readLine reads up to a newline, which it keeps, and not more than limit
-// bytes.
+// readLine reads up to and including a newline, and at most limit bytes.
 func (s *stream) readLine(limit int) (string, error) {
 	var line strings.Builder
 	for line.Len() < limit {

@@ -58,8 +58,8 @@ func TestReadFrame(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			// A pipe delivers what it likes: the result must not depend on
-			// where reads are cut.
+			// A pipe may deliver any number of bytes: the result must not depend
+			// on where reads are cut.
 			for _, reader := range []io.Reader{strings.NewReader(test.input),
 				iotest.OneByteReader(strings.NewReader(test.input))} {
 				s := &stream{in: bufio.NewReader(reader)}
@@ -85,7 +85,7 @@ func TestReadFrame_AtTheLimit(t *testing.T) {
 	}
 }
 
-// countingReader counts what is taken from it.
+// countingReader counts the bytes that are read.
 type countingReader struct {
 	io.Reader
 	taken int
@@ -114,8 +114,8 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
-// FuzzReadFrame: whatever comes, reading ends without a panic, with frames that
-// were announced and are within the limit.
+// Reading never panics, and returns only frames that were announced and are within
+// the limit.
 func FuzzReadFrame(f *testing.F) {
 	for _, seed := range []string{
 		"Content-Length: 2\r\n\r\n{}", "content-length:2\n\n{}Content-Length: 0\r\n\r\n", "Content-Length: 33554433\r\n\r\n",
@@ -130,15 +130,15 @@ func FuzzReadFrame(f *testing.F) {
 			body, err := s.readFrame()
 			if err != nil {
 				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errBroken) {
-					t.Fatalf("an error of no kind: %v", err)
+					t.Fatalf("an unexpected error: %v", err)
 				}
 				return
 			}
 			if total += len(body); len(body) > protocol.MaxContentLength || total > len(input) {
 				t.Fatalf("a body of %d bytes out of %d", len(body), len(input))
 			}
-			// What was read and is written again is the same, also for the
-			// codec that clients use.
+			// A body that is written again reads the same, also with the codec
+			// of clients.
 			var out bytes.Buffer
 			out.Write(append(appendHeader(nil, len(body)), body...))
 			again := &stream{in: bufio.NewReader(bytes.NewReader(out.Bytes()))}
@@ -155,14 +155,14 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// written collects what a stream's writer writes.
+// written collects the bytes that a stream's writer writes.
 type written struct {
 	bytes.Buffer
 }
 
 func (*written) Close() error { return nil }
 
-func TestSendOutput_IsWhatJSONWouldBe(t *testing.T) {
+func TestSendOutput_EqualsTheEncodingOfPackageJSON(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{1})
 	for _, size := range []int{0, 1, 2, 3, 4, 100, 4095, 4096, 64 << 10} {

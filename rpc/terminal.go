@@ -59,13 +59,14 @@ func (s *Server) resize(params protocol.ResizeParams) error {
 func (s *Server) ack(params protocol.AckParams) error {
 	e, ok := s.sessions.find(params.SessionID)
 	if !ok {
-		return nil // the last acks of a closed session are on their way when it closes
+		return nil // the last acks of a session may arrive after it was closed
 	}
 	e.do(0, func(session *spawn.Session) { session.Ack(params.Bytes) })
 	return nil
 }
 
-// started waits until a session has started, or was not.
+// started waits until a session has started. It returns an error if the start
+// failed.
 func (s *Server) started(ctx context.Context, id string) (*spawn.Session, error) {
 	e, ok := s.sessions.find(id)
 	if !ok {
@@ -116,7 +117,7 @@ func exitStatus(exit spawn.Exit) protocol.ExitStatus {
 	return protocol.ExitStatus{ExitCode: &exit.Code}
 }
 
-// signalName also names the real-time signals, which have numbers only.
+// signalName also names the real-time signals, such as "SIG34".
 func signalName(signal syscall.Signal) string {
 	if name := unix.SignalName(signal); name != "" {
 		return name
@@ -132,9 +133,9 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
-			Stale: current[keyOf(e)] != e.policyID, Running: e.running(), StartedAt: session.StartedAt().Format(
-				time.RFC3339Nano),
-			Tracking: presentation.Tracking(session.Outcome()),
+			Stale: current[keyOf(e)] != e.policyID, Running: e.running(),
+			StartedAt: session.StartedAt().Format(time.RFC3339Nano),
+			Tracking:  presentation.Tracking(session.Outcome()),
 		})
 	}
 	slices.SortFunc(result.Sessions, func(a, b protocol.SessionInfo) int {
@@ -145,12 +146,13 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 
 const (
 	// terminalGrace is how long a shell may take to save its history when its
-	// terminal closes. One that ends at once costs none of it.
+	// terminal is closed.
 	terminalGrace = 300 * time.Millisecond
 	maxGrace      = time.Minute
 )
 
-// defaultGrace is none for a tool: what an agent gives up has nothing to save.
+// defaultGrace is zero for a tool, because a command that an agent cancels has
+// nothing to save.
 func (e *entry) defaultGrace() time.Duration {
 	if e.kind == protocol.Tool {
 		return 0
@@ -178,7 +180,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
 	}
 	if err != nil {
-		s.log.Error("processes have survived the end of their session", "session", params.SessionID, "error", err)
+		s.log.Error("processes survived the end of their session", "session", params.SessionID, "error", err)
 	}
 	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining,
 		ElapsedMs: int(end.elapsed.Milliseconds()), Review: presentation.Findings(end.findings)}

@@ -9,7 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// frameKind is which of JSON-RPC's three a message is.
+// frameKind is one of JSON-RPC's three kinds of message.
 type frameKind int
 
 const (
@@ -18,9 +18,8 @@ const (
 	isResponse
 )
 
-// incoming is a message with its members as they came. An id above all: an
-// answer gives it back byte for byte, as there are numbers that no type of
-// Go's holds.
+// incoming is a message with its members as they arrived. An answer returns the id
+// byte for byte, because no Go type holds every JSON number.
 type incoming struct {
 	kind   frameKind
 	id     json.RawMessage
@@ -30,11 +29,11 @@ type incoming struct {
 	failed json.RawMessage // the member "error"
 }
 
-// maxID bounds an id in bytes. It is kept as long as its request takes.
+// maxID bounds an id in bytes. The sidecar holds it until the request is answered.
 const maxID = 1 << 10
 
-// parseMessage reads a body. What is no message is refused with a body that
-// answers it.
+// parseMessage reads a body. If it is no message, refusal is the body that answers
+// it.
 func parseMessage(body []byte) (m incoming, refusal []byte) {
 	members := map[string]json.RawMessage{}
 	var syntax *json.SyntaxError
@@ -70,7 +69,7 @@ func parseMessage(body []byte) (m incoming, refusal []byte) {
 	return m, nil
 }
 
-// checkID says what is wrong with an id; nothing where it is a legal one.
+// checkID says what is wrong with an id; empty for a valid one.
 func checkID(id json.RawMessage) string {
 	switch c := id[0]; {
 	case c == '{' || c == '[' || c == 't' || c == 'f':
@@ -92,7 +91,7 @@ func resultBody(id json.RawMessage, result any) ([]byte, error) {
 	return answerBody(id, "result", raw), nil
 }
 
-// responseError is what is answered instead of a result.
+// responseError is the error in an answer.
 type responseError struct {
 	Code    protocol.Code       `json:"code"`
 	Message string              `json:"message"`
@@ -101,8 +100,8 @@ type responseError struct {
 
 func (e *responseError) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// errorBody is the answer to a request that failed. Without an id it is null,
-// as the specification asks for where nobody knows it.
+// errorBody is the answer to a request that failed. An unknown id becomes null, as
+// JSON-RPC requires.
 func errorBody(id json.RawMessage, failure *responseError) []byte {
 	return answerBody(id, "error", mustMarshal(failure))
 }
@@ -111,7 +110,7 @@ func invalidRequest(id json.RawMessage, message string) []byte {
 	return errorBody(id, &responseError{Code: protocol.CodeInvalidRequest, Message: message})
 }
 
-// answerBody is put together by hand: encoding/json would write the id anew.
+// answerBody builds an answer without encoding/json, which would rewrite the id.
 func answerBody(id json.RawMessage, member string, value []byte) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -121,7 +120,7 @@ func answerBody(id json.RawMessage, member string, value []byte) []byte {
 	return append(append(body, value...), '}')
 }
 
-// callBody is a request, or a notification where id is nil.
+// callBody is a request, or a notification if id is nil.
 func callBody(id json.RawMessage, method string, params any) ([]byte, error) {
 	body, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`

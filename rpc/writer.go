@@ -13,41 +13,39 @@ import (
 // errClosed means that the editor no longer reads.
 var errClosed = errors.New("connection is closed")
 
-// errUnread means that the editor wants answers and does not read them.
+// errUnread means that the editor sends requests and does not read the answers.
 var errUnread = errors.New("the editor does not read its answers")
 
-// writer is the one goroutine that writes frames. Whoever sends waits until the
-// frame is taken, so an editor that does not read slows the sessions down, by
-// way of their terminals, instead of filling memory.
-//
-// The one goroutine that reads must not wait so: it would not see that the
-// editor ends. What it has to say itself goes to a place of its own.
+// writer writes frames on one goroutine. A sender waits until its frame is queued,
+// so an editor that does not read slows the sessions down, through their
+// terminals, and does not fill memory. The goroutine that reads has a queue of its
+// own, for which it does not wait; see docs/design/flow-control.md.
 type writer struct {
 	frames     chan *[]byte
-	fromReader chan *[]byte  // what the reading goroutine has to say
-	missed     atomic.Int64  // log lines that found no room
+	fromReader chan *[]byte  // frames of the reading goroutine
+	missed     atomic.Int64  // log lines that did not fit
 	written    atomic.Int64  // frames that the editor has taken
-	started    atomic.Int64  // frames that were begun: one more than taken while the editor is waited for
-	stop       chan struct{} // closed by close: write what is queued and end
-	broken     chan struct{} // closed when nothing can be written any more
-	abandoned  chan struct{} // closed by abandonStalled: nobody waits for the editor any more
+	started    atomic.Int64  // frames whose write has begun; one more than written during a write
+	stop       chan struct{} // closed by close: write the queued frames and end
+	broken     chan struct{} // closed when a write has failed or all are done
+	abandoned  chan struct{} // closed by abandonStalled: no sender waits for the editor any more
 	ended      sync.Once
 }
 
-// queueLength is how many frames may wait. With 64 KiB each at most, it is a
-// bound on memory; more of them would only add to the distance between a
-// keystroke's echo and the screen while another session floods.
+// queueLength is how many frames may wait, which bounds memory: a frame has at
+// most 64 KiB of output. A longer queue would delay a keystroke's echo while
+// another session floods.
 const queueLength = 16
 
 const (
-	// readerQueueLength is how many frames of the reading goroutine may wait. They are
-	// short: refusals and log lines.
+	// readerQueueLength is how many frames of the reading goroutine may wait.
+	// They are short: refusals and log lines.
 	readerQueueLength = 1024
-	// readerTimeout is how long the reading goroutine waits for room there, which
-	// an editor that reads makes all the time.
+	// readerTimeout is how long the reading goroutine waits for room in its
+	// queue, which an editor that reads makes all the time.
 	readerTimeout = 500 * time.Millisecond
-	// maxPooled bounds the frames that are kept for later ones: a chunk of
-	// output, which most are, and some more.
+	// maxPooled bounds the buffers that are reused, in bytes. A chunk of output
+	// fits.
 	maxPooled = 128 << 10
 )
 
@@ -101,8 +99,8 @@ func (w *writer) write(out io.Writer, frame *[]byte) bool {
 	return err == nil
 }
 
-// close writes what is queued, for at most the given time: an editor that has
-// died without closing its pipe must not hold us up.
+// close writes the queued frames, and waits at most for the given time: an editor
+// may have died without closing its pipe.
 func (w *writer) close(timeout time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
@@ -123,9 +121,9 @@ func framed(body []byte) *[]byte {
 	return frame
 }
 
-// answer is send for the reading goroutine. It is in order with what was sent
-// before as long as the editor reads. Where it does not, and wants more than
-// readerQueueLength such answers, the error is errUnread.
+// answer is send for the reading goroutine. It keeps the order of frames as long
+// as the editor reads. If the editor does not read, and the reader's queue is full
+// for readerTimeout, the error is errUnread.
 func (w *writer) answer(body []byte) error {
 	frame := framed(body)
 	select {
@@ -152,8 +150,9 @@ func (w *writer) answer(body []byte) error {
 	}
 }
 
-// logLine queues a log line, which make is told how many lines before it have
-// found no room. It never waits. Half of the room is the answers'.
+// logLine queues the log line that make returns. make gets the number of earlier
+// lines that did not fit. It never waits. Half of the queue is reserved for
+// answers.
 func (w *writer) logLine(make func(missed int) []byte) {
 	missed := w.missed.Swap(0)
 	if len(w.fromReader) < readerQueueLength/2 {
@@ -177,9 +176,9 @@ func (w *writer) queue(frame *[]byte) error {
 	}
 }
 
-// abandonStalled frees everybody who waits for the editor, as soon as it has taken no
-// frame for the stalled time, or at the latest after the most time.
-// It returns what ends the watch, and must be called once at most.
+// abandonStalled frees every sender once the editor has taken no frame for the
+// stalled duration, or after the most duration. The returned function ends that
+// watch. It must be called once at most.
 func (w *writer) abandonStalled(stalled, most time.Duration) (stop func()) {
 	stopped := make(chan struct{})
 	go func() {
@@ -210,17 +209,17 @@ func appendHeader(frame []byte, length int) []byte {
 	return append(frame, "\r\n\r\n"...)
 }
 
-// The frame of terminal/output is put together by hand. It is the one message
-// whose number grows with the bytes a program prints; encoding/json takes twice
-// the time and leaves garbage of its size.
+// The frame of terminal/output is built without encoding/json, which takes twice
+// the time and leaves garbage of the message's size. Only this message's number
+// grows with the bytes that a program prints.
 const (
 	outputHead = `{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`
 	outputData = `","data":"`
 	outputTail = `"}}`
 )
 
-// sendOutput queues a terminal/output. The id must need no escaping in JSON; a
-// UUID does not.
+// sendOutput queues a terminal/output. The id must be a UUID, because it is not
+// escaped.
 func (w *writer) sendOutput(sessionID string, data []byte) error {
 	encoded := base64.StdEncoding.EncodedLen(len(data))
 	frame := framePool.Get().(*[]byte)

@@ -36,7 +36,7 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 			select {
 			case <-sent:
 				count++
-			case <-time.After(time.Minute): // comes when everybody waits
+			case <-time.After(time.Minute): // fires once every goroutine waits
 				waiting = false
 			}
 		}
@@ -44,16 +44,16 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 			t.Errorf("%d frames were taken, want %d", count, queueLength+1)
 		}
 
-		// Who waits is freed, and close does not wait for an editor that takes
+		// The sender is freed, and close does not wait for an editor that takes
 		// nothing.
 		begun := time.Now()
 		defer w.abandonStalled(time.Second, time.Minute)()
 		if _, more := <-sent; more {
-			t.Error("a frame was taken after giving up")
+			t.Error("a frame was taken after the editor was abandoned")
 		}
 		w.close(time.Minute)
 		if elapsed := time.Since(begun); elapsed < time.Second || elapsed > 2*time.Second {
-			t.Errorf("it was given up after %v, want %v", elapsed, time.Second)
+			t.Errorf("it was abandoned after %v, want %v", elapsed, time.Second)
 		}
 		close(editor.closed)
 		<-w.broken
@@ -67,7 +67,7 @@ func TestWriter_HoldsAFewFramesForAnEditorThatDoesNotRead(t *testing.T) {
 type slow struct{}
 
 func (slow) Write(p []byte) (int, error) {
-	time.Sleep(800 * time.Millisecond) // of a bubble's own time
+	time.Sleep(800 * time.Millisecond) // of synctest's time
 	return len(p), nil
 }
 
@@ -82,7 +82,7 @@ func TestWriter_WaitsForAnEditorThatReadsSlowly(t *testing.T) {
 			sent++
 		}
 		if elapsed := time.Since(begun); elapsed < 10*time.Second || sent < 10 {
-			t.Errorf("%d frames were sent until it was given up after %v", sent, elapsed)
+			t.Errorf("%d frames were sent until it was abandoned after %v", sent, elapsed)
 		}
 		w.close(time.Minute)
 		<-w.broken
@@ -99,7 +99,7 @@ func TestWriter_CloseWritesWhatIsQueued(t *testing.T) {
 		}
 	}
 	w.close(time.Minute)
-	w.close(time.Minute) // a second time is no harm
+	w.close(time.Minute) // closing twice is harmless
 	if got, want := out.Len(), queueLength*len("Content-Length: 2\r\n\r\n{}"); got != want {
 		t.Errorf("wrote %d bytes, want %d", got, want)
 	}

@@ -424,7 +424,8 @@ func TestStart_Failures(t *testing.T) {
 func TestSession_TerminalHasItsSizeAndEncoding(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, &platformtest.Fake{})
-	request := s.line(`test -t 0 && test -t 1 && test -t 2 && stty size && stty -a | grep -o -- '-\?iutf8'; echo $TERM; tty; exec </dev/tty && echo controlling`)
+	request := s.line(`test -t 0 && test -t 1 && test -t 2 && stty size && stty -a | grep -o -- '-\?iutf8'
+		echo $TERM; tty; exec </dev/tty && echo controlling`)
 	request.Size = Size{Cols: 99, Rows: 33}
 	_, r := s.begin(t, request)
 	_, output := r.end(t)

@@ -89,7 +89,9 @@ func (g *notedGroup) UseSignalDomain() bool {
 
 var (
 	subreaper     = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f"}
-	domainCapable = lifecycle.Tracking{Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", CanUseSignalDomain: true}
+	domainCapable = lifecycle.Tracking{
+		Mechanism: lifecycle.MechanismSubreaper, Detail: "d", Fix: "f", CanUseSignalDomain: true,
+	}
 )
 
 // A group that can use a signal domain does so before its leader starts, and has

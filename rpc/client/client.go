@@ -18,21 +18,21 @@ import (
 // goroutines.
 type Client struct {
 	conn    *jsonrpc2.Conn
-	process *exec.Cmd // nil where the connection was made by New
+	process *exec.Cmd // nil for a client of New
 
 	mu       sync.Mutex // guards the fields below
 	handlers map[string]func(json.RawMessage)
 	answers  map[string]func(json.RawMessage) any
 }
 
-// Error is what a sidecar answers instead of a result.
+// Error is the error in an answer.
 type Error struct {
 	Code    protocol.Code
 	Message string
 	Data    protocol.ErrorData
 }
 
-// Error gives the message, with the hint where there is one.
+// Error is the message with the code, and the hint if there is one.
 func (e *Error) Error() string {
 	if e.Data.Hint == "" {
 		return fmt.Sprintf("%s (%d)", e.Message, e.Code)
@@ -40,8 +40,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d); %s", e.Message, e.Code, e.Data.Hint)
 }
 
-// Start runs the command, which must not have streams but stderr, and connects
-// to it.
+// Start runs the command and connects to it. The command must not have a stdin or
+// a stdout yet.
 func Start(command *exec.Cmd) (*Client, error) {
 	in, err := command.StdoutPipe()
 	if err != nil {
@@ -70,7 +70,7 @@ func New(in io.ReadCloser, out io.WriteCloser) *Client {
 			c.take(req)
 			return
 		}
-		go c.answer(conn, req) // a person may have to think
+		go c.answer(conn, req) // the user may take a while to decide
 	}), jsonrpc2.SetLogger(silent{}))
 	close(ready)
 	return c
@@ -92,6 +92,7 @@ type handler func(*jsonrpc2.Conn, *jsonrpc2.Request)
 
 func (h handler) Handle(_ context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) { h(conn, req) }
 
+// answer answers a request from the sidecar.
 func (c *Client) answer(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 	c.mu.Lock()
 	answer := c.answers[req.Method]
@@ -104,6 +105,7 @@ func (c *Client) answer(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 	_ = conn.Reply(context.Background(), req.ID, answer(*req.Params))
 }
 
+// take handles a notification.
 func (c *Client) take(req *jsonrpc2.Request) {
 	c.mu.Lock()
 	handle := c.handlers[req.Method]
@@ -113,8 +115,8 @@ func (c *Client) take(req *jsonrpc2.Request) {
 	}
 }
 
-// On sets the handler of a notification. It is called in order on the reading
-// goroutine: while it runs, nothing else is read.
+// On sets the handler of a notification. The reading goroutine calls it in the
+// order of arrival, and reads nothing else meanwhile.
 func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +128,7 @@ func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 	}
 }
 
-// OnRequest sets what answers a request of the sidecar's. It is called on a
+// OnRequest sets the handler of a request from the sidecar. Each call has a
 // goroutine of its own.
 func OnRequest[P, R any](c *Client, method protocol.Request[P, R], answer func(P) R) {
 	c.mu.Lock()
@@ -140,7 +142,8 @@ func OnRequest[P, R any](c *Client, method protocol.Request[P, R], answer func(P
 	}
 }
 
-// Call sends a request and waits for its answer. A refusal is an *Error.
+// Call sends a request and waits for its answer. An error in the answer is an
+// *Error.
 func Call[P, R any](ctx context.Context, c *Client, method protocol.Request[P, R], params P) (R, error) {
 	var result R
 	err := c.conn.Call(ctx, method.Method, params, &result)
@@ -152,7 +155,7 @@ func Notify[P any](c *Client, method protocol.Notification[P], params P) error {
 	return c.conn.Notify(context.Background(), method.Method, params)
 }
 
-// CallRaw sends a request of any shape, for tests of what must be refused.
+// CallRaw sends a request of any shape, for tests of invalid ones.
 func (c *Client) CallRaw(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	var result json.RawMessage
 	err := c.conn.Call(ctx, method, params, &result)
@@ -174,8 +177,8 @@ func convert(err error) error {
 // Gone is closed when the connection has ended.
 func (c *Client) Gone() <-chan struct{} { return c.conn.DisconnectNotify() }
 
-// Quit ends the conversation as an editor should, and waits for the sidecar's
-// end. The error is that of its exit status.
+// Quit ends the conversation with shutdown and exit, and waits for the sidecar's
+// process. The error is that of its exit status.
 func (c *Client) Quit(ctx context.Context) error {
 	if _, err := Call(ctx, c, protocol.Shutdown, protocol.Empty{}); err != nil {
 		return fmt.Errorf("shut sidecar down: %w", err)
@@ -189,8 +192,8 @@ func (c *Client) Quit(ctx context.Context) error {
 	return c.process.Wait()
 }
 
-// HangUp closes the pipes without a word, as an editor that crashes does, and
-// waits for the sidecar's end.
+// HangUp closes the pipes without shutdown, as an editor that crashes does, and
+// waits for the sidecar's process.
 func (c *Client) HangUp() error {
 	_ = c.conn.Close()
 	if c.process == nil {
@@ -199,7 +202,7 @@ func (c *Client) HangUp() error {
 	return c.process.Wait()
 }
 
-// Process is the sidecar's process id; 0 where the connection was made by New.
+// Process is the sidecar's process id; 0 for a client of New.
 func (c *Client) Process() int {
 	if c.process == nil {
 		return 0

@@ -18,7 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// peer is the other end of a client's pipes, with a framing of its own.
+// peer is the sidecar's end of a client's pipes, with framing code of its own.
 type peer struct {
 	t   *testing.T
 	in  *bufio.Reader
@@ -35,7 +35,7 @@ func connect(t *testing.T) (*client.Client, *peer) {
 	return c, &peer{t: t, in: bufio.NewReader(fromClient), out: toClient}
 }
 
-// message is what the client sends.
+// message is a message of the client.
 type message struct {
 	Method string
 	ID     json.RawMessage
@@ -43,8 +43,7 @@ type message struct {
 	Error  *struct{ Code int }
 }
 
-// read takes one message; it may be called from another goroutine than the
-// test's.
+// read reads one message. It may be called from any goroutine.
 func (p *peer) read() (message, error) {
 	header, err := textproto.NewReader(p.in).ReadMIMEHeader()
 	if err != nil {
@@ -66,8 +65,7 @@ func (p *peer) write(body string) {
 	fmt.Fprintf(p.out, "Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// answer answers the next message by a member of the reply, such as
-// `"result":{}`.
+// answer answers the next message with a member such as `"result":{}`.
 func (p *peer) answer(member string) <-chan message {
 	got := make(chan message, 1)
 	go func() {
