@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -44,7 +44,7 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 
 test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: with fewer rounds where a test repeats itself)
 	@tests/prerequisites
-	tests/as-user tests/failures-last go test -timeout 10m $(if $(SHORT),-short) ./...
+	tests/as-user tests/failures-last go test -timeout 10m $(if $(SHORT),-short) $$(tests/packages)
 
 test-vscode-user: ## run the tests of the VS Code extension as an ordinary user (root only)
 	@tests/prerequisites
@@ -58,14 +58,20 @@ test-kernels: ## boot Debian's kernels, hold the sidecar to its word on each, wr
 	@tests/prerequisites kernels
 	go run ./tests/kernels -write docs/kernels.md
 
+ci-list: ## list which tests .ci/run runs as root, as an ordinary user, and under the race detector
+	@tests/ci-list
+
 attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
 	@tests/prerequisites
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
-# Properties that are tried one after the other, many times, show nothing of races.
+# The packages whose code runs concurrently.
+RACE := ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
+
+# Property tests run on one goroutine and can show no race.
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 tests/failures-last go test -race -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
+	CGO_ENABLED=1 tests/failures-last go test -race -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' $(RACE)
 
 check: format vet lint lint-lua lint-vscode cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
 

@@ -92,6 +92,7 @@ func circumstances() []circumstance {
 // enforced.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
+	harness.Once(t, "root attacks as an ordinary user too")
 	harness.RequireSandbox(t)
 	var mu sync.Mutex // guards cells
 	cells := map[string]string{}
