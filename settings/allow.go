@@ -43,12 +43,12 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 		// An entry would go into the file as it is, and make that count in
 		// place of what counts now.
 		for _, state := range s.user {
-			d := state.problem
+			d := state.Problem
 			if d == nil {
-				d = state.doubt()
+				d = state.Doubt()
 			}
 			if d != nil {
-				return fmt.Errorf("%w: %s is wrong: %s", ErrNotAllowable, state.file, d.Message)
+				return fmt.Errorf("%w: %s is wrong: %s", ErrNotAllowable, state.File, d.Message)
 			}
 		}
 		_, err := s.fileOfUser(suggestion.Key)
@@ -74,7 +74,7 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 // stands, or else the one that counts most.
 func (s *Snapshot) fileOfUser(key string) (string, error) {
 	from := s.describe().user.from[key].file
-	if s.project != nil && from == s.project.file {
+	if s.project != nil && from == s.project.File {
 		from = ""
 	}
 	if from == policy.OriginEditor {
@@ -82,11 +82,11 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 	}
 	files := []string{}
 	for _, state := range s.user {
-		if state.file == policy.OriginEditor {
+		if state.File == policy.OriginEditor {
 			continue
 		}
-		files = append(files, state.file)
-		if state.file == from {
+		files = append(files, state.File)
+		if state.File == from {
 			return from, nil
 		}
 	}
@@ -141,7 +141,7 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
 		return fmt.Errorf("write settings: %s: %w", display.Quote(file), err)
 	}
-	s.poke()
+	s.sources.Recheck()
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 func trusting(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
-	digest := hex.EncodeToString(s.project.digest[:])
+	digest := hex.EncodeToString(s.project.Digest[:])
 	s.trust = &trust.List{Path: "/home/u/.local/state/sandbox-sidecar/trust.json",
 		Projects: []trust.Project{{Path: "/home/u/project", Digest: digest}}}
 	return s
@@ -195,16 +195,16 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 	const user, project = `{"enabled": true}`, `{"enabled": false}`
 	for name, test := range map[string]struct {
 		user   string
-		change func(s *Snapshot)
+		Change func(s *Snapshot)
 		want   bool
 	}{
 		"as it was trusted":  {user, func(*Snapshot) {}, true},
 		"by a symlink to it": {user, func(s *Snapshot) { s.projectDir = "/home/u/link" }, true},
 		"another directory":  {user, func(s *Snapshot) { s.projectDir = "/tmp" }, false},
-		"another content":    {user, func(s *Snapshot) { s.project.digest[31] ^= 1 }, false},
-		"unreadable now":     {user, func(s *Snapshot) { s.project.read = false }, false},
+		"another content":    {user, func(s *Snapshot) { s.project.Digest[31] ^= 1 }, false},
+		"unreadable now":     {user, func(s *Snapshot) { s.project.Read = false }, false},
 		"broken now": {user, func(s *Snapshot) {
-			s.project.problem = &document.Diagnostic{Line: 1, Column: 1, Message: "x"}
+			s.project.Problem = &document.Diagnostic{Line: 1, Column: 1, Message: "x"}
 		}, false},
 		"no list": {user, func(s *Snapshot) { s.trust = nil }, false},
 		"a corrupt list": {user, func(s *Snapshot) {
@@ -218,7 +218,7 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := trusting(t, f, test.user, project)
-			test.change(s)
+			test.Change(s)
 			if got := s.Project().Trusted; got != test.want {
 				t.Errorf("trusted %t, want %t", got, test.want)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // evaluation is what a snapshot means on the file system as it is now:
@@ -151,7 +152,7 @@ func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evalu
 	}
 	states := s.user
 	if s.project != nil && how != asIgnored {
-		e.projectFile = s.project.file
+		e.projectFile = s.project.File
 		states = s.states()
 	}
 	if how == asTightening {
@@ -194,17 +195,17 @@ func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evalu
 }
 
 // reportFiles repeats what was found while the files were read.
-func (e *evaluation) reportFiles(states []fileState) {
+func (e *evaluation) reportFiles(states []source.State) {
 	for _, state := range states {
-		if state.problem != nil {
-			e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.file, Diagnostic: *state.problem})
-			e.stale[state.file] = true
-		} else if state.good != nil {
-			if state.good.Empty && state.exists {
-				e.report(state.file, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "%s", document.EmptyText)
+		if state.Problem != nil {
+			e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.File, Diagnostic: *state.Problem})
+			e.stale[state.File] = true
+		} else if state.Good != nil {
+			if state.Good.Empty && state.Exists {
+				e.report(state.File, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "%s", document.EmptyText)
 			}
-			for _, d := range state.good.Problems {
-				e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.file, Diagnostic: d})
+			for _, d := range state.Good.Problems {
+				e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.File, Diagnostic: d})
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -168,7 +169,7 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 	s := &Snapshot{
 		host:  resolve.Host{Platform: "linux", Home: filepath.Join(m.root, "home"), Env: map[string]string{}},
 		files: resolve.OS, projectDir: filepath.Join(m.root, "home/project"),
-		user: []fileState{stateOf(t, filepath.Join(m.root, "home/.config/settings.json"), block)},
+		user: []source.State{stateOf(t, filepath.Join(m.root, "home/.config/settings.json"), block)},
 	}
 	resolver := resolve.NewView(resolve.OS)
 	var acts []platformtest.Act

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 const (
@@ -24,7 +25,7 @@ func snapshotOf(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 		files: f, projectDir: "/home/u/project",
 	}
 	if user != "" {
-		s.user = []fileState{stateOf(t, userFile, user)}
+		s.user = []source.State{stateOf(t, userFile, user)}
 	}
 	if project != "" {
 		state := stateOf(t, projectFile, project)
@@ -33,7 +34,7 @@ func snapshotOf(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	return s
 }
 
-func stateOf(t testing.TB, file, block string) fileState {
+func stateOf(t testing.TB, file, block string) source.State {
 	t.Helper()
 	if !json.Valid([]byte(block)) {
 		t.Fatalf("not JSON: %s", block)
@@ -42,7 +43,7 @@ func stateOf(t testing.TB, file, block string) fileState {
 	if problem != nil {
 		t.Fatalf("decode %s: %s", block, problem)
 	}
-	return fileState{file: file, exists: true, read: true, good: decoded, digest: sha256.Sum256([]byte(block))}
+	return source.State{File: file, Exists: true, Read: true, Good: decoded, Digest: sha256.Sum256([]byte(block))}
 }
 
 // accessOf is what the compiled policy grants for a path, as names.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // fixture is a home directory with a store on it.
@@ -63,15 +65,15 @@ func (d *fixture) must(err error) {
 
 func (d *fixture) open(change func(*Options)) *Store {
 	d.t.Helper()
-	return d.openWatching(change, watching{newSystemWatcher, deafFileSystem})
+	return d.openWatching(change, source.Watching{})
 }
 
-func (d *fixture) openWith(change func(*Options), newWatcher func() (watcher, error)) {
+func (d *fixture) openWith(change func(*Options), newWatcher func() (source.Watcher, error)) {
 	d.t.Helper()
-	d.openWatching(change, watching{newWatcher, deafFileSystem})
+	d.openWatching(change, source.Watching{NewWatcher: newWatcher})
 }
 
-func (d *fixture) openWatching(change func(*Options), with watching) *Store {
+func (d *fixture) openWatching(change func(*Options), with source.Watching) *Store {
 	d.t.Helper()
 	options := Options{Home: d.home, Platform: "linux", OnChange: func(c Change) { d.changes <- c }}
 	if change != nil {
@@ -100,19 +102,19 @@ func (d *fixture) await(file string) {
 	}
 }
 
-// armed waits until the watches on what the store knows by now are in place:
-// the round that arms them runs on the goroutine that answers the poke, so a
-// change made by the test itself is told only after it.
+// armed waits until the watches on what the store knows by now are in place. A
+// round arms the watches before it reports changes. The first report may be of a
+// round that began earlier; the second is not.
 func (d *fixture) armed() {
 	d.t.Helper()
-	marker := filepath.Join(d.home, ".config/zed/armed.json")
-	d.store.mu.Lock()
-	source := newSource(marker, "linux")
-	d.store.sources[marker] = source
-	d.store.dirty[marker] = true
-	d.store.mu.Unlock()
-	d.store.poke()
-	d.await(marker)
+	dir := filepath.Join(d.home, "armed")
+	file := filepath.Join(dir, ".zed/settings.json")
+	d.store.Snapshot(dir)
+	for _, content := range []string{enabled, disabled} {
+		d.write(file, content)
+		d.store.Snapshot(dir)
+		d.await(file)
+	}
 }
 
 func (d *fixture) enabled() bool { return *d.store.Snapshot("").Merged().Enabled }

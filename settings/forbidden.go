@@ -36,10 +36,10 @@ func (s *Snapshot) forbidden(r *resolve.View) []place {
 		list = append(list, place{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
 	}
 	for _, state := range s.user {
-		if state.file == policy.OriginEditor {
+		if state.File == policy.OriginEditor {
 			continue
 		}
-		path := state.file
+		path := state.File
 		if ownDirectory(path) {
 			path = filepath.Dir(path)
 		}

@@ -3,6 +3,7 @@ package settings
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // origin says where the value of a key stands.
@@ -20,7 +21,7 @@ type settings struct {
 
 // mergeUser lays the trusted layers over each other, lowest first, without the
 // defaults. Objects merge key by key, arrays replace.
-func mergeUser(states []fileState) settings {
+func mergeUser(states []source.State) settings {
 	merged := settings{from: map[string]origin{}}
 	for _, state := range states {
 		merged.overlay(state)
@@ -28,14 +29,14 @@ func mergeUser(states []fileState) settings {
 	return merged
 }
 
-func (s *settings) overlay(state fileState) {
-	if state.good == nil {
+func (s *settings) overlay(state source.State) {
+	if state.Good == nil {
 		return
 	}
 	for _, l := range document.Keys {
-		if v, ok := l.Get(&state.good.Values); ok {
+		if v, ok := l.Get(&state.Good.Values); ok {
 			l.Set(&s.values, v)
-			s.from[l.Name] = origin{file: state.file, Span: state.good.Spans[l.Name]}
+			s.from[l.Name] = origin{file: state.File, Span: state.Good.Spans[l.Name]}
 		}
 	}
 }

@@ -376,7 +376,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
 			"additional_read_write_paths"} {
-			for _, text := range s.user[0].good.Values.List(key) {
+			for _, text := range s.user[0].Good.Values.List(key) {
 				if path, err := s.host.Expand(text, ""); err == nil {
 					allowed = append(allowed, filepath.Clean(path))
 				}

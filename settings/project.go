@@ -62,18 +62,18 @@ func (s *Snapshot) Project() Project {
 	if s.project == nil {
 		return p
 	}
-	p.Exists = s.project.exists
-	if s.project.read {
-		p.Digest = hex.EncodeToString(s.project.digest[:])
+	p.Exists = s.project.Exists
+	if s.project.Read {
+		p.Digest = hex.EncodeToString(s.project.Digest[:])
 	}
 	switch {
-	case !s.project.exists:
+	case !s.project.Exists:
 		p.Problem = "there is no such file, so there is nothing to trust"
-	case s.project.problem != nil:
-		p.Problem = fmt.Sprintf("it cannot be used (%s)", s.project.problem)
+	case s.project.Problem != nil:
+		p.Problem = fmt.Sprintf("it cannot be used (%s)", s.project.Problem)
 		p.Asks = nil // those of an older content
-	case s.project.doubt() != nil:
-		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.doubt())
+	case s.project.Doubt() != nil:
+		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.Doubt())
 		p.Asks = nil // those of an older content among them
 	case !trust.IsCleanPath(p.Dir):
 		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", display.Quote(p.Dir))
@@ -88,9 +88,9 @@ func (s *Snapshot) Project() Project {
 func (s *Snapshot) trusts(project string) bool {
 	// Content with a mistake counts with values of an older content, which
 	// nobody has trusted.
-	return s.trust != nil && s.project != nil && s.project.read && s.project.problem == nil && s.project.doubt() == nil &&
+	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil && s.project.Doubt() == nil &&
 		trust.IsCleanPath(project) &&
-		s.trust.Trusts(project, hex.EncodeToString(s.project.digest[:]))
+		s.trust.Trusts(project, hex.EncodeToString(s.project.Digest[:]))
 }
 
 // trustExposed says how sessions under the user's own policy could write the
@@ -128,7 +128,7 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 		return shown, err
 	}
 	now := s.Snapshot(projectDir).Project()
-	s.poke()
+	s.sources.Recheck()
 	if !now.Trusted {
 		return now, &NotTrustedError{File: now.File, Reason: "the file changed while it was being trusted",
 			Hint: "look again at what it asks for"}
@@ -146,13 +146,12 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 			return Project{}, err
 		}
 	}
-	s.poke()
+	s.sources.Recheck()
 	return s.Snapshot(projectDir).Project(), nil
 }
 
 // listed reports whether the list, read anew, has an entry for the project.
 func (s *Store) listed(dir string) bool {
-	notify := false
-	list := s.refreshTrust(&notify)
+	list := s.sources.Trust()
 	return len(list.Without(dir)) < len(list.Projects)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // Every kind of remark: where it stands, what it says, and that it goes when
@@ -79,14 +80,14 @@ func TestRemarks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			snapshot := func(block string) Compiled {
-				state := fileState{file: userFile, exists: true, read: true}
+				state := source.State{File: userFile, Exists: true, Read: true}
 				var problem *document.Diagnostic
-				if state.good, problem = document.Decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", document.Editor); problem != nil {
+				if state.Good, problem = document.Decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", document.Editor); problem != nil {
 					t.Fatal(problem)
 				}
 				s := snapshotOf(t, f, "", "")
 				s.host.Env["AGENT"] = "/run/docker.sock"
-				s.user = []fileState{state}
+				s.user = []source.State{state}
 				return s.Compile(document.KindTool)
 			}
 			got := said(snapshot(test.block), userFile)

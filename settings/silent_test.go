@@ -1,43 +1,16 @@
 package settings
 
 import (
-	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
-
-// While one project's file is looked at, which may take as long as its file
-// system does, the others' settings are there.
-func TestStore_OneProjectDoesNotWaitForAnother(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	d.write(d.user, enabled)
-	store := d.open(nil)
-	hung, healthy := filepath.Join(d.home, "hung"), filepath.Join(d.home, "healthy")
-	store.Snapshot(hung)
-	source := store.sources[filepath.Join(hung, ".zed", "settings.json")]
-	source.mu.Lock()
-	defer source.mu.Unlock()
-	done := make(chan bool)
-	go func() { done <- *store.Snapshot(healthy).Merged().Enabled }()
-	select {
-	case on := <-done:
-		if !on {
-			t.Error("the user's settings do not count")
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("a snapshot of another project waits")
-	}
-}
 
 // silentBelow makes everything below a directory unanswered.
 func silentBelow(f resolve.FS, dir string) resolve.FS {
@@ -121,28 +94,13 @@ func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
 	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError,
 		Message: "cannot read: the file system does not answer"}
-	s.project = &fileState{file: projectFile, exists: true, problem: &problem, silent: true}
+	s.project = &source.State{File: projectFile, Exists: true, Problem: &problem, NoAnswer: true}
 	if got := s.Compile(document.KindTool).NoAnswer; got != projectFile {
 		t.Errorf("what does not answer is %q", got)
 	}
 	good := stateOf(t, projectFile, `{"allow_network": false}`)
-	s.project.good = good.good
+	s.project.Good = good.Good
 	if compiled := s.Compile(document.KindTool); compiled.NoAnswer != "" || compiled.Policy.Network.Allowed {
 		t.Errorf("the last good content does not count: %q", compiled.NoAnswer)
-	}
-}
-
-// What was seen of a file stays while its file system does not answer, and is
-// never taken for absent.
-func TestSource_ThatDoesNotAnswerIsNotAbsent(t *testing.T) {
-	t.Parallel()
-	s := newSource("/somewhere/settings.json", "linux")
-	state, changed := s.unusable(&fs.PathError{Op: "stat", Path: s.path, Err: fsguard.ErrNoAnswer})
-	if !changed || !state.exists || !state.silent || state.problem == nil ||
-		!strings.Contains(state.problem.Message, "does not answer") {
-		t.Errorf("a file that was never seen is %+v", state)
-	}
-	if err := error(&fs.PathError{Err: fsguard.ErrNoAnswer}); textfile.Missing(err) || errors.Is(err, fs.ErrNotExist) {
-		t.Error("it counts as missing")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -18,11 +19,11 @@ import (
 type Snapshot struct {
 	host       resolve.Host
 	files      resolve.FS
-	user       []fileState // lowest first; the editor's is last
-	project    *fileState  // nil without a project
-	projectDir string      // clean
-	trust      *trust.List // nil: nothing is trusted
-	ownPaths   []string    // see Options.Guarded
+	user       []source.State // lowest first; the editor's is last
+	project    *source.State  // nil without a project
+	projectDir string         // clean
+	trust      *trust.List    // nil: nothing is trusted
+	ownPaths   []string       // see Options.Guarded
 
 	once      sync.Once // guards described
 	described *evaluation
@@ -68,8 +69,8 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer = e.silent
-		if s.project != nil && s.project.silent && s.project.good == nil {
-			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.file)
+		if s.project != nil && s.project.NoAnswer && s.project.Good == nil {
+			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.File)
 		}
 		compiled.create, compiled.exposed = e.create, s.exposed(e)
 	}
@@ -120,7 +121,7 @@ func (s *Snapshot) ProjectDir() string { return s.projectDir }
 func (s *Snapshot) Files() []string {
 	var list []string
 	for _, state := range s.states() {
-		list = append(list, state.file)
+		list = append(list, state.File)
 	}
 	return list
 }
@@ -152,13 +153,13 @@ type Doubt struct {
 func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	var first *Doubt
 	for _, state := range s.states() {
-		d := state.doubt()
+		d := state.Doubt()
 		if d == nil {
 			continue
 		}
-		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.file, Diagnostic: *d}}
-		doubt.Refused = state.refuses(kind) != nil
-		doubt.Named = state.refuses(document.KindTerminal) != nil
+		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.File, Diagnostic: *d}}
+		doubt.Refused = state.Refuses(kind) != nil
+		doubt.Named = state.Refuses(document.KindTerminal) != nil
 		if first == nil || doubt.Refused && !first.Refused {
 			first = doubt
 		}
@@ -169,7 +170,7 @@ func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	return first
 }
 
-func (s *Snapshot) states() []fileState {
+func (s *Snapshot) states() []source.State {
 	states := slices.Clone(s.user)
 	if s.project != nil {
 		states = append(states, *s.project)

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
@@ -17,7 +16,7 @@ func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
 	d := newFixture(t)
 	d.write(d.user, disabled)
 	// Without any notification: the snapshot itself has to look.
-	d.openWith(nil, func() (watcher, error) { return nil, syscall.EMFILE })
+	d.openWith(nil, func() (source.Watcher, error) { return nil, syscall.EMFILE })
 	for i := range 50 {
 		content := []string{enabled, disabled}[i%2]
 		if i%3 == 0 {
@@ -161,59 +160,5 @@ func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
 	}
 	if s := d.store.Snapshot(""); len(s.Diagnostics()) != 0 {
 		t.Errorf("diagnostics: %v", s.Diagnostics())
-	}
-}
-
-func TestSnapshot_GapWithinASaveIsNotSeen(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		gap  func(d *fixture)
-		then bool // the last good content counts if the gap stays
-	}{
-		"moved away": {func(d *fixture) { d.must(os.Rename(d.user, d.user+"~")) }, false},
-		"truncated":  {func(d *fixture) { d.must(os.Truncate(d.user, 0)) }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newFixture(t)
-			d.write(d.user, enabled)
-			// In the bubble time stands still while files are read and written,
-			// however slow the machine is.
-			synctest.Test(t, func(t *testing.T) {
-				source := newSource(d.user, "linux")
-				source.refresh()
-				test.gap(d)
-				time.AfterFunc(settleTime/2, func() { d.write(d.user, enabled+" ") })
-				if !source.refresh() || source.state.good == nil || source.state.good.Values.Enabled == nil {
-					t.Error("the settings were gone for a moment")
-				}
-				test.gap(d)
-				if !source.refresh() || source.state.good.HasSettings() != test.then || (source.state.problem != nil) != test.then {
-					t.Errorf("after the gap it counts: %t, problem %v", source.state.good.HasSettings(), source.state.problem)
-				}
-			})
-		})
-	}
-}
-
-func TestSnapshot_UnchangedFilesAreNotReadAgain(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	d.write(d.user, enabled)
-	old := time.Now().Add(-time.Hour)
-	d.must(os.Chtimes(d.user, old, old))
-	source := newSource(d.user, "linux")
-	source.refresh()
-	// The change time cannot be set back, so the clock of the test is: an
-	// hour-old file is not racy.
-	source.racy = false
-	before := source.state.good
-	if source.refresh() || source.state.good != before {
-		t.Error("an unchanged file counts as changed")
-	}
-	d.save(d.user, disabled)
-	d.must(os.Chtimes(d.user, old, old))
-	if !source.refresh() {
-		t.Error("another file with the same times is not seen")
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -51,12 +50,9 @@ type Options struct {
 	OnNotice func(string)
 }
 
-// Change tells which settings files have other content than before, or became
+// Change lists the settings files that have other content than before, or became
 // readable or unreadable.
-type Change struct {
-	// Files are sorted paths.
-	Files []string
-}
+type Change = source.Change
 
 // Store holds the settings files: their last good content, and a watch on each.
 // Its methods may be called from several goroutines.
@@ -65,27 +61,17 @@ type Store struct {
 	log     *slog.Logger
 	host    resolve.Host
 	files   []string // of the user, lowest first
-	editor  *fileState
-
-	trust *trust.File
-
-	mu      sync.Mutex         // guards the fields below; never held while a file is looked at
-	sources map[string]*source // by path
-	dirty   map[string]bool    // changed since the last Change
-
-	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
-	stop func()        // idempotent
-	done sync.WaitGroup
+	editor  *source.State
+	sources *source.Store
 }
 
 // Open reads the user's settings and starts to watch them. A file that cannot
 // be read is a diagnostic of the snapshots; an error means that the options
 // make no sense. The store must be closed.
-func Open(options Options) (*Store, error) {
-	return open(options, watching{newSystemWatcher, deafFileSystem})
-}
+func Open(options Options) (*Store, error) { return open(options, source.Watching{}) }
 
-func open(options Options, with watching) (*Store, error) {
+// open is Open for tests, which watch in other ways.
+func open(options Options, with source.Watching) (*Store, error) {
 	if options.UserPath != "" && !filepath.IsAbs(options.UserPath) {
 		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", display.Quote(options.UserPath))
 	}
@@ -99,39 +85,22 @@ func open(options Options, with watching) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{
-		options: options,
-		log:     log,
-		host:    resolve.NewHost(options.Platform, options.Home, options.Env),
-		sources: map[string]*source{},
-		dirty:   map[string]bool{},
-		wake:    make(chan struct{}, 1),
-	}
+	s := &Store{options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env)}
 	s.files = userFiles(options.UserPath, s.host)
-	s.trust = trust.Open(trust.Path(s.host))
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
 	}
-	for _, path := range s.files {
-		s.sources[path] = newSource(path, options.Platform)
-		s.sources[path].named = options.UserPath != ""
-		s.sources[path].current()
-	}
-	if options.Once {
-		s.stop = func() {}
-		return s, nil
-	}
-	stopped := make(chan struct{})
-	s.stop = sync.OnceFunc(func() { close(stopped) })
-	s.done.Go(func() { s.watch(stopped, with) })
+	s.sources = source.Open(source.Options{
+		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Trust: trust.Path(s.host),
+		Logger: log, Once: options.Once, OnChange: options.OnChange, OnNotice: options.OnNotice, Watching: with,
+	})
 	return s, nil
 }
 
 // Close stops watching and waits until no OnChange call is running. It must not
 // be called from OnChange.
 func (s *Store) Close() error {
-	s.stop()
-	s.done.Wait()
+	s.sources.Close()
 	return nil
 }
 
@@ -147,91 +116,23 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir",
 			projectDir)
 	}
-	notify := false
 	for _, path := range s.files {
-		snapshot.user = append(snapshot.user, s.refresh(s.source(path, &notify), &notify))
+		snapshot.user = append(snapshot.user, s.sources.State(path))
 	}
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
-	snapshot.trust = s.refreshTrust(&notify)
+	snapshot.trust = s.sources.Trust()
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
-		source := s.source(path, &notify)
 		// A user whose project is the directory of the user's own file does not
 		// distrust it.
 		if !slices.Contains(s.files, path) {
-			state := s.refresh(source, &notify)
+			state := s.sources.State(path)
 			snapshot.project = &state
 		}
 	}
-	if notify {
-		s.poke()
-	}
 	return snapshot
-}
-
-// maxProjects bounds the project files that are kept and watched. An editor has
-// a window's worth of folders open; a client that names a new directory for
-// each command must not use up the user's watches.
-const maxProjects = 64
-
-// forgetOldest makes room for one more project file. The lock is held.
-func (s *Store) forgetOldest() {
-	oldest, count := "", 0
-	for path, source := range s.sources {
-		if slices.Contains(s.files, path) {
-			continue
-		}
-		count++
-		if oldest == "" || source.used.Before(s.sources[oldest].used) {
-			oldest = path
-		}
-	}
-	if count >= maxProjects {
-		delete(s.sources, oldest)
-	}
-}
-
-// source returns that of a file; a new one is to be watched.
-func (s *Store) source(path string, notify *bool) *source {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sources[path] == nil {
-		s.forgetOldest()
-		s.sources[path] = newSource(path, s.options.Platform)
-		*notify = true
-	}
-	s.sources[path].used = time.Now()
-	return s.sources[path]
-}
-
-// refresh brings one source up to date and returns its state. The lock is not
-// held meanwhile: the file may be on a file system that hangs.
-func (s *Store) refresh(source *source, notify *bool) fileState {
-	state, changed := source.current()
-	if changed {
-		s.mark(source.path)
-		*notify = true
-	}
-	return state
-}
-
-// refreshTrust brings the list of trusted projects up to date and returns it.
-func (s *Store) refreshTrust(notify *bool) *trust.List {
-	list, changed := s.trust.Current()
-	if changed {
-		s.mark(s.trust.Path)
-		*notify = true
-	}
-	return list
-}
-
-// mark notes that a file has changed since the last Change.
-func (s *Store) mark(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty[path] = true
 }
 
 // userFiles lists the user's settings files, lowest first.
@@ -251,7 +152,7 @@ func userFiles(userPath string, h resolve.Host) []string {
 		filepath.Join(config, "sandbox-sidecar", "settings.json")}
 }
 
-func editorState(data []byte, platform string) *fileState {
+func editorState(data []byte, platform string) *source.State {
 	block, problem := document.Decode(data, platform, document.Sidecar)
-	return &fileState{file: policy.OriginEditor, exists: true, good: block, problem: problem}
+	return &source.State{File: policy.OriginEditor, Exists: true, Good: block, Problem: problem}
 }

@@ -3,7 +3,6 @@ package settings
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -83,25 +82,5 @@ func TestOpen_Options(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestStore_ForgetsTheProjectUsedLongestAgo(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	store := d.open(nil)
-	name := func(i int) string { return filepath.Join(d.home, "projects", strings.Repeat("p", i+1)) }
-	for i := range maxProjects {
-		store.Snapshot(name(i))
-	}
-	store.Snapshot(name(0))
-	store.Snapshot(name(maxProjects))
-	known := func(i int) bool {
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		return store.sources[filepath.Join(name(i), ".zed/settings.json")] != nil
-	}
-	if !known(0) || known(1) || !known(2) || !known(maxProjects) {
-		t.Errorf("first %t, second %t, third %t, last %t", known(0), known(1), known(2), known(maxProjects))
 	}
 }

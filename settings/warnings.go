@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // warnings lists what the user should see when a session of that kind starts.
@@ -20,14 +21,14 @@ func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
 func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	var list []string
 	for _, state := range s.states() {
-		if state.problem == nil {
+		if state.Problem == nil {
 			continue
 		}
-		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", display.Quote(state.file), state.problem)
-		if state.good != nil {
-			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", display.Quote(state.file), state.problem)
+		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", display.Quote(state.File), state.Problem)
+		if state.Good != nil {
+			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", display.Quote(state.File), state.Problem)
 		}
-		if state.doubt() != nil {
+		if state.Doubt() != nil {
 			warning += "; " + untilFixed
 		}
 		list = append(list, warning)
@@ -35,7 +36,7 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	for _, state := range s.user {
 		list = append(list, countErrors(state, e.diagnostics)...)
 	}
-	if s.project != nil && s.project.problem == nil && s.project.doubt() != nil {
+	if s.project != nil && s.project.Problem == nil && s.project.Doubt() != nil {
 		list = append(list, countErrors(*s.project, e.diagnostics)...)
 	}
 	return list
@@ -55,12 +56,12 @@ func (e *evaluation) risks(kind document.Kind) []string {
 
 // countErrors says that a file of the user's has entries that do not count: a
 // misspelt one may be what the user relies on.
-func countErrors(state fileState, diagnostics []document.FileDiagnostic) []string {
+func countErrors(state source.State, diagnostics []document.FileDiagnostic) []string {
 	var first *document.FileDiagnostic
 	count := 0
 	for i, d := range diagnostics {
-		whole := state.problem != nil
-		if d.File != state.file || d.Severity != document.SeverityError || whole {
+		whole := state.Problem != nil
+		if d.File != state.File || d.Severity != document.SeverityError || whole {
 			continue
 		}
 		if first == nil {
@@ -69,7 +70,7 @@ func countErrors(state fileState, diagnostics []document.FileDiagnostic) []strin
 		count++
 	}
 	fixed := ""
-	if state.doubt() != nil {
+	if state.Doubt() != nil {
 		fixed = "; " + untilFixed
 	}
 	switch count {
@@ -164,8 +165,8 @@ const maxNeighbours = 256
 func (s *Snapshot) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	for _, state := range s.user {
-		dir := filepath.Dir(state.file)
-		if state.file == policy.OriginEditor || !ownDirectory(state.file) {
+		dir := filepath.Dir(state.File)
+		if state.File == policy.OriginEditor || !ownDirectory(state.File) {
 			continue
 		}
 		real := r.Resolve(dir).Path
@@ -195,8 +196,8 @@ func ownDirectory(file string) bool {
 func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 	var list []string
 	for _, state := range s.user {
-		if state.file != policy.OriginEditor {
-			list = append(list, bothNames(r, state.file)...)
+		if state.File != policy.OriginEditor {
+			list = append(list, bothNames(r, state.File)...)
 		}
 	}
 	slices.Sort(list)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
@@ -92,9 +93,9 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/my/unrelated.txt":             "",
 	})
 	s := snapshotOf(t, f, "", "")
-	s.user = []fileState{
-		{file: "/home/u/.config/zed/settings.json"}, {file: "/home/u/.config/sandbox-sidecar/settings.json"},
-		{file: "/home/u/my/settings.json"}, {file: "editor"},
+	s.user = []source.State{
+		{File: "/home/u/.config/zed/settings.json"}, {File: "/home/u/.config/sandbox-sidecar/settings.json"},
+		{File: "/home/u/my/settings.json"}, {File: "editor"},
 	}
 	want := []string{
 		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 	t.Parallel()
 	dotfiles := func(d *fixture) string { return filepath.Join(d.home, "dotfiles/zed.json") }
-	tests := map[string]struct{ before, change func(d *fixture) }{
+	tests := map[string]struct{ before, Change func(d *fixture) }{
 		"written in place": {func(d *fixture) {
 			d.write(d.user, disabled)
 		}, func(d *fixture) { d.write(d.user, enabled) }},
@@ -58,9 +60,9 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 		}},
 	}
 	for name, test := range tests {
-		for mode, newWatcher := range map[string]func() (watcher, error){
-			"watched": newSystemWatcher,
-			"polled":  func() (watcher, error) { return nil, syscall.EMFILE },
+		for mode, newWatcher := range map[string]func() (source.Watcher, error){
+			"watched": source.NewSystemWatcher,
+			"polled":  func() (source.Watcher, error) { return nil, syscall.EMFILE },
 		} {
 			t.Run(name+", "+mode, func(t *testing.T) {
 				t.Parallel()
@@ -68,7 +70,7 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 				test.before(d)
 				d.openWith(nil, newWatcher)
 				d.armed()
-				test.change(d)
+				test.Change(d)
 				for !d.enabled() {
 					d.await(d.user)
 				}
@@ -130,9 +132,9 @@ func TestWatch_ManyWritesAreToldAsFewChanges(t *testing.T) {
 	}
 	for d.await(d.user); !d.enabled(); d.await(d.user) {
 	}
-	most := int(time.Since(start)/debounce) + 1
+	most := int(time.Since(start)/source.Debounce) + 1
 	if more := len(d.changes); more > most {
-		t.Errorf("%d changes were told after the first, want at most one in %s", more, debounce)
+		t.Errorf("%d changes were told after the first, want at most one in %s", more, source.Debounce)
 	}
 	// The last save is the one that counts, and what was told last.
 	d.save(d.user, disabled)
@@ -165,7 +167,7 @@ func TestWatch_AFileThatIsHalfWrittenKeepsTheLastGoodContent(t *testing.T) {
 // oddWatcher is a watcher of the system's that may fail to add, or that hears
 // nothing.
 type oddWatcher struct {
-	watcher
+	source.Watcher
 	add  func(dir string) error
 	deaf bool
 }
@@ -174,11 +176,11 @@ func (w oddWatcher) Add(dir string) error {
 	if err := w.add(dir); err != nil {
 		return err
 	}
-	return w.watcher.Add(dir)
+	return w.Watcher.Add(dir)
 }
 
 func (w oddWatcher) told() (<-chan fsnotify.Event, <-chan error) {
-	events, failures := w.watcher.told()
+	events, failures := w.Watcher.Channels()
 	if !w.deaf {
 		return events, failures
 	}
@@ -211,12 +213,12 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 			d := newFixture(t)
 			d.write(d.user, disabled)
 			notices := make(chan string, 10)
-			d.openWatching(func(o *Options) { o.OnNotice = func(text string) { notices <- text } }, watching{
-				newWatcher: func() (watcher, error) {
-					w, err := newSystemWatcher()
-					return oddWatcher{watcher: w, add: test.add, deaf: test.silent}, err
+			d.openWatching(func(o *Options) { o.OnNotice = func(text string) { notices <- text } }, source.Watching{
+				NewWatcher: func() (source.Watcher, error) {
+					w, err := source.NewSystemWatcher()
+					return oddWatcher{Watcher: w, add: test.add, deaf: test.silent}, err
 				},
-				deaf: func(string) string { return test.deaf },
+				Unreliable: func(string) string { return test.deaf },
 			})
 			select {
 			case text := <-notices:

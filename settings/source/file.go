@@ -1,4 +1,4 @@
-package settings
+package source
 
 import (
 	"crypto/sha256"
@@ -27,72 +27,72 @@ const (
 
 // source is one settings file: what is there now, and the last content that
 // could be used.
-type source struct {
+type File struct {
 	path     string
 	platform string
-	whose    document.Owner
+	owner    document.Owner
 	// named: the user asked for this very file, so that it has to be there.
-	named bool
-	used  time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
+	required bool
+	used     time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
 
 	// guards the fields below; held while the file is looked at, which takes as
 	// long as its file system does
 	mu    sync.Mutex
-	begun bool // it was looked at; a first look changes nothing
+	seen  bool // it was looked at; a first look changes nothing
 	known bool // sig describes the file that was last looked at
 	racy  bool
 	sig   textfile.Signature
 
-	state fileState
+	state State
 }
 
 // fileState is what a snapshot keeps of a file. Immutable.
-type fileState struct {
-	file string
+type State struct {
+	File string
 	// exists: something is there, readable or not.
-	exists bool
+	Exists bool
 	// read: the file could be read, and digest is that of its bytes.
-	read   bool
-	digest [sha256.Size]byte
+	Read   bool
+	Digest [sha256.Size]byte
 	// good is the last content that could be used; nil where there is none, or
 	// the file is absent.
-	good *document.Block
+	Good *document.Block
 	// problem is why the file as it is now does not count; nil where it does.
-	problem *document.Diagnostic
+	Problem *document.Diagnostic
 	// named is the source's.
-	named bool
+	Required bool
 	// silent: its file system does not answer, so that nobody knows what is
 	// there.
-	silent bool
+	NoAnswer bool
 }
 
 // refuses returns why sessions of a kind must not start: nobody knows what the
 // file asks for. It is nil if they may.
-func (s fileState) refuses(kind document.Kind) *document.Diagnostic {
-	switch unknown := s.problem != nil && s.good == nil; {
+func (s State) Refuses(kind document.Kind) *document.Diagnostic {
+	switch unknown := s.Problem != nil && s.Good == nil; {
 	case kind == document.KindTool:
-		return s.doubt()
-	case unknown && s.named:
-		return s.problem
+		return s.Doubt()
+	case unknown && s.Required:
+		return s.Problem
 	}
 	return nil
 }
 
 // doubt returns why nobody knows what the file asks for; nil if it is known.
-func (s fileState) doubt() *document.Diagnostic {
-	if s.good != nil {
-		return s.good.FirstError
+func (s State) Doubt() *document.Diagnostic {
+	if s.Good != nil {
+		return s.Good.FirstError
 	}
-	return s.problem
+	return s.Problem
 }
 
-func newSource(path, platform string) *source {
-	return &source{path: path, platform: platform, whose: audienceOf(path), state: fileState{file: path}}
+func newFile(path, platform string) *File {
+	return &File{path: path, platform: platform, owner: ownerOf(path), state: State{File: path}}
 }
 
 // audienceOf tells Zed's settings files, the user's and projects', from ours by
 // their names.
-func audienceOf(path string) document.Owner {
+func ownerOf(path string) document.Owner {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
 	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
 		return document.Editor
@@ -102,29 +102,29 @@ func audienceOf(path string) document.Owner {
 
 // last is the last good content, if it said anything. Content that asked for
 // nothing is no guide to what a broken file asks for.
-func (s *source) last() *document.Block {
-	if s.state.good.HasSettings() {
-		return s.state.good
+func (s *File) lastGood() *document.Block {
+	if s.state.Good.HasSettings() {
+		return s.state.Good
 	}
 	return nil
 }
 
 // current looks at the file and returns its state, and whether that is another
 // than at the look before.
-func (s *source) current() (state fileState, changed bool) {
+func (s *File) current() (state State, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed = s.refresh() && s.begun
-	s.begun = true
+	changed = s.refresh() && s.seen
+	s.seen = true
 	return s.state, changed
 }
 
 // refresh looks at the file and reads it if it may have changed. It reports
 // whether content or readability did. The lock is held.
-func (s *source) refresh() bool {
+func (s *File) refresh() bool {
 	deadline := time.Now().Add(settleTime)
 	for {
-		next, changed := s.look()
+		next, changed := s.inspect()
 		if changed && s.vanished(next) && time.Now().Before(deadline) {
 			s.known = false
 			time.Sleep(settleStep)
@@ -138,13 +138,13 @@ func (s *source) refresh() bool {
 }
 
 // vanished: there were settings, and now there is no file or an empty one.
-func (s *source) vanished(next fileState) bool {
-	return s.state.good.HasSettings() && (!next.exists || next.read && s.sig.Size == 0)
+func (s *File) vanished(next State) bool {
+	return s.state.Good.HasSettings() && (!next.Exists || next.Read && s.sig.Size == 0)
 }
 
 // look returns the state the file is in now, and whether it differs from the
 // recorded one.
-func (s *source) look() (fileState, bool) {
+func (s *File) inspect() (State, bool) {
 	info, err := fsguard.Stat(s.path)
 	if err != nil {
 		s.known = false
@@ -159,28 +159,28 @@ func (s *source) look() (fileState, bool) {
 	if err != nil {
 		return s.unusable(err)
 	}
-	next := fileState{file: s.path, exists: true, read: true, digest: sha256.Sum256(data), named: s.named}
-	if s.state.read && next.digest == s.state.digest {
+	next := State{File: s.path, Exists: true, Read: true, Digest: sha256.Sum256(data), Required: s.required}
+	if s.state.Read && next.Digest == s.state.Digest {
 		return s.state, false
 	}
-	block, problem := document.Decode(data, s.platform, s.whose)
-	switch last := s.last(); {
+	block, problem := document.Decode(data, s.platform, s.owner)
+	switch last := s.lastGood(); {
 	case problem != nil:
-		next.good, next.problem = last, problem
+		next.Good, next.Problem = last, problem
 	case block.Empty && last != nil:
-		next.good, next.problem = last, &document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: document.EmptyText}
+		next.Good, next.Problem = last, &document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: document.EmptyText}
 	default:
 		if block.FirstError != nil && last != nil {
 			block.Inherit(last)
 		}
-		next.good = block
+		next.Good = block
 	}
 	return next, true
 }
 
 // unusable is the state after a failed look: absent, or there but not to be
 // read, in which case the last good content stays.
-func (s *source) unusable(err error) (fileState, bool) {
+func (s *File) unusable(err error) (State, bool) {
 	message, exists := "cannot read: "+textfile.Cause(err), true
 	if textfile.Missing(err) {
 		link, linkErr := danglingLink(s.path)
@@ -193,18 +193,18 @@ func (s *source) unusable(err error) (fileState, bool) {
 			message = "cannot read: a symlink to a file that does not exist"
 		case link != "":
 			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", display.Quote(link))
-		case s.named:
+		case s.required:
 			message, exists = "cannot read: there is no such file", false
 		default:
-			return fileState{file: s.path}, s.state.exists
+			return State{File: s.path}, s.state.Exists
 		}
 	}
 	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: message}
-	next := fileState{
-		file: s.path, exists: exists, good: s.last(), problem: &problem, named: s.named, silent: errors.Is(err,
+	next := State{
+		File: s.path, Exists: exists, Good: s.lastGood(), Problem: &problem, Required: s.required, NoAnswer: errors.Is(err,
 			fsguard.ErrNoAnswer),
 	}
-	changed := s.state.problem == nil || *s.state.problem != problem
+	changed := s.state.Problem == nil || *s.state.Problem != problem
 	return next, changed
 }
 

@@ -1,4 +1,4 @@
-package settings
+package source
 
 import (
 	"syscall"
@@ -10,9 +10,9 @@ import (
 // are watched.
 const watchAncestors = false
 
-// deafFileSystem names the file system of a directory where kqueue does not
+// unreliableFileSystem names the file system of a directory where kqueue does not
 // hear of every change; else "".
-func deafFileSystem(dir string) string {
+func unreliableFileSystem(dir string) string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil {
 		return ""

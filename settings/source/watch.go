@@ -1,4 +1,4 @@
-package settings
+package source
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ const (
 	// debounce: one save is up to a dozen events within a few milliseconds
 	// (write a temporary file, sync, chmod, rename); half a tenth of a second
 	// is past all of them and below what a person notices.
-	debounce = 50 * time.Millisecond
+	Debounce = 50 * time.Millisecond
 	// debounceMost bounds the wait when events never pause, as a session can
 	// arrange.
 	debounceMost = 500 * time.Millisecond
@@ -30,36 +30,48 @@ const (
 )
 
 // watcher is what the store needs of fsnotify; tests put others in its place.
-type watcher interface {
+type Watcher interface {
 	Add(dir string) error
 	Remove(dir string) error
 	Close() error
 	// told returns where events and errors arrive. Both are closed by Close.
-	told() (<-chan fsnotify.Event, <-chan error)
+	Channels() (<-chan fsnotify.Event, <-chan error)
 }
 
 // watching is how the store hears of changes.
-type watching struct {
-	newWatcher func() (watcher, error)
+type Watching struct {
+	NewWatcher func() (Watcher, error)
 	// deaf names the kind of file system of a directory where that does not
 	// tell of every change; else it returns "".
-	deaf func(dir string) string
+	Unreliable func(dir string) string
+}
+
+// orSystem is the system's way of watching if none is given.
+func (w Watching) orSystem() Watching {
+	if w.NewWatcher == nil {
+		w.NewWatcher = NewSystemWatcher
+	}
+	if w.Unreliable == nil {
+		w.Unreliable = unreliableFileSystem
+	}
+	return w
 }
 
 type systemWatcher struct{ *fsnotify.Watcher }
 
-func (w systemWatcher) told() (<-chan fsnotify.Event, <-chan error) { return w.Events, w.Errors }
+func (w systemWatcher) Channels() (<-chan fsnotify.Event, <-chan error) { return w.Events, w.Errors }
 
-func newSystemWatcher() (watcher, error) {
+func NewSystemWatcher() (Watcher, error) {
 	w, err := fsnotify.NewWatcher()
 	return systemWatcher{w}, err
 }
 
 // watch is the store's goroutine: it keeps the watches on the files and reports
 // changes until stopped is closed.
-func (s *Store) watch(stopped <-chan struct{}, with watching) {
-	w := &watch{store: s, deaf: with.deaf, poked: make(chan struct{}, 1), armed: map[string]bool{}}
-	watcher, err := with.newWatcher()
+func (s *Store) watch(stopped <-chan struct{}) {
+	with := s.options.Watching.orSystem()
+	w := &watch{store: s, unreliable: with.Unreliable, woken: make(chan struct{}, 1), armed: map[string]bool{}}
+	watcher, err := with.NewWatcher()
 	if err != nil {
 		w.fallBack(err)
 	} else {
@@ -82,12 +94,12 @@ func (s *Store) watch(stopped <-chan struct{}, with watching) {
 }
 
 type watch struct {
-	store   *Store
-	deaf    func(dir string) string
-	watcher watcher         // nil: polling only
-	poll    *time.Ticker    // nil: not polling
-	poked   chan struct{}   // something relevant happened
-	armed   map[string]bool // watched directories
+	store      *Store
+	unreliable func(dir string) string
+	watcher    Watcher         // nil: polling only
+	poll       *time.Ticker    // nil: not polling
+	woken      chan struct{}   // something relevant happened
+	armed      map[string]bool // watched directories
 	// names are the paths whose events matter. Read by the pump.
 	names atomic.Pointer[map[string]bool]
 }
@@ -105,7 +117,7 @@ func (w *watch) run(stopped <-chan struct{}) {
 			timer.Stop()
 			return
 		case <-w.store.wake:
-		case <-w.poked:
+		case <-w.woken:
 		case <-tick:
 			w.round()
 			continue
@@ -118,7 +130,7 @@ func (w *watch) run(stopped <-chan struct{}) {
 		if first.IsZero() {
 			first = now
 		}
-		timer.Reset(max(0, min(debounce, first.Add(debounceMost).Sub(now))))
+		timer.Reset(max(0, min(Debounce, first.Add(debounceMost).Sub(now))))
 	}
 }
 
@@ -126,7 +138,7 @@ func (w *watch) run(stopped <-chan struct{}) {
 // between is seen either way.
 func (w *watch) round() {
 	w.arm()
-	if files := w.store.takeDirty(); len(files) > 0 && w.store.options.OnChange != nil {
+	if files := w.store.takeChanged(); len(files) > 0 && w.store.options.OnChange != nil {
 		w.store.options.OnChange(Change{Files: files})
 	}
 }
@@ -154,7 +166,7 @@ func (w *watch) arm() {
 			if kind := fsguard.Kind(dir); kind != "" {
 				// To add a watch can hang there, too, and would tell half of
 				// the changes.
-				w.fallBack(deafError{dir, kind})
+				w.fallBack(unreliableError{dir, kind})
 				continue
 			}
 			// Added again each time: behind the same name there may be another
@@ -162,8 +174,8 @@ func (w *watch) arm() {
 			switch err := w.watcher.Add(dir); {
 			case err == nil:
 				w.armed[dir] = true
-				if kind := w.deaf(dir); kind != "" {
-					w.fallBack(deafError{dir, kind})
+				if kind := w.unreliable(dir); kind != "" {
+					w.fallBack(unreliableError{dir, kind})
 				}
 			case !textfile.Missing(err):
 				w.fallBack(err)
@@ -176,9 +188,9 @@ func (w *watch) arm() {
 }
 
 // deafError is why a watch is not enough.
-type deafError struct{ dir, kind string }
+type unreliableError struct{ dir, kind string }
 
-func (e deafError) Error() string {
+func (e unreliableError) Error() string {
 	return fmt.Sprintf("%s is on a file system (%s) that does not tell of changes made by other machines", e.dir, e.kind)
 }
 
@@ -188,7 +200,7 @@ func (w *watch) fallBack(err error) {
 		return
 	}
 	hint := ""
-	var deaf deafError
+	var deaf unreliableError
 	if !errors.As(err, &deaf) {
 		hint = "; on Linux fs.inotify.max_user_watches or max_user_instances may be used up"
 	}
@@ -203,7 +215,7 @@ func (w *watch) fallBack(err error) {
 
 // pump drains the watcher until it is closed.
 func (w *watch) pump() {
-	events, failures := w.watcher.told()
+	events, failures := w.watcher.Channels()
 	for events != nil {
 		select {
 		case event, ok := <-events:
@@ -223,35 +235,26 @@ func (w *watch) pump() {
 			w.store.log.Warn("settings: watch", "error", err)
 		}
 		select {
-		case w.poked <- struct{}{}:
+		case w.woken <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// poke asks the goroutine for a round.
-func (s *Store) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // takeDirty looks at every file and returns those that changed since the last
 // call.
-func (s *Store) takeDirty() []string {
+func (s *Store) takeChanged() []string {
 	s.mu.Lock()
-	sources := slices.Collect(maps.Values(s.sources))
+	sources := slices.Collect(maps.Values(s.files))
 	s.mu.Unlock()
-	notify := false // of no use: who is to be notified is here
 	for _, source := range sources {
-		s.refresh(source, &notify)
+		s.refresh(source)
 	}
-	s.refreshTrust(&notify)
+	s.refreshTrust()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	files := slices.Sorted(maps.Keys(s.dirty))
-	clear(s.dirty)
+	files := slices.Sorted(maps.Keys(s.changed))
+	clear(s.changed)
 	return files
 }
 
@@ -259,7 +262,7 @@ func (s *Store) takeDirty() []string {
 // they are now.
 func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Lock()
-	paths := slices.Collect(maps.Keys(s.sources))
+	paths := slices.Collect(maps.Keys(s.files))
 	s.mu.Unlock()
 	if s.trust.Path != "" {
 		paths = append(paths, s.trust.Path)
