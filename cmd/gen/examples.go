@@ -38,6 +38,7 @@ func notification[P any](m protocol.Notification[P], params P) message {
 const (
 	exampleSession = "5f0c1d5e-3c0b-4c1e-9d55-0a6d3a5b7c11"
 	examplePolicy  = "b1946ac92492d234"
+	exampleDigest  = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
 // exampleFrames are the examples by method.
@@ -57,6 +58,38 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 		{protocol.Output.Method, "Notification", notification(protocol.Output, protocol.OutputParams{
 			SessionID: exampleSession, Data: []byte("ok  \tengine\t0.042s\r\n"),
 		})},
+		{protocol.Input.Method, "Notification", notification(protocol.Input, protocol.InputParams{
+			SessionID: exampleSession, Data: []byte("ls\n"),
+		})},
+		{protocol.Resize.Method, "Notification", notification(protocol.Resize, protocol.ResizeParams{
+			SessionID: exampleSession, Cols: 120, Rows: 40,
+		})},
+		{protocol.Ack.Method, "Notification", notification(protocol.Ack, protocol.AckParams{
+			SessionID: exampleSession, Bytes: 65536,
+		})},
+		{protocol.Signal.Method, requestTitle, request(protocol.Signal, 4, protocol.SignalParams{
+			SessionID: exampleSession, Signal: "SIGINT",
+		})},
+		{protocol.Wait.Method, resultTitle, result(protocol.Wait, 5, protocol.ExitStatus{ExitCode: new(0)})},
+		{protocol.Exited.Method, "Notification", notification(protocol.Exited, protocol.ExitedParams{
+			SessionID: exampleSession, ExitCode: new(0),
+		})},
+		{protocol.Denied.Method, "Notification", notification(protocol.Denied, exampleDenied())},
+		{protocol.RequestAccess.Method, requestTitle, request(protocol.RequestAccess, 6, exampleQuestion())},
+		{protocol.RequestAccess.Method, resultTitle, result(protocol.RequestAccess, 6, protocol.RequestAccessResult{
+			Decision: protocol.DecisionSession,
+		})},
+		{protocol.PolicyExplain.Method, requestTitle, request(protocol.PolicyExplain, 7, protocol.PolicyExplainParams{
+			ProjectDir: "/home/ada/engine", Kind: protocol.Tool, Access: protocol.AccessRead, Target: "~/data/model",
+		})},
+		{protocol.ProjectTrust.Method, requestTitle, request(protocol.ProjectTrust, 8, protocol.ProjectTrustParams{
+			ProjectDir: "/home/ada/engine", Digest: exampleDigest,
+		})},
+		{protocol.SettingsDiagnostics.Method, "Notification", notification(protocol.SettingsDiagnostics,
+			protocol.DiagnosticsParams{File: "/home/ada/engine/.zed/settings.json", Diagnostics: []protocol.Diagnostic{{
+				Line: 4, Column: 7, Severity: protocol.SeverityError, Key: "allow_network",
+				Message: "expected true or false, found a string",
+			}}})},
 		{protocol.Close.Method, requestTitle, request(protocol.Close, 3, protocol.CloseParams{
 			SessionID: exampleSession, GraceMs: new(250),
 		})},
@@ -71,6 +104,30 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 		frames[ex.method] = append(frames[ex.method], exampleFrame{Title: ex.title, Text: string(text)})
 	}
 	return frames, nil
+}
+
+func exampleSuggestion() *protocol.Suggestion {
+	return &protocol.Suggestion{
+		Setting: "additional_read_only_paths", Value: protocol.RawJSON(`"~/data"`),
+		Message: `add "~/data" to "additional_read_only_paths"`,
+	}
+}
+
+func exampleDenied() protocol.DeniedParams {
+	return protocol.DeniedParams{
+		SessionID: exampleSession, Access: "read", Target: "/home/ada/data/model", Count: 1,
+		Message: `The sandbox refused to let "python3" read "/home/ada/data/model".`,
+		Process: &protocol.Process{PID: 48220, Name: "python3"}, Suggestion: exampleSuggestion(),
+	}
+}
+
+func exampleQuestion() protocol.RequestAccessParams {
+	return protocol.RequestAccessParams{
+		SessionID: exampleSession, Access: "read", Target: "/home/ada/data/model",
+		Message: `"python3" wants to read "/home/ada/data/model", and waits for your answer.`,
+		Process: &protocol.Process{PID: 48220, Name: "python3"}, Suggestion: exampleSuggestion(),
+		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+	}
 }
 
 func exampleInitialize() protocol.InitializeParams {

@@ -4,16 +4,16 @@ package protocol
 // with CodeNotInitialized.
 var Initialize = Request[InitializeParams, InitializeResult]{"initialize", ToSidecar}
 
-// Initialized tells that the editor has taken the answer to initialize.
+// Initialized says that the editor has received the answer to initialize.
 var Initialized = Notification[Empty]{"initialized", ToSidecar}
 
-// Shutdown kills every session and answers when nothing is left alive.
+// Shutdown kills every session and answers when no process of any is left.
 var Shutdown = Request[Empty, Empty]{"shutdown", ToSidecar}
 
-// Exit ends the sidecar: status 0 after shutdown, 1 without.
+// Exit ends the sidecar: with status 0 after shutdown, else with 1.
 var Exit = Notification[Empty]{"exit", ToSidecar}
 
-// DidChangeWorkspaceFolders replaces part of the workspace folders.
+// DidChangeWorkspaceFolders adds and removes workspace folders.
 var DidChangeWorkspaceFolders = Notification[WorkspaceFoldersChange]{"workspace/didChangeWorkspaceFolders", ToSidecar}
 
 // LogMessage is a line for the editor's log.
@@ -21,8 +21,8 @@ var LogMessage = Notification[LogMessageParams]{"window/logMessage", ToEditor}
 
 // InitializeParams describes the editor.
 type InitializeParams struct {
-	// ProcessID is the editor's process. When it is gone, the sidecar ends.
-	// null: only the end of stdin counts.
+	// ProcessID is the editor's process id, such as 4711. The sidecar ends with
+	// that process. If it is null, only the end of stdin counts.
 	ProcessID *int `json:"processId"`
 	// ClientInfo names the editor.
 	ClientInfo *ClientInfo `json:"clientInfo,omitempty"`
@@ -30,7 +30,7 @@ type InitializeParams struct {
 	WorkspaceFolders []WorkspaceFolder `json:"workspaceFolders,omitempty"`
 	// Capabilities say what the editor can do.
 	Capabilities ClientCapabilities `json:"capabilities"`
-	// InitializationOptions carry settings.
+	// InitializationOptions are the editor's own settings.
 	InitializationOptions *InitializationOptions `json:"initializationOptions,omitempty"`
 }
 
@@ -42,32 +42,31 @@ type ClientInfo struct {
 
 // WorkspaceFolder is one project that is open in the editor.
 type WorkspaceFolder struct {
-	// Path is absolute.
+	// Path is absolute, such as "/home/ada/engine".
 	Path string `json:"path"`
-	// Name is for people.
+	// Name is the name that users see.
 	Name string `json:"name,omitempty"`
 }
 
 // ClientCapabilities say what the editor can do.
 type ClientCapabilities struct {
-	// FlowControl promises terminal/ack for consumed output. Without it output
+	// FlowControl promises terminal/ack for consumed output. Without it, output
 	// is never held back.
 	FlowControl bool `json:"flowControl,omitempty"`
 	// Approvals promises to answer sandbox/requestAccess.
 	Approvals bool `json:"approvals,omitempty"`
 }
 
-// InitializationOptions carry settings that do not come from the standard
-// files.
+// InitializationOptions are settings from outside the standard files.
 type InitializationOptions struct {
-	// UserSettingsPath replaces the user's settings files with this one.
-	// Absolute; empty is as absent. initialize succeeds without the file, so
-	// that an editor can show settings/diagnostics and create it, but
-	// terminal/spawn is refused with CodeSettingsInvalid until it can be read.
-	// A file that goes away later keeps its last good content.
+	// UserSettingsPath is the absolute path of a file that replaces the user's
+	// settings files; empty means absent. initialize succeeds if the file is
+	// missing, so that the editor can show settings/diagnostics and create it.
+	// terminal/spawn fails with CodeSettingsInvalid until it can be read. If the
+	// file disappears later, its last valid content counts.
 	UserSettingsPath string `json:"userSettingsPath,omitempty"`
-	// Settings is one more layer, of the shape of a settings file, as trusted
-	// as the user's own file.
+	// Settings is one more layer, in the format of a settings file, and trusted
+	// like the user's own file.
 	Settings RawJSON `json:"settings,omitempty"`
 }
 
@@ -85,8 +84,8 @@ type ServerCapabilities struct {
 	Platform string `json:"platform"`
 	// Kinds are the kinds of session it starts.
 	Kinds []Kind `json:"kinds"`
-	// Enforcement says for each protection what this machine can enforce,
-	// proved by really trying it.
+	// Enforcement says for each protection what this machine can enforce. The
+	// sidecar has tried each.
 	Enforcement Protections `json:"enforcement"`
 }
 
@@ -98,12 +97,12 @@ type Protections map[string]Protection
 // Protection says how far one protection holds.
 type Protection struct {
 	Status ProtectionStatus `json:"status"`
-	// Mechanism names what enforces it, such as "landlock"; empty where nothing
+	// Mechanism names what enforces it, such as "landlock"; empty if nothing
 	// does.
 	Mechanism string `json:"mechanism"`
-	// Detail says in words what holds and what does not.
+	// Detail says in words what is enforced and what is not.
 	Detail string `json:"detail"`
-	// Fix says what the user can do about it.
+	// Fix says what the user can do for more protection.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -113,9 +112,9 @@ type ProtectionStatus string
 const (
 	// Enforced: the kernel refuses what the policy does not grant.
 	Enforced ProtectionStatus = "enforced"
-	// Degraded: part of it is refused; the detail names the rest.
+	// Degraded: the kernel refuses part of it. The detail names the rest.
 	Degraded ProtectionStatus = "degraded"
-	// Absent: nothing is refused.
+	// Absent: the kernel refuses nothing.
 	Absent ProtectionStatus = "absent"
 )
 

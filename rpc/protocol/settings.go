@@ -5,36 +5,36 @@ import "encoding/json"
 // RawJSON is a JSON value of any shape.
 type RawJSON = json.RawMessage
 
-// SettingsGet answers the merged settings of a project.
+// SettingsGet returns the merged settings of a project.
 var SettingsGet = Request[SettingsGetParams, SettingsGetResult]{"settings/get", ToSidecar}
 
-// PolicyGet answers the policy that a session would get now.
+// PolicyGet returns the policy that a session would get now.
 var PolicyGet = Request[PolicyGetParams, PolicyGetResult]{"policy/get", ToSidecar}
 
-// SettingsDiagnostics tells what is wrong in a settings file. An empty list
-// clears what was told before.
+// SettingsDiagnostics says what is wrong in a settings file. Each list replaces
+// the previous one of the same file.
 var SettingsDiagnostics = Notification[DiagnosticsParams]{"settings/diagnostics", ToEditor}
 
-// SettingsChanged tells that settings files changed and which sessions now run
+// SettingsChanged reports that settings files changed, and which sessions now run
 // under an older policy.
 var SettingsChanged = Notification[SettingsChangedParams]{"settings/changed", ToEditor}
 
 // SettingsGetParams names a project.
 type SettingsGetParams struct {
-	// ProjectDir is absolute; without it only the user's layers count.
+	// ProjectDir is absolute. Without it, only the user's layers count.
 	ProjectDir string `json:"projectDir,omitempty"`
-	// Kind picks the defaults that depend on it. "terminal" by default.
+	// Kind selects the defaults. It is "terminal" by default.
 	Kind Kind `json:"kind,omitempty"`
 }
 
-// SettingsGetResult is the merged block with where each key comes from.
+// SettingsGetResult is the merged settings, with the origin of each key.
 type SettingsGetResult struct {
 	// Settings is the merged "terminal.sandbox" block.
 	Settings RawJSON `json:"settings"`
-	// Origins maps each key, such as "system_paths.executable", to the file it
-	// came from.
+	// Origins maps each key, such as "system_paths.executable", to the file that
+	// sets it.
 	Origins map[string]string `json:"origins"`
-	// Diagnostics of every file that counts.
+	// Diagnostics are those of every file that counts.
 	Diagnostics []FileDiagnostic `json:"diagnostics"`
 }
 
@@ -52,10 +52,10 @@ type PolicyGetResult struct {
 	Policy   Policy `json:"policy"`
 }
 
-// Policy is what a session may do, every path resolved.
+// Policy is what a session may do. Every path in it is real.
 type Policy struct {
-	// Restricted is false where the settings do not sandbox this kind; the
-	// other fields then only say what would hold.
+	// Restricted is false if the settings do not sandbox this kind of session.
+	// The other fields then have no effect.
 	Restricted bool         `json:"restricted"`
 	Project    string       `json:"project"`
 	Rules      []PolicyRule `json:"rules"`
@@ -67,14 +67,14 @@ type Policy struct {
 	UnixSockets      []string `json:"unixSockets"`
 	AllowedEnvVars   []string `json:"allowedEnvVars"`
 	ProtectedPaths   []string `json:"protectedPaths"`
-	// RequireProtected: nothing is started where protectedPaths cannot be kept
-	// as they are.
+	// RequireProtected: no session starts if changes of protectedPaths cannot be
+	// prevented.
 	RequireProtected bool             `json:"requireProtected"`
 	OnUnavailable    string           `json:"onUnavailable"`
 	OnDenied         string           `json:"onDenied"`
 	Diagnostics      []FileDiagnostic `json:"diagnostics"`
-	// Origins say for everything but the rules, which carry their own, where it
-	// comes from: each switch, variable, socket and protected path.
+	// Origins say where each switch, variable, socket and protected path comes
+	// from. The rules have their own origins.
 	Origins []PolicyOrigin `json:"origins"`
 }
 
@@ -84,60 +84,60 @@ type PolicyOrigin struct {
 	Key string `json:"key"`
 	// Value is the entry of a list, or the key's value as JSON.
 	Value string `json:"value"`
-	// File is where it stands.
+	// File is the settings file that sets it, or "built-in defaults".
 	File string `json:"file"`
-	// Line is 1-based; absent where the origin is not a file.
+	// Line is 1-based; absent if the origin is not a file.
 	Line int `json:"line,omitempty"`
-	// Entry is the toolchain that asks for it.
+	// Entry is the toolchain that needs it.
 	Entry string `json:"entry,omitempty"`
-	// Reason says what it is for, where the user has not written it.
+	// Reason says what it is for, if the user has not written it.
 	Reason string `json:"reason,omitempty"`
 }
 
 // PolicyRule grants or protects a path.
 type PolicyRule struct {
-	// Path is empty in an explanation where the rule is not about a path.
+	// Path is empty in an explanation if the rule is not about a path.
 	Path string `json:"path"`
 	// Access holds "read", "write", "execute", "device".
 	Access []string `json:"access"`
-	// Guarded is the part of access that holds only where the machine can keep
-	// protectedPaths as they are; absent where there is none.
+	// Guarded is the part of access that is granted only if the machine can
+	// prevent changes of protectedPaths; absent if there is none.
 	Guarded []string `json:"guarded,omitempty"`
 	// Setting is the key that grants it.
 	Setting string `json:"setting"`
-	// File is where that key stands.
+	// File is the settings file with that key.
 	File string `json:"file"`
-	// Line is 1-based; absent where the origin is not a file.
+	// Line is 1-based; absent if the origin is not a file.
 	Line int `json:"line,omitempty"`
-	// Entry is the toolchain that asks for it.
+	// Entry is the toolchain that needs it.
 	Entry string `json:"entry,omitempty"`
-	// Reason says what is there, where the user has not written it.
+	// Reason says what is at the path, if the user has not written it.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Access is something a session may try.
+// Access is a kind of operation.
 type Access string
 
 const (
 	// AccessRead opens a file for reading, or lists a directory.
 	AccessRead Access = "read"
-	// AccessWrite opens a file for writing, creates it, or changes what a
-	// directory holds.
+	// AccessWrite opens a file for writing, creates it, or changes the entries of
+	// a directory.
 	AccessWrite Access = "write"
 	// AccessExecute runs a program.
 	AccessExecute Access = "execute"
-	// AccessConnectUnix connects to the Unix socket of a process outside of the
+	// AccessConnectUnix connects to the Unix socket of a process outside the
 	// session.
 	AccessConnectUnix Access = "connect_unix"
-	// AccessConnect connects to an address in the network.
+	// AccessConnect connects to a network address.
 	AccessConnect Access = "connect"
 	// AccessBind waits for connections at an address of this machine.
 	AccessBind Access = "bind"
 )
 
-// PolicyExplain answers whether a session that starts now could do something,
-// by which rule, and which setting would change that. The answer is the
-// sandbox's: the permissions of a file may refuse what it allows.
+// PolicyExplain returns whether a session that starts now could do something, by
+// which rule, and which setting would change that. It is about the sandbox: the
+// file's permissions may still refuse what the sandbox allows.
 var PolicyExplain = Request[PolicyExplainParams, PolicyExplainResult]{"policy/explain", ToSidecar}
 
 // PolicyExplainParams name an access.
@@ -146,33 +146,33 @@ type PolicyExplainParams struct {
 	ProjectDir string `json:"projectDir"`
 	// Kind is "terminal" by default.
 	Kind Kind `json:"kind,omitempty"`
-	// Access is what is tried.
+	// Access is the kind of operation.
 	Access Access `json:"access"`
-	// Target is an absolute path, or one that starts with ~/; for connect_unix
-	// also a name after "abstract:"; for connect and bind an address.
+	// Target is a path that is absolute or starts with "~/". For connect_unix it
+	// may be "abstract:" and a name. For connect and bind it is an address.
 	Target string `json:"target"`
 }
 
-// PolicyExplainResult says whether, and why.
+// PolicyExplainResult says whether the operation is allowed, and why.
 type PolicyExplainResult struct {
-	// Allowed is what the policy says.
+	// Allowed is true if the policy allows it.
 	Allowed bool `json:"allowed"`
-	// Target is what the target really is, every symlink followed.
+	// Target is the real target, with every symlink followed.
 	Target string `json:"target"`
-	// Reason is one sentence, fit to be shown as it is.
+	// Reason is one sentence, to be shown as plain text.
 	Reason string `json:"reason"`
-	// Message is the answer with its reason in one line that is fit to be shown
-	// as it is, as plain text.
+	// Message is the answer with its reason in one line, to be shown as plain
+	// text.
 	Message string `json:"message"`
-	// Rule is what decides; absent where it is that no rule grants it.
+	// Rule is the rule that decides; absent if it is refused because no rule
+	// grants it.
 	Rule *PolicyRule `json:"rule,omitempty"`
-	// Setting is the key that allows it, or that would; absent where none
-	// would.
+	// Setting is the key that allows it, or that would; absent if none would.
 	Setting string `json:"setting,omitempty"`
-	// Value would allow it, where it is not: an entry for the list, or the
-	// key's whole value as JSON.
+	// Value is what would allow it, if it is refused: an entry for the list, or
+	// the key's whole value as JSON.
 	Value string `json:"value,omitempty"`
-	// Hint says what to do or to look out for, fit to be shown as it is.
+	// Hint says what to do or to be careful about, to be shown as plain text.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -180,11 +180,12 @@ type PolicyExplainResult struct {
 type Severity string
 
 const (
-	// SeverityError: the setting does not count.
+	// SeverityError: the setting has no effect.
 	SeverityError Severity = "error"
-	// SeverityWarning: it counts, but probably not as meant.
+	// SeverityWarning: the setting has an effect, but probably not the intended
+	// one.
 	SeverityWarning Severity = "warning"
-	// SeverityInfo is worth knowing.
+	// SeverityInfo: there is something to know about the setting.
 	SeverityInfo Severity = "info"
 )
 
@@ -195,12 +196,12 @@ type Diagnostic struct {
 	// Column is 1-based, in bytes.
 	Column   int      `json:"column"`
 	Severity Severity `json:"severity"`
-	// Key is the settings key, where there is one.
+	// Key is the settings key, if there is one.
 	Key string `json:"key,omitempty"`
-	// Message is one line that is fit to be shown as it is, as plain text.
+	// Message is one line, to be shown as plain text.
 	Message string `json:"message"`
-	// ProjectDir is the only project that the remark holds for; absent where it
-	// holds for every one.
+	// ProjectDir is the only project that the remark is about; absent if it is
+	// about every project.
 	ProjectDir string `json:"projectDir,omitempty"`
 }
 
@@ -210,23 +211,22 @@ type FileDiagnostic struct {
 	Diagnostic
 }
 
-// DiagnosticsParams holds everything there is to say about one file.
+// DiagnosticsParams are all diagnostics of one file.
 type DiagnosticsParams struct {
 	File        string       `json:"file"`
 	Diagnostics []Diagnostic `json:"diagnostics"`
 }
 
-// SettingsChangedParams tells what a change of settings means.
+// SettingsChangedParams are the effects of a change of settings.
 type SettingsChangedParams struct {
 	Files         []string         `json:"files"`
 	Diagnostics   []FileDiagnostic `json:"diagnostics"`
 	StaleSessions []StaleSession   `json:"staleSessions"`
-	// Projects are the open projects that have a settings file, with what each
-	// asks for and whether it is trusted now.
+	// Projects are the open projects that have a settings file.
 	Projects []Project `json:"projects"`
 }
 
-// StaleSession runs under another policy than a new session would.
+// StaleSession is a session under another policy than a new session would get.
 type StaleSession struct {
 	SessionID       string `json:"sessionId"`
 	PolicyID        string `json:"policyId"`

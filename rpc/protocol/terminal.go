@@ -1,18 +1,18 @@
 package protocol
 
-// Spawn starts a session: a process, confined as the settings say, on a PTY of
-// its own. The answer comes after the process has confirmed from inside that
-// its sandbox is in force, and before the session's first notification.
+// Spawn starts a session: a process on a PTY of its own, confined as the settings
+// say. The answer comes after the sandbox was proved from inside, and before the
+// session's first notification.
 var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
-// Input types bytes into a terminal. Inputs of one session keep their order.
+// Input types bytes into a terminal. The inputs of one session keep their order.
 var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 
-// Resize changes a terminal's size; the foreground process group gets SIGWINCH.
+// Resize changes a terminal's size. The foreground process group gets SIGWINCH.
 var Resize = Notification[ResizeParams]{"terminal/resize", ToSidecar}
 
-// Ack tells that output was consumed. Only counts where the editor announced
-// flowControl. Tell at least every 64 KiB: a session whose editor does not is
+// Ack reports that output was consumed. It has an effect only if the editor
+// announced flowControl. Send it at least every 64 KiB, or the session's output is
 // held back.
 var Ack = Notification[AckParams]{"terminal/ack", ToSidecar}
 
@@ -22,21 +22,21 @@ var Signal = Request[SignalParams, Empty]{"terminal/signal", ToSidecar}
 // Wait answers once the session's leader has ended.
 var Wait = Request[SessionParams, ExitStatus]{"terminal/wait", ToSidecar}
 
-// List answers every session that has not been closed.
+// List returns every session that has not been closed.
 var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 
-// Close ends a session and answers when no process of it is left. A second one
+// Close ends a session and answers when no process of it is left. A second close
 // gets CodeSessionNotFound.
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 
-// Output carries raw bytes of a terminal, in order, nothing lost.
+// Output carries raw bytes of a terminal, in order and without loss.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
 
-// Exited tells that a session's leader has ended, after the last output. What
-// the leader left behind is dead by then.
+// Exited reports that a session's leader has ended. It comes after the last
+// output, when every process that the leader left behind is dead.
 var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
 
-// Kind says for whom a session runs; the setting apply_to routes by it.
+// Kind is the purpose of a session. The setting apply_to selects by it.
 type Kind string
 
 const (
@@ -50,22 +50,22 @@ const (
 type SpawnParams struct {
 	// Kind is "terminal" by default.
 	Kind Kind `json:"kind,omitempty"`
-	// SessionID is the editor's own UUID; one that is taken is refused.
-	// Default: a new one.
+	// SessionID is a UUID that the editor chooses and that no open session has.
+	// The default is a new one.
 	SessionID string `json:"sessionId,omitempty"`
-	// Cwd is the working directory. Absolute; required.
+	// Cwd is the working directory, absolute and required.
 	Cwd string `json:"cwd"`
-	// ProjectDir is the directory that the session may write. Absolute;
-	// default: the workspace folder that holds cwd, else cwd.
+	// ProjectDir is the directory that the session may write, absolute. The
+	// default is the workspace folder that contains cwd, else cwd.
 	ProjectDir string `json:"projectDir,omitempty"`
-	// Shell is the program of a terminal. Default: $SHELL as a login shell.
+	// Shell is the program of a terminal. The default is $SHELL as a login shell.
 	Shell *Shell `json:"shell,omitempty"`
-	// Command is run instead of the shell. Without args it is a line for
-	// /bin/sh -c.
+	// Command is run instead of the shell. Without args it is a command line for
+	// /bin/sh -c, such as "go test ./...".
 	Command string `json:"command,omitempty"`
-	// Args are the arguments of command.
+	// Args are the arguments of command, such as ["test", "./..."].
 	Args []string `json:"args,omitempty"`
-	// Env is added to the sidecar's own environment; both pass the same filter.
+	// Env is added to the sidecar's own environment. Both are filtered alike.
 	Env map[string]string `json:"env,omitempty"`
 	// Cols is the width in character cells: 1 to 65535, 80 by default.
 	Cols int `json:"cols,omitempty"`
@@ -79,12 +79,12 @@ type Shell struct {
 	Args    []string `json:"args,omitempty"`
 }
 
-// SpawnResult says what was started, and what really confines it.
+// SpawnResult says what was started, and what confines it.
 type SpawnResult struct {
 	SessionID string `json:"sessionId"`
 	// PID is the session leader's process id.
 	PID int `json:"pid"`
-	// Argv is what runs.
+	// Argv is the program with its arguments.
 	Argv []string `json:"argv"`
 	// PolicyID changes exactly when the effective policy does.
 	PolicyID    string         `json:"policyId"`
@@ -95,26 +95,26 @@ type SpawnResult struct {
 
 // SandboxReport says what confines a session, as reported from inside it.
 type SandboxReport struct {
-	// Applied is true where the kernel confines the session.
+	// Applied is true if the kernel confines the session.
 	Applied bool          `json:"applied"`
 	Status  SandboxStatus `json:"status"`
-	// Protections is empty where the settings do not sandbox the session.
+	// Protections is empty if the session is not confined.
 	Protections Protections `json:"protections"`
-	// Warnings are for the user's eyes.
+	// Warnings are for the user, to be shown as plain text.
 	Warnings []string `json:"warnings"`
 }
 
-// SandboxStatus sums a sandbox up.
+// SandboxStatus is the summary of a sandbox.
 type SandboxStatus string
 
 const (
 	// SandboxFull: every protection that the policy asks for is enforced.
 	SandboxFull SandboxStatus = "full"
-	// SandboxDegraded: confined, but some protection that the policy asks for
-	// is not fully enforced.
+	// SandboxDegraded: some protection that the policy asks for is not fully
+	// enforced.
 	SandboxDegraded SandboxStatus = "degraded"
-	// SandboxNone: the settings ask for a sandbox, this machine has none, and
-	// on_unavailable is "warn".
+	// SandboxNone: the settings ask for a sandbox, this machine cannot provide
+	// one, and on_unavailable is "warn".
 	SandboxNone SandboxStatus = "none"
 	// SandboxOff: the settings do not sandbox this kind of session.
 	SandboxOff SandboxStatus = "off"
@@ -122,17 +122,17 @@ const (
 
 // Tracking says how a session's processes are held together.
 type Tracking struct {
-	// Mechanism is "cgroup", "subreaper" (a subreaper adopts orphans) or
-	// "process_group" (more may come).
+	// Mechanism is "cgroup", "subreaper" (a process that adopts orphans),
+	// "process_group", or a value of a later version.
 	Mechanism string `json:"mechanism"`
-	// Guarantee is true where no process of the session can outlive it.
+	// Guarantee is true if no process of the session can outlive it.
 	Guarantee bool `json:"guarantee"`
 }
 
-// EnvironmentLog lists what the filter did.
+// EnvironmentLog says what the filter of variables did.
 type EnvironmentLog struct {
-	// Dropped are the names, never the values, of the variables that did not
-	// arrive. Sorted.
+	// Dropped are the sorted names of the removed variables, without their
+	// values.
 	Dropped []string `json:"dropped"`
 }
 
@@ -155,7 +155,8 @@ type ResizeParams struct {
 // AckParams counts consumed output.
 type AckParams struct {
 	SessionID string `json:"sessionId"`
-	// Bytes of raw output (not of base64) consumed since the last ack.
+	// Bytes is the number of raw bytes (not of base64) consumed since the last
+	// ack.
 	Bytes int `json:"bytes"`
 }
 
@@ -171,28 +172,29 @@ type SessionParams struct {
 	SessionID string `json:"sessionId"`
 }
 
-// ExitStatus says how a leader ended: one of the two is null.
+// ExitStatus says how a leader ended. One of the two fields is null.
 type ExitStatus struct {
-	// ExitCode is null where a signal ended it.
+	// ExitCode is null if a signal ended the leader.
 	ExitCode *int `json:"exitCode"`
-	// Signal is the name of the signal that ended it, or null.
+	// Signal is the name of the signal that ended the leader, such as "SIGHUP",
+	// or null.
 	Signal *string `json:"signal"`
 }
 
 // ExitedParams is an exit status with its session.
 type ExitedParams struct {
 	SessionID string `json:"sessionId"`
-	// ExitCode is null where a signal ended it.
+	// ExitCode is null if a signal ended the leader.
 	ExitCode *int `json:"exitCode"`
-	// Signal is the name of the signal that ended it, or null.
+	// Signal is the name of the signal that ended the leader, such as "SIGHUP",
+	// or null.
 	Signal *string `json:"signal"`
 }
 
 // OutputParams carries output.
 type OutputParams struct {
 	SessionID string `json:"sessionId"`
-	// Data is base64 of raw PTY bytes. A character may be split between two
-	// messages.
+	// Data is base64 of raw PTY bytes. Two messages may share a character.
 	Data []byte `json:"data"`
 }
 
@@ -209,12 +211,12 @@ type SessionInfo struct {
 	Cwd        string `json:"cwd"`
 	ProjectDir string `json:"projectDir"`
 	PolicyID   string `json:"policyId"`
-	// Stale is true where a new session would get another policy, as far as
-	// that could be said in time: a file system may not answer.
+	// Stale is true if a new session would get another policy. It may be out of
+	// date if a file system does not answer.
 	Stale bool `json:"stale"`
 	// Running is false once the leader has ended.
 	Running bool `json:"running"`
-	// StartedAt is a time as in RFC 3339.
+	// StartedAt is a time in the format of RFC 3339.
 	StartedAt string   `json:"startedAt"`
 	Tracking  Tracking `json:"tracking"`
 }
@@ -222,30 +224,30 @@ type SessionInfo struct {
 // CloseParams says how to end a session.
 type CloseParams struct {
 	SessionID string `json:"sessionId"`
-	// GraceMs is how long, in milliseconds, the leader may take to end after
-	// SIGHUP before everything is killed; 0 kills at once. Default: 300 for a
-	// terminal, 0 for a tool. At most 60000.
+	// GraceMs is how many milliseconds the leader may take to end after SIGHUP,
+	// before everything is killed: 0 to 60000. 0 kills at once. The default is
+	// 300 for a terminal and 0 for a tool.
 	GraceMs *int `json:"graceMs,omitempty"`
 }
 
 // CloseResult says how a session ended.
 type CloseResult struct {
-	// ExitCode is null where a signal ended the leader.
+	// ExitCode is null if a signal ended the leader.
 	ExitCode *int `json:"exitCode"`
 	// Signal is the name of the signal that ended the leader, or null.
 	Signal *string `json:"signal"`
-	// Killed counts the processes that had to be killed.
+	// Killed is the number of processes that had to be killed.
 	Killed int `json:"killed"`
-	// Remaining is 0 as a rule: the answer waits for it. Otherwise so many
-	// processes have survived SIGKILL for ten seconds, in an uninterruptible
-	// system call or with rights that the sidecar lacks; the log names them,
-	// and they go on being killed. Where the leader is among them, ExitCode and
-	// Signal are both null.
+	// Remaining is the number of processes that survived SIGKILL for ten
+	// seconds, and is usually 0. Such a process is in an uninterruptible system
+	// call, or has rights that the sidecar lacks. The log names them, and they
+	// are killed in the background. If the leader is among them, exitCode and
+	// signal are both null.
 	Remaining int `json:"remaining"`
-	// ElapsedMs is how long it took, in milliseconds.
+	// ElapsedMs is how long closing took, in milliseconds.
 	ElapsedMs int `json:"elapsedMs"`
-	// Review lists what changed meanwhile and is worth a look before it runs
-	// outside of the sandbox: hooks, tasks, scripts, CI files. It does not say
-	// who changed it; absent where there is nothing.
+	// Review lists changed files to check before a program outside the sandbox
+	// uses them: hooks, tasks, scripts, CI files. It does not say which process
+	// changed them. It is absent if there are none.
 	Review []Finding `json:"review,omitempty"`
 }

@@ -12,28 +12,28 @@ export const maxContentLength = 33554432;
 export const ErrorCodes = {
   /** The body is not JSON. The answer's id is null and the connection goes on. */
   parseError: -32700,
-  /** Not a request, an id that can be none, a second initialize, or a request after shutdown. */
+  /** Not a request, an invalid id, a second initialize, or a request after shutdown. */
   invalidRequest: -32600,
   /** No such method. */
   methodNotFound: -32601,
   /** The message names the field and what was expected. */
   invalidParams: -32602,
-  /** A fault of the sidecar. */
+  /** A bug of the sidecar, or too many requests at once. */
   internalError: -32603,
   /** A request before initialize. */
   notInitialized: -32002,
-  /** No session of that id, or it was closed. */
+  /** No session has that id, or it was closed. */
   sessionNotFound: -32010,
-  /** Shell missing, working directory missing, PTYs exhausted … */
+  /** The session could not be started, for example because the shell or the working directory is missing. */
   spawnFailed: -32011,
-  /** The machine cannot enforce the policy and the settings say refuse. */
+  /** The machine cannot enforce the policy, and on_unavailable is "refuse". */
   sandboxUnavailable: -32012,
   /**
-   * A settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not
-   * start until it is fixed; without the file that userSettingsPath names nothing starts.
+   * A settings file cannot be read or is wrong, so that it is unclear what it asks for. Tools do not start until
+   * it is fixed. Without the file that userSettingsPath names no session starts.
    */
   settingsInvalid: -32013,
-  /** The project's settings need the user's trust. */
+  /** The project's settings file cannot be trusted. */
   projectNotTrusted: -32014,
 } as const;
 
@@ -41,13 +41,13 @@ export const ErrorCodes = {
  * `ProtectionStatus` says how far a protection holds.
  *
  * - `"enforced"`: The kernel refuses what the policy does not grant.
- * - `"degraded"`: Part of it is refused; the detail names the rest.
- * - `"absent"`: Nothing is refused.
+ * - `"degraded"`: The kernel refuses part of it. The detail names the rest.
+ * - `"absent"`: The kernel refuses nothing.
  */
 export type ProtectionStatus = "enforced" | "degraded" | "absent";
 
 /**
- * `Kind` says for whom a session runs; the setting apply_to routes by it.
+ * `Kind` is the purpose of a session. The setting apply_to selects by it.
  *
  * - `"terminal"`: The user's own terminal.
  * - `"tool"`: A command that an agent runs. Its stdin is /dev/null.
@@ -55,11 +55,11 @@ export type ProtectionStatus = "enforced" | "degraded" | "absent";
 export type Kind = "terminal" | "tool";
 
 /**
- * `SandboxStatus` sums a sandbox up.
+ * `SandboxStatus` is the summary of a sandbox.
  *
  * - `"full"`: Every protection that the policy asks for is enforced.
- * - `"degraded"`: Confined, but some protection that the policy asks for is not fully enforced.
- * - `"none"`: The settings ask for a sandbox, this machine has none, and on_unavailable is "warn".
+ * - `"degraded"`: Some protection that the policy asks for is not fully enforced.
+ * - `"none"`: The settings ask for a sandbox, this machine cannot provide one, and on_unavailable is "warn".
  * - `"off"`: The settings do not sandbox this kind of session.
  */
 export type SandboxStatus = "full" | "degraded" | "none" | "off";
@@ -67,23 +67,24 @@ export type SandboxStatus = "full" | "degraded" | "none" | "off";
 /**
  * `Decision` is an answer to sandbox/requestAccess.
  *
- * - `"deny"`: Refuses it.
- * - `"once"`: Allows it this time.
- * - `"session"`: Allows it until the session ends.
- * - `"project"`: Allows it until the session ends, and writes the suggestion into the project's settings, for
- * sessions that start later.
- * - `"user"`: Likewise writes it into the user's own settings.
+ * - `"deny"`: Refuses the access.
+ * - `"once"`: Allows the access this time.
+ * - `"session"`: Allows the access until the session ends.
+ * - `"project"`: Allows the access until the session ends, and writes the suggestion into the project's settings
+ * for later sessions.
+ * - `"user"`: Allows the access until the session ends, and writes the suggestion into the user's own settings
+ * for later sessions.
  */
 export type Decision = "deny" | "once" | "session" | "project" | "user";
 
 /**
- * `Access` is something a session may try.
+ * `Access` is a kind of operation.
  *
  * - `"read"`: Opens a file for reading, or lists a directory.
- * - `"write"`: Opens a file for writing, creates it, or changes what a directory holds.
+ * - `"write"`: Opens a file for writing, creates it, or changes the entries of a directory.
  * - `"execute"`: Runs a program.
- * - `"connect_unix"`: Connects to the Unix socket of a process outside of the session.
- * - `"connect"`: Connects to an address in the network.
+ * - `"connect_unix"`: Connects to the Unix socket of a process outside the session.
+ * - `"connect"`: Connects to a network address.
  * - `"bind"`: Waits for connections at an address of this machine.
  */
 export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" | "bind";
@@ -91,9 +92,9 @@ export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" |
 /**
  * `Severity` of a diagnostic.
  *
- * - `"error"`: The setting does not count.
- * - `"warning"`: It counts, but probably not as meant.
- * - `"info"`: Worth knowing.
+ * - `"error"`: The setting has no effect.
+ * - `"warning"`: The setting has an effect, but probably not the intended one.
+ * - `"info"`: There is something to know about the setting.
  */
 export type Severity = "error" | "warning" | "info";
 
@@ -105,7 +106,10 @@ export type Protections = Record<string, Protection>;
 
 /** `InitializeParams` describes the editor. */
 export interface InitializeParams {
-  /** The editor's process. When it is gone, the sidecar ends. null: only the end of stdin counts. */
+  /**
+   * The editor's process id, such as 4711. The sidecar ends with that process. If it is null, only the end of
+   * stdin counts.
+   */
   processId: number | null;
   /** `clientInfo` names the editor. */
   clientInfo?: ClientInfo;
@@ -113,7 +117,7 @@ export interface InitializeParams {
   workspaceFolders?: WorkspaceFolder[];
   /** `capabilities` say what the editor can do. */
   capabilities: ClientCapabilities;
-  /** `initializationOptions` carry settings. */
+  /** The editor's own settings. */
   initializationOptions?: InitializationOptions;
 }
 
@@ -125,30 +129,29 @@ export interface ClientInfo {
 
 /** `WorkspaceFolder` is one project that is open in the editor. */
 export interface WorkspaceFolder {
-  /** Absolute. */
+  /** Absolute, such as "/home/ada/engine". */
   path: string;
-  /** For people. */
+  /** The name that users see. */
   name?: string;
 }
 
 /** `ClientCapabilities` say what the editor can do. */
 export interface ClientCapabilities {
-  /** `flowControl` promises terminal/ack for consumed output. Without it output is never held back. */
+  /** `flowControl` promises terminal/ack for consumed output. Without it, output is never held back. */
   flowControl?: boolean;
   /** `approvals` promises to answer sandbox/requestAccess. */
   approvals?: boolean;
 }
 
-/** `InitializationOptions` carry settings that do not come from the standard files. */
+/** `InitializationOptions` are settings from outside the standard files. */
 export interface InitializationOptions {
   /**
-   * `userSettingsPath` replaces the user's settings files with this one. Absolute; empty is as absent.
-   * initialize succeeds without the file, so that an editor can show settings/diagnostics and create it, but
-   * terminal/spawn is refused with -32013 until it can be read. A file that goes away later keeps its last good
-   * content.
+   * The absolute path of a file that replaces the user's settings files; empty means absent. initialize succeeds
+   * if the file is missing, so that the editor can show settings/diagnostics and create it. terminal/spawn fails
+   * with -32013 until it can be read. If the file disappears later, its last valid content counts.
    */
   userSettingsPath?: string;
-  /** One more layer, of the shape of a settings file, as trusted as the user's own file. */
+  /** One more layer, in the format of a settings file, and trusted like the user's own file. */
   settings?: unknown;
 }
 
@@ -166,18 +169,18 @@ export interface ServerCapabilities {
   platform: string;
   /** The kinds of session it starts. */
   kinds: Kind[];
-  /** `enforcement` says for each protection what this machine can enforce, proved by really trying it. */
+  /** `enforcement` says for each protection what this machine can enforce. The sidecar has tried each. */
   enforcement: Protections;
 }
 
 /** `Protection` says how far one protection holds. */
 export interface Protection {
   status: ProtectionStatus;
-  /** `mechanism` names what enforces it, such as "landlock"; empty where nothing does. */
+  /** `mechanism` names what enforces it, such as "landlock"; empty if nothing does. */
   mechanism: string;
-  /** `detail` says in words what holds and what does not. */
+  /** `detail` says in words what is enforced and what is not. */
   detail: string;
-  /** `fix` says what the user can do about it. */
+  /** `fix` says what the user can do for more protection. */
   fix?: string;
 }
 
@@ -198,19 +201,22 @@ export interface LogMessageParams {
 export interface SpawnParams {
   /** "terminal" by default. */
   kind?: Kind;
-  /** The editor's own UUID; one that is taken is refused. Default: a new one. */
+  /** A UUID that the editor chooses and that no open session has. The default is a new one. */
   sessionId?: string;
-  /** The working directory. Absolute; required. */
+  /** The working directory, absolute and required. */
   cwd: string;
-  /** The directory that the session may write. Absolute; default: the workspace folder that holds cwd, else cwd. */
+  /**
+   * The directory that the session may write, absolute. The default is the workspace folder that contains cwd,
+   * else cwd.
+   */
   projectDir?: string;
-  /** The program of a terminal. Default: $SHELL as a login shell. */
+  /** The program of a terminal. The default is $SHELL as a login shell. */
   shell?: Shell;
-  /** Run instead of the shell. Without args it is a line for /bin/sh -c. */
+  /** Run instead of the shell. Without args it is a command line for /bin/sh -c, such as "go test ./...". */
   command?: string;
-  /** The arguments of command. */
+  /** The arguments of command, such as ["test", "./..."]. */
   args?: string[];
-  /** Added to the sidecar's own environment; both pass the same filter. */
+  /** Added to the sidecar's own environment. Both are filtered alike. */
   env?: Record<string, string>;
   /** The width in character cells: 1 to 65535, 80 by default. */
   cols?: number;
@@ -224,12 +230,12 @@ export interface Shell {
   args?: string[];
 }
 
-/** `SpawnResult` says what was started, and what really confines it. */
+/** `SpawnResult` says what was started, and what confines it. */
 export interface SpawnResult {
   sessionId: string;
   /** The session leader's process id. */
   pid: number;
-  /** What runs. */
+  /** The program with its arguments. */
   argv: string[];
   /** `policyId` changes exactly when the effective policy does. */
   policyId: string;
@@ -240,26 +246,26 @@ export interface SpawnResult {
 
 /** `SandboxReport` says what confines a session, as reported from inside it. */
 export interface SandboxReport {
-  /** True where the kernel confines the session. */
+  /** True if the kernel confines the session. */
   applied: boolean;
   status: SandboxStatus;
-  /** Empty where the settings do not sandbox the session. */
+  /** Empty if the session is not confined. */
   protections: Protections;
-  /** For the user's eyes. */
+  /** For the user, to be shown as plain text. */
   warnings: string[];
 }
 
 /** `Tracking` says how a session's processes are held together. */
 export interface Tracking {
-  /** "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come). */
+  /** "cgroup", "subreaper" (a process that adopts orphans), "process_group", or a value of a later version. */
   mechanism: string;
-  /** True where no process of the session can outlive it. */
+  /** True if no process of the session can outlive it. */
   guarantee: boolean;
 }
 
-/** `EnvironmentLog` lists what the filter did. */
+/** `EnvironmentLog` says what the filter of variables did. */
 export interface EnvironmentLog {
-  /** The names, never the values, of the variables that did not arrive. Sorted. */
+  /** The sorted names of the removed variables, without their values. */
   dropped: string[];
 }
 
@@ -282,7 +288,7 @@ export interface ResizeParams {
 /** `AckParams` counts consumed output. */
 export interface AckParams {
   sessionId: string;
-  /** `bytes` of raw output (not of base64) consumed since the last ack. */
+  /** The number of raw bytes (not of base64) consumed since the last ack. */
   bytes: number;
 }
 
@@ -298,27 +304,27 @@ export interface SessionParams {
   sessionId: string;
 }
 
-/** `ExitStatus` says how a leader ended: one of the two is null. */
+/** `ExitStatus` says how a leader ended. One of the two fields is null. */
 export interface ExitStatus {
-  /** Null where a signal ended it. */
+  /** Null if a signal ended the leader. */
   exitCode: number | null;
-  /** The name of the signal that ended it, or null. */
+  /** The name of the signal that ended the leader, such as "SIGHUP", or null. */
   signal: string | null;
 }
 
 /** `ExitedParams` is an exit status with its session. */
 export interface ExitedParams {
   sessionId: string;
-  /** Null where a signal ended it. */
+  /** Null if a signal ended the leader. */
   exitCode: number | null;
-  /** The name of the signal that ended it, or null. */
+  /** The name of the signal that ended the leader, such as "SIGHUP", or null. */
   signal: string | null;
 }
 
 /** `OutputParams` carries output. */
 export interface OutputParams {
   sessionId: string;
-  /** Base64 of raw PTY bytes. A character may be split between two messages. */
+  /** Base64 of raw PTY bytes. Two messages may share a character. */
   data: string;
 }
 
@@ -335,14 +341,11 @@ export interface SessionInfo {
   cwd: string;
   projectDir: string;
   policyId: string;
-  /**
-   * True where a new session would get another policy, as far as that could be said in time: a file system may
-   * not answer.
-   */
+  /** True if a new session would get another policy. It may be out of date if a file system does not answer. */
   stale: boolean;
   /** False once the leader has ended. */
   running: boolean;
-  /** A time as in RFC 3339. */
+  /** A time in the format of RFC 3339. */
   startedAt: string;
   tracking: Tracking;
 }
@@ -351,88 +354,94 @@ export interface SessionInfo {
 export interface CloseParams {
   sessionId: string;
   /**
-   * How long, in milliseconds, the leader may take to end after SIGHUP before everything is killed; 0 kills at
-   * once. Default: 300 for a terminal, 0 for a tool. At most 60000.
+   * How many milliseconds the leader may take to end after SIGHUP, before everything is killed: 0 to 60000. 0
+   * kills at once. The default is 300 for a terminal and 0 for a tool.
    */
   graceMs?: number;
 }
 
 /** `CloseResult` says how a session ended. */
 export interface CloseResult {
-  /** Null where a signal ended the leader. */
+  /** Null if a signal ended the leader. */
   exitCode: number | null;
   /** The name of the signal that ended the leader, or null. */
   signal: string | null;
-  /** `killed` counts the processes that had to be killed. */
+  /** The number of processes that had to be killed. */
   killed: number;
   /**
-   * 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in
-   * an uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on
-   * being killed. Where the leader is among them, ExitCode and Signal are both null.
+   * The number of processes that survived SIGKILL for ten seconds, and is usually 0. Such a process is in an
+   * uninterruptible system call, or has rights that the sidecar lacks. The log names them, and they are killed
+   * in the background. If the leader is among them, exitCode and signal are both null.
    */
   remaining: number;
-  /** How long it took, in milliseconds. */
+  /** How long closing took, in milliseconds. */
   elapsedMs: number;
   /**
-   * `review` lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks,
-   * tasks, scripts, CI files. It does not say who changed it; absent where there is nothing.
+   * `review` lists changed files to check before a program outside the sandbox uses them: hooks, tasks, scripts,
+   * CI files. It does not say which process changed them. It is absent if there are none.
    */
   review?: Finding[];
 }
 
-/** `DeniedParams` is what was refused or has happened. */
+/** `DeniedParams` describes a denial, or what happened to a protected path. */
 export interface DeniedParams {
   sessionId: string;
   /**
-   * One line that is fit to be shown as it is, as plain text: what was refused or has happened, by which
-   * program, how often, and, if that is short, the setting that would allow it. Names that others chose are
-   * quoted, escaped and shortened in it. The fields below are raw.
+   * `message` says in one line what was refused or has happened, by which program and how often. If it stays
+   * short, it names the setting that would allow it. Show it as plain text: names that others chose are quoted,
+   * escaped and shortened. The other fields are raw.
    */
   message: string;
   /**
-   * "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both),
-   * "execute", "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a
-   * protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one
-   * was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may
-   * write what stands there now; "protected_written" where one was written on a machine that cannot prevent it;
-   * "protected_write" where a change was tried and refused.
+   * The kind of operation.
+   *
+   * Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory;
+   * renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal".
+   *
+   * Protected paths: "protected_write": a change was refused. "protected_created": a path that did not exist was
+   * created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably
+   * from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a
+   * machine that cannot prevent it.
    */
   access: string;
   /**
-   * What it was about: the real path; "abstract:" and a name; an address and port, or, where not even a socket
-   * could be made, the socket's family, such as "inet"; the number of a process.
+   * A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket
+   * could be created, it is the socket's family, such as "inet".
    */
   target: string;
-  /** Who it was; absent where nobody can tell, as for protected paths. */
+  /** The process that was refused; absent if it is unknown, as for protected paths. */
   process?: Process;
   /**
-   * How often it has happened since it was told of last. The same is told again after a second, then after two,
-   * and so on up to a minute, and once more in the end.
+   * How often this has happened since its last report. It is reported again after one second, then two, and so
+   * on up to a minute, and at the end of the session.
    */
   count: number;
   /**
-   * The setting that would allow exactly this, for sessions that start from then on; absent where none would,
-   * and where what it would open holds credentials.
+   * The setting that would allow this in later sessions; absent if no setting would, or if it would expose
+   * credentials.
    */
   suggestion?: Suggestion;
-  /** A sentence for the user, fit to be shown as it is. */
+  /** One sentence for the user, to be shown as plain text. */
   hint?: string;
-  /** `missed` counts others that are not told: of one session 20 are told at once, and then 20 a second. */
+  /**
+   * `missed` counts other denials without a report: a session has at most 20 reports at once, and then 20 a
+   * second.
+   */
   missed?: number;
 }
 
-/** `Suggestion` is a setting that would allow something. */
+/** `Suggestion` is a setting that would allow an operation. */
 export interface Suggestion {
   /** A key of "terminal.sandbox". */
   setting: string;
   /**
-   * An entry to be added where the key is a list, else the key's whole value; for protected_paths it is the
-   * whole list. It is JSON in any case.
+   * JSON: the entry to add if the key is a list, else the key's whole value. For protected_paths it is the whole
+   * list.
    */
   value: unknown;
   /**
-   * `message` says what to write where, in one line that is fit to be shown as it is. It is for reading, not for
-   * copying: an unusual value is escaped in it.
+   * `message` says in one line what to write where. Show it as plain text, and do not copy from it: unusual
+   * values are escaped.
    */
   message: string;
 }
@@ -443,36 +452,36 @@ export interface Process {
   name: string;
 }
 
-/** `RequestAccessParams` is what a program wants. */
+/** `RequestAccessParams` describes an access that a program waits for. */
 export interface RequestAccessParams {
   sessionId: string;
   /**
-   * The question in one line that is fit to be shown as it is, as plain text: which program wants what. Names
-   * that others chose are quoted, escaped and shortened in it. Target and process are raw.
+   * `message` says in one line which program wants what. Show it as plain text: names that others chose are
+   * quoted, escaped and shortened. Target and process are raw.
    */
   message: string;
   /** "read", "write" or "create". */
   access: string;
-  /** The real path. Whatever becomes of its names, what is opened is what lies there when the question is put. */
+  /** The real path. If the file is allowed, the program gets the file that was there when the question was sent. */
   target: string;
-  /** Who it is; absent where nobody can tell. */
+  /** The process that waits; absent if it is unknown. */
   process?: Process;
-  /** The decisions that can be carried out. */
+  /** The decisions that the sidecar can carry out. */
   choices: Decision[];
   /** What "project" and "user" would write. */
   suggestion?: Suggestion;
-  /** A sentence for the user, fit to be shown as it is. */
+  /** One sentence for the user, to be shown as plain text. */
   hint?: string;
 }
 
-/** `RequestAccessResult` is what the user says. */
+/** `RequestAccessResult` is the user's decision. */
 export interface RequestAccessResult {
   /** One of the choices; anything else is "deny". */
   decision: Decision;
 }
 
 /**
- * `Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
+ * `Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
  * asking.
  */
 export interface Finding {
@@ -480,27 +489,27 @@ export interface Finding {
   path: string;
   /** "created", "changed" or "removed". */
   change: string;
-  /** `why` says what acts upon it. */
+  /** `why` says which program acts on it. */
   why: string;
-  /** `message` says all of this in one line that is fit to be shown as it is. */
+  /** `message` says all of this in one line, to be shown as plain text. */
   message: string;
 }
 
 /** `SettingsGetParams` names a project. */
 export interface SettingsGetParams {
-  /** Absolute; without it only the user's layers count. */
+  /** Absolute. Without it, only the user's layers count. */
   projectDir?: string;
-  /** `kind` picks the defaults that depend on it. "terminal" by default. */
+  /** `kind` selects the defaults. It is "terminal" by default. */
   kind?: Kind;
 }
 
-/** `SettingsGetResult` is the merged block with where each key comes from. */
+/** `SettingsGetResult` is the merged settings, with the origin of each key. */
 export interface SettingsGetResult {
   /** The merged "terminal.sandbox" block. */
   settings: unknown;
-  /** `origins` maps each key, such as "system_paths.executable", to the file it came from. */
+  /** `origins` maps each key, such as "system_paths.executable", to the file that sets it. */
   origins: Record<string, string>;
-  /** `diagnostics` of every file that counts. */
+  /** Those of every file that counts. */
   diagnostics: FileDiagnostic[];
 }
 
@@ -518,9 +527,9 @@ export interface PolicyGetResult {
   policy: Policy;
 }
 
-/** `Policy` is what a session may do, every path resolved. */
+/** `Policy` is what a session may do. Every path in it is real. */
 export interface Policy {
-  /** False where the settings do not sandbox this kind; the other fields then only say what would hold. */
+  /** False if the settings do not sandbox this kind of session. The other fields then have no effect. */
   restricted: boolean;
   project: string;
   rules: PolicyRule[];
@@ -532,14 +541,14 @@ export interface Policy {
   unixSockets: string[];
   allowedEnvVars: string[];
   protectedPaths: string[];
-  /** Nothing is started where protectedPaths cannot be kept as they are. */
+  /** No session starts if changes of protectedPaths cannot be prevented. */
   requireProtected: boolean;
   onUnavailable: string;
   onDenied: string;
   diagnostics: FileDiagnostic[];
   /**
-   * `origins` say for everything but the rules, which carry their own, where it comes from: each switch,
-   * variable, socket and protected path.
+   * `origins` say where each switch, variable, socket and protected path comes from. The rules have their own
+   * origins.
    */
   origins: PolicyOrigin[];
 }
@@ -550,36 +559,36 @@ export interface PolicyOrigin {
   key: string;
   /** The entry of a list, or the key's value as JSON. */
   value: string;
-  /** Where it stands. */
+  /** The settings file that sets it, or "built-in defaults". */
   file: string;
-  /** 1-based; absent where the origin is not a file. */
+  /** 1-based; absent if the origin is not a file. */
   line?: number;
-  /** The toolchain that asks for it. */
+  /** The toolchain that needs it. */
   entry?: string;
-  /** `reason` says what it is for, where the user has not written it. */
+  /** `reason` says what it is for, if the user has not written it. */
   reason?: string;
 }
 
 /** `PolicyRule` grants or protects a path. */
 export interface PolicyRule {
-  /** Empty in an explanation where the rule is not about a path. */
+  /** Empty in an explanation if the rule is not about a path. */
   path: string;
   /** `access` holds "read", "write", "execute", "device". */
   access: string[];
   /**
-   * The part of access that holds only where the machine can keep protectedPaths as they are; absent where there
-   * is none.
+   * The part of access that is granted only if the machine can prevent changes of protectedPaths; absent if
+   * there is none.
    */
   guarded?: string[];
   /** The key that grants it. */
   setting: string;
-  /** Where that key stands. */
+  /** The settings file with that key. */
   file: string;
-  /** 1-based; absent where the origin is not a file. */
+  /** 1-based; absent if the origin is not a file. */
   line?: number;
-  /** The toolchain that asks for it. */
+  /** The toolchain that needs it. */
   entry?: string;
-  /** `reason` says what is there, where the user has not written it. */
+  /** `reason` says what is at the path, if the user has not written it. */
   reason?: string;
 }
 
@@ -589,32 +598,32 @@ export interface PolicyExplainParams {
   projectDir: string;
   /** "terminal" by default. */
   kind?: Kind;
-  /** What is tried. */
+  /** The kind of operation. */
   access: Access;
   /**
-   * An absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect
-   * and bind an address.
+   * A path that is absolute or starts with "~/". For connect_unix it may be "abstract:" and a name. For connect
+   * and bind it is an address.
    */
   target: string;
 }
 
-/** `PolicyExplainResult` says whether, and why. */
+/** `PolicyExplainResult` says whether the operation is allowed, and why. */
 export interface PolicyExplainResult {
-  /** What the policy says. */
+  /** True if the policy allows it. */
   allowed: boolean;
-  /** What the target really is, every symlink followed. */
+  /** The real target, with every symlink followed. */
   target: string;
-  /** One sentence, fit to be shown as it is. */
+  /** One sentence, to be shown as plain text. */
   reason: string;
-  /** The answer with its reason in one line that is fit to be shown as it is, as plain text. */
+  /** The answer with its reason in one line, to be shown as plain text. */
   message: string;
-  /** What decides; absent where it is that no rule grants it. */
+  /** The rule that decides; absent if it is refused because no rule grants it. */
   rule?: PolicyRule;
-  /** The key that allows it, or that would; absent where none would. */
+  /** The key that allows it, or that would; absent if none would. */
   setting?: string;
-  /** `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON. */
+  /** What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON. */
   value?: string;
-  /** `hint` says what to do or to look out for, fit to be shown as it is. */
+  /** `hint` says what to do or to be careful about, to be shown as plain text. */
   hint?: string;
 }
 
@@ -625,11 +634,11 @@ export interface Diagnostic {
   /** 1-based, in bytes. */
   column: number;
   severity: Severity;
-  /** The settings key, where there is one. */
+  /** The settings key, if there is one. */
   key?: string;
-  /** One line that is fit to be shown as it is, as plain text. */
+  /** One line, to be shown as plain text. */
   message: string;
-  /** The only project that the remark holds for; absent where it holds for every one. */
+  /** The only project that the remark is about; absent if it is about every project. */
   projectDir?: string;
 }
 
@@ -638,22 +647,22 @@ export interface FileDiagnostic extends Diagnostic {
   file: string;
 }
 
-/** `DiagnosticsParams` holds everything there is to say about one file. */
+/** `DiagnosticsParams` are all diagnostics of one file. */
 export interface DiagnosticsParams {
   file: string;
   diagnostics: Diagnostic[];
 }
 
-/** `SettingsChangedParams` tells what a change of settings means. */
+/** `SettingsChangedParams` are the effects of a change of settings. */
 export interface SettingsChangedParams {
   files: string[];
   diagnostics: FileDiagnostic[];
   staleSessions: StaleSession[];
-  /** The open projects that have a settings file, with what each asks for and whether it is trusted now. */
+  /** The open projects that have a settings file. */
   projects: Project[];
 }
 
-/** `StaleSession` runs under another policy than a new session would. */
+/** `StaleSession` is a session under another policy than a new session would get. */
 export interface StaleSession {
   sessionId: string;
   policyId: string;
@@ -666,36 +675,36 @@ export interface ProjectParams {
   projectDir: string;
 }
 
-/** `ProjectTrustParams` names a project and the content that its user has seen. */
+/** `ProjectTrustParams` names a project and the content that the user has seen. */
 export interface ProjectTrustParams {
   /** Absolute. */
   projectDir: string;
   /**
-   * The one that came with what the user was shown. If the file is another by now, nothing is trusted. Without
-   * it the content of this moment is.
+   * The digest of the content that the user has seen. If the file has changed since, it is not trusted. Without
+   * it, the present content is trusted.
    */
   digest?: string;
 }
 
-/** `Project` is how a project's settings file stands. */
+/** `Project` is the state of a project's settings file. */
 export interface Project {
-  /** The project's real path, which is what is trusted. */
+  /** The project's real path. Trust is for this path. */
   projectDir: string;
   /** The project's settings file. */
   file: string;
-  /** False where there is no such file. */
+  /** False if there is no such file. */
   exists: boolean;
-  /** True where the file counts as it is written; else it can only tighten. */
+  /** True if the file has its full effect. Otherwise it can only restrict. */
   trusted: boolean;
-  /** The SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read. */
+  /** The SHA-256 of the file's bytes in hexadecimal digits; empty if the file could not be read. */
   digest: string;
-  /** What the file asks for beyond the user's own settings; where it is trusted, what that has opened. */
+  /** The things that the file asks for beyond the user's own settings. If the file is trusted, it has them. */
   asks: Ask[];
-  /** Why the file cannot be trusted as it is now. */
+  /** Why the file cannot be trusted with its present content. */
   problem?: string;
   /**
-   * `message` says how the file stands, in one line that is fit to be shown as it is, as plain text. The file's
-   * name is quoted and escaped in it.
+   * `message` says in one line whether the file is trusted. Show it as plain text: the file's name is quoted and
+   * escaped.
    */
   message: string;
 }
@@ -706,25 +715,22 @@ export interface Ask {
   key: string;
   /** The entry of a list, or the key's value as JSON. */
   value: string;
-  /** `opens` says in one sentence what trusting the project opens by it. */
+  /** `opens` says in one sentence what it would allow. */
   opens: string;
   /** 1-based. */
   line: number;
   /** 1-based, in bytes. */
   column: number;
-  /**
-   * `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key,
-   * the value and what it opens. Values are quoted, escaped and shortened in it.
-   */
+  /** `message` says all of this in one line. Show it as plain text: values are quoted, escaped and shortened. */
   message: string;
 }
 
 /**
- * `ErrorData` goes with the sidecar's own error codes. An error's message, the reason and the hint are one line
- * each, fit to be shown as they are.
+ * `ErrorData` belongs to the sidecar's own error codes. The error's message, the reason and the hint are one
+ * line each, to be shown as plain text.
  */
 export interface ErrorData {
-  /** The cause in words. */
+  /** The cause in words, such as "no such file or directory". */
   reason: string;
   /** The file or directory concerned. */
   path?: string;
@@ -732,10 +738,7 @@ export interface ErrorData {
   hint?: string;
 }
 
-/**
- * `Empty` is an object without fields. An empty array is accepted in its place, because Lua writes an empty
- * table so.
- */
+/** `Empty` is an object without fields. An empty array is accepted too, because Lua encodes an empty table so. */
 export type Empty = Record<string, never>;
 
 /** The names of the methods. */
@@ -805,37 +808,36 @@ export interface Notifications {
 /** `initialize` opens the conversation. Every other request before it is refused with -32002. */
 export const InitializeRequest = new RequestType<InitializeParams, InitializeResult, ErrorData>("initialize");
 
-/** `initialized` tells that the editor has taken the answer to initialize. */
+/** `initialized` says that the editor has received the answer to initialize. */
 export const InitializedNotification = new NotificationType<Empty>("initialized");
 
-/** `shutdown` kills every session and answers when nothing is left alive. */
+/** `shutdown` kills every session and answers when no process of any is left. */
 export const ShutdownRequest = new RequestType<Empty, Empty, ErrorData>("shutdown");
 
-/** `exit` ends the sidecar: status 0 after shutdown, 1 without. */
+/** `exit` ends the sidecar: with status 0 after shutdown, else with 1. */
 export const ExitNotification = new NotificationType<Empty>("exit");
 
-/** `workspace/didChangeWorkspaceFolders` replaces part of the workspace folders. */
+/** `workspace/didChangeWorkspaceFolders` adds and removes workspace folders. */
 export const DidChangeWorkspaceFoldersNotification = new NotificationType<WorkspaceFoldersChange>("workspace/didChangeWorkspaceFolders");
 
 /** `window/logMessage` is a line for the editor's log. */
 export const LogMessageNotification = new NotificationType<LogMessageParams>("window/logMessage");
 
 /**
- * `terminal/spawn` starts a session: a process, confined as the settings say, on a PTY of its own. The answer
- * comes after the process has confirmed from inside that its sandbox is in force, and before the session's first
- * notification.
+ * `terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
+ * comes after the sandbox was proved from inside, and before the session's first notification.
  */
 export const SpawnRequest = new RequestType<SpawnParams, SpawnResult, ErrorData>("terminal/spawn");
 
-/** `terminal/input` types bytes into a terminal. Inputs of one session keep their order. */
+/** `terminal/input` types bytes into a terminal. The inputs of one session keep their order. */
 export const InputNotification = new NotificationType<InputParams>("terminal/input");
 
-/** `terminal/resize` changes a terminal's size; the foreground process group gets SIGWINCH. */
+/** `terminal/resize` changes a terminal's size. The foreground process group gets SIGWINCH. */
 export const ResizeNotification = new NotificationType<ResizeParams>("terminal/resize");
 
 /**
- * `terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl. Tell at
- * least every 64 KiB: a session whose editor does not is held back.
+ * `terminal/ack` reports that output was consumed. It has an effect only if the editor announced flowControl.
+ * Send it at least every 64 KiB, or the session's output is held back.
  */
 export const AckNotification = new NotificationType<AckParams>("terminal/ack");
 
@@ -845,64 +847,68 @@ export const SignalRequest = new RequestType<SignalParams, Empty, ErrorData>("te
 /** `terminal/wait` answers once the session's leader has ended. */
 export const WaitRequest = new RequestType<SessionParams, ExitStatus, ErrorData>("terminal/wait");
 
-/** `terminal/list` answers every session that has not been closed. */
+/** `terminal/list` returns every session that has not been closed. */
 export const ListRequest = new RequestType<Empty, ListResult, ErrorData>("terminal/list");
 
-/** `terminal/close` ends a session and answers when no process of it is left. A second one gets -32010. */
+/** `terminal/close` ends a session and answers when no process of it is left. A second close gets -32010. */
 export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>("terminal/close");
 
-/** `terminal/output` carries raw bytes of a terminal, in order, nothing lost. */
+/** `terminal/output` carries raw bytes of a terminal, in order and without loss. */
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");
 
 /**
- * `terminal/exited` tells that a session's leader has ended, after the last output. What the leader left behind
- * is dead by then.
+ * `terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
+ * process that the leader left behind is dead.
  */
 export const ExitedNotification = new NotificationType<ExitedParams>("terminal/exited");
 
 /**
- * `sandbox/denied` tells that something was refused in a session, or that something happened to a protected
+ * `sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected
  * path, which may have succeeded.
  */
 export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/denied");
 
 /**
- * `sandbox/requestAccess` asks the user about an access that is about to be refused, where on_denied is "ask"
- * and the editor announced approvals. Only openings of files are asked about, and only those that a setting
- * would allow: never what holds credentials, never protected paths. The program waits for a minute; without an
- * answer the access is refused. After "deny" and "session" the same is not asked again in the session.
+ * `sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
+ * editor announced approvals. It is only about opening files that a setting would allow: never credentials,
+ * never protected paths. The program waits for up to a minute, and is refused without an answer. After "deny"
+ * and "session" the session does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 
-/** `settings/get` answers the merged settings of a project. */
+/** `settings/get` returns the merged settings of a project. */
 export const SettingsGetRequest = new RequestType<SettingsGetParams, SettingsGetResult, ErrorData>("settings/get");
 
-/** `policy/get` answers the policy that a session would get now. */
+/** `policy/get` returns the policy that a session would get now. */
 export const PolicyGetRequest = new RequestType<PolicyGetParams, PolicyGetResult, ErrorData>("policy/get");
 
-/** `settings/diagnostics` tells what is wrong in a settings file. An empty list clears what was told before. */
+/**
+ * `settings/diagnostics` says what is wrong in a settings file. Each list replaces the previous one of the same
+ * file.
+ */
 export const SettingsDiagnosticsNotification = new NotificationType<DiagnosticsParams>("settings/diagnostics");
 
-/** `settings/changed` tells that settings files changed and which sessions now run under an older policy. */
+/** `settings/changed` reports that settings files changed, and which sessions now run under an older policy. */
 export const SettingsChangedNotification = new NotificationType<SettingsChangedParams>("settings/changed");
 
 /**
- * `policy/explain` answers whether a session that starts now could do something, by which rule, and which
- * setting would change that. The answer is the sandbox's: the permissions of a file may refuse what it allows.
+ * `policy/explain` returns whether a session that starts now could do something, by which rule, and which
+ * setting would change that. It is about the sandbox: the file's permissions may still refuse what the sandbox
+ * allows.
  */
 export const PolicyExplainRequest = new RequestType<PolicyExplainParams, PolicyExplainResult, ErrorData>("policy/explain");
 
 /**
- * `project/status` answers what a project's settings file asks for beyond the user's own settings, and whether
- * it is trusted. An editor shows this before it asks the user for trust.
+ * `project/status` returns what a project's settings file asks for beyond the user's own settings, and whether
+ * it is trusted. Show this before you ask the user for trust.
  */
 export const ProjectStatusRequest = new RequestType<ProjectParams, Project, ErrorData>("project/status");
 
 /**
- * `project/trust` trusts a project's settings file with the content that it has now: it then counts as it is
- * written. Any change of the content makes it untrusted again. What cannot be trusted is refused with -32014.
+ * `project/trust` trusts a project's settings file with its present content. The file then has its full effect,
+ * until its content changes. A file that cannot be trusted is refused with -32014.
  */
 export const ProjectTrustRequest = new RequestType<ProjectTrustParams, Project, ErrorData>("project/trust");
 
-/** `project/untrust` takes the trust back: the file can only tighten then. */
+/** `project/untrust` withdraws the trust. The file can then only restrict. */
 export const ProjectUntrustRequest = new RequestType<ProjectParams, Project, ErrorData>("project/untrust");

@@ -3,43 +3,43 @@
 ---`ProtectionStatus` says how far a protection holds.
 ---@alias sandbox_sidecar.ProtectionStatus
 ---| "enforced" # The kernel refuses what the policy does not grant.
----| "degraded" # Part of it is refused; the detail names the rest.
----| "absent" # Nothing is refused.
+---| "degraded" # The kernel refuses part of it. The detail names the rest.
+---| "absent" # The kernel refuses nothing.
 
----`Kind` says for whom a session runs; the setting apply_to routes by it.
+---`Kind` is the purpose of a session. The setting apply_to selects by it.
 ---@alias sandbox_sidecar.Kind
 ---| "terminal" # The user's own terminal.
 ---| "tool" # A command that an agent runs. Its stdin is /dev/null.
 
----`SandboxStatus` sums a sandbox up.
+---`SandboxStatus` is the summary of a sandbox.
 ---@alias sandbox_sidecar.SandboxStatus
 ---| "full" # Every protection that the policy asks for is enforced.
----| "degraded" # Confined, but some protection that the policy asks for is not fully enforced.
----| "none" # The settings ask for a sandbox, this machine has none, and on_unavailable is "warn".
+---| "degraded" # Some protection that the policy asks for is not fully enforced.
+---| "none" # The settings ask for a sandbox, this machine cannot provide one, and on_unavailable is "warn".
 ---| "off" # The settings do not sandbox this kind of session.
 
 ---`Decision` is an answer to sandbox/requestAccess.
 ---@alias sandbox_sidecar.Decision
----| "deny" # Refuses it.
----| "once" # Allows it this time.
----| "session" # Allows it until the session ends.
----| "project" # Allows it until the session ends, and writes the suggestion into the project's settings, for sessions that start later.
----| "user" # Likewise writes it into the user's own settings.
+---| "deny" # Refuses the access.
+---| "once" # Allows the access this time.
+---| "session" # Allows the access until the session ends.
+---| "project" # Allows the access until the session ends, and writes the suggestion into the project's settings for later sessions.
+---| "user" # Allows the access until the session ends, and writes the suggestion into the user's own settings for later sessions.
 
----`Access` is something a session may try.
+---`Access` is a kind of operation.
 ---@alias sandbox_sidecar.Access
 ---| "read" # Opens a file for reading, or lists a directory.
----| "write" # Opens a file for writing, creates it, or changes what a directory holds.
+---| "write" # Opens a file for writing, creates it, or changes the entries of a directory.
 ---| "execute" # Runs a program.
----| "connect_unix" # Connects to the Unix socket of a process outside of the session.
----| "connect" # Connects to an address in the network.
+---| "connect_unix" # Connects to the Unix socket of a process outside the session.
+---| "connect" # Connects to a network address.
 ---| "bind" # Waits for connections at an address of this machine.
 
 ---`Severity` of a diagnostic.
 ---@alias sandbox_sidecar.Severity
----| "error" # The setting does not count.
----| "warning" # It counts, but probably not as meant.
----| "info" # Worth knowing.
+---| "error" # The setting has no effect.
+---| "warning" # The setting has an effect, but probably not the intended one.
+---| "info" # There is something to know about the setting.
 
 ---`Protections` holds one entry for each protection: filesystem, execute, network, unix_sockets, signals,
 ---protected_paths, syscalls, process_tracking, denials.
@@ -47,11 +47,11 @@
 
 ---`InitializeParams` describes the editor.
 ---@class (exact) sandbox_sidecar.InitializeParams
----@field processId integer|vim.NIL|nil The editor's process. When it is gone, the sidecar ends. null: only the end of stdin counts.
+---@field processId integer|vim.NIL|nil The editor's process id, such as 4711. The sidecar ends with that process. If it is null, only the end of stdin counts.
 ---@field clientInfo? sandbox_sidecar.ClientInfo `clientInfo` names the editor.
 ---@field workspaceFolders? sandbox_sidecar.WorkspaceFolder[] The open projects.
 ---@field capabilities sandbox_sidecar.ClientCapabilities `capabilities` say what the editor can do.
----@field initializationOptions? sandbox_sidecar.InitializationOptions `initializationOptions` carry settings.
+---@field initializationOptions? sandbox_sidecar.InitializationOptions The editor's own settings.
 
 ---`ClientInfo` names a program and its version.
 ---@class (exact) sandbox_sidecar.ClientInfo
@@ -60,18 +60,18 @@
 
 ---`WorkspaceFolder` is one project that is open in the editor.
 ---@class (exact) sandbox_sidecar.WorkspaceFolder
----@field path string Absolute.
----@field name? string For people.
+---@field path string Absolute, such as "/home/ada/engine".
+---@field name? string The name that users see.
 
 ---`ClientCapabilities` say what the editor can do.
 ---@class (exact) sandbox_sidecar.ClientCapabilities
----@field flowControl? boolean `flowControl` promises terminal/ack for consumed output. Without it output is never held back.
+---@field flowControl? boolean `flowControl` promises terminal/ack for consumed output. Without it, output is never held back.
 ---@field approvals? boolean `approvals` promises to answer sandbox/requestAccess.
 
----`InitializationOptions` carry settings that do not come from the standard files.
+---`InitializationOptions` are settings from outside the standard files.
 ---@class (exact) sandbox_sidecar.InitializationOptions
----@field userSettingsPath? string `userSettingsPath` replaces the user's settings files with this one. Absolute; empty is as absent. initialize succeeds without the file, so that an editor can show settings/diagnostics and create it, but terminal/spawn is refused with -32013 until it can be read. A file that goes away later keeps its last good content.
----@field settings? any One more layer, of the shape of a settings file, as trusted as the user's own file.
+---@field userSettingsPath? string The absolute path of a file that replaces the user's settings files; empty means absent. initialize succeeds if the file is missing, so that the editor can show settings/diagnostics and create it. terminal/spawn fails with -32013 until it can be read. If the file disappears later, its last valid content counts.
+---@field settings? any One more layer, in the format of a settings file, and trusted like the user's own file.
 
 ---`InitializeResult` describes the sidecar.
 ---@class (exact) sandbox_sidecar.InitializeResult
@@ -83,14 +83,14 @@
 ---@class (exact) sandbox_sidecar.ServerCapabilities
 ---@field platform string The operating system: "linux" or "darwin".
 ---@field kinds sandbox_sidecar.Kind[] The kinds of session it starts.
----@field enforcement sandbox_sidecar.Protections `enforcement` says for each protection what this machine can enforce, proved by really trying it.
+---@field enforcement sandbox_sidecar.Protections `enforcement` says for each protection what this machine can enforce. The sidecar has tried each.
 
 ---`Protection` says how far one protection holds.
 ---@class (exact) sandbox_sidecar.Protection
 ---@field status sandbox_sidecar.ProtectionStatus
----@field mechanism string `mechanism` names what enforces it, such as "landlock"; empty where nothing does.
----@field detail string `detail` says in words what holds and what does not.
----@field fix? string `fix` says what the user can do about it.
+---@field mechanism string `mechanism` names what enforces it, such as "landlock"; empty if nothing does.
+---@field detail string `detail` says in words what is enforced and what is not.
+---@field fix? string `fix` says what the user can do for more protection.
 
 ---`WorkspaceFoldersChange` adds and removes workspace folders.
 ---@class (exact) sandbox_sidecar.WorkspaceFoldersChange
@@ -105,13 +105,13 @@
 ---`SpawnParams` describes the session to start.
 ---@class (exact) sandbox_sidecar.SpawnParams
 ---@field kind? sandbox_sidecar.Kind "terminal" by default.
----@field sessionId? string The editor's own UUID; one that is taken is refused. Default: a new one.
----@field cwd string The working directory. Absolute; required.
----@field projectDir? string The directory that the session may write. Absolute; default: the workspace folder that holds cwd, else cwd.
----@field shell? sandbox_sidecar.Shell The program of a terminal. Default: $SHELL as a login shell.
----@field command? string Run instead of the shell. Without args it is a line for /bin/sh -c.
----@field args? string[] The arguments of command.
----@field env? table<string, string> Added to the sidecar's own environment; both pass the same filter.
+---@field sessionId? string A UUID that the editor chooses and that no open session has. The default is a new one.
+---@field cwd string The working directory, absolute and required.
+---@field projectDir? string The directory that the session may write, absolute. The default is the workspace folder that contains cwd, else cwd.
+---@field shell? sandbox_sidecar.Shell The program of a terminal. The default is $SHELL as a login shell.
+---@field command? string Run instead of the shell. Without args it is a command line for /bin/sh -c, such as "go test ./...".
+---@field args? string[] The arguments of command, such as ["test", "./..."].
+---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
 
@@ -120,11 +120,11 @@
 ---@field program string
 ---@field args? string[]
 
----`SpawnResult` says what was started, and what really confines it.
+---`SpawnResult` says what was started, and what confines it.
 ---@class (exact) sandbox_sidecar.SpawnResult
 ---@field sessionId string
 ---@field pid integer The session leader's process id.
----@field argv string[] What runs.
+---@field argv string[] The program with its arguments.
 ---@field policyId string `policyId` changes exactly when the effective policy does.
 ---@field sandbox sandbox_sidecar.SandboxReport
 ---@field tracking sandbox_sidecar.Tracking
@@ -132,19 +132,19 @@
 
 ---`SandboxReport` says what confines a session, as reported from inside it.
 ---@class (exact) sandbox_sidecar.SandboxReport
----@field applied boolean True where the kernel confines the session.
+---@field applied boolean True if the kernel confines the session.
 ---@field status sandbox_sidecar.SandboxStatus
----@field protections sandbox_sidecar.Protections Empty where the settings do not sandbox the session.
----@field warnings string[] For the user's eyes.
+---@field protections sandbox_sidecar.Protections Empty if the session is not confined.
+---@field warnings string[] For the user, to be shown as plain text.
 
 ---`Tracking` says how a session's processes are held together.
 ---@class (exact) sandbox_sidecar.Tracking
----@field mechanism string "cgroup", "subreaper" (a subreaper adopts orphans) or "process_group" (more may come).
----@field guarantee boolean True where no process of the session can outlive it.
+---@field mechanism string "cgroup", "subreaper" (a process that adopts orphans), "process_group", or a value of a later version.
+---@field guarantee boolean True if no process of the session can outlive it.
 
----`EnvironmentLog` lists what the filter did.
+---`EnvironmentLog` says what the filter of variables did.
 ---@class (exact) sandbox_sidecar.EnvironmentLog
----@field dropped string[] The names, never the values, of the variables that did not arrive. Sorted.
+---@field dropped string[] The sorted names of the removed variables, without their values.
 
 ---`InputParams` carries typed bytes.
 ---@class (exact) sandbox_sidecar.InputParams
@@ -160,7 +160,7 @@
 ---`AckParams` counts consumed output.
 ---@class (exact) sandbox_sidecar.AckParams
 ---@field sessionId string
----@field bytes integer `bytes` of raw output (not of base64) consumed since the last ack.
+---@field bytes integer The number of raw bytes (not of base64) consumed since the last ack.
 
 ---`SignalParams` names a signal.
 ---@class (exact) sandbox_sidecar.SignalParams
@@ -171,21 +171,21 @@
 ---@class (exact) sandbox_sidecar.SessionParams
 ---@field sessionId string
 
----`ExitStatus` says how a leader ended: one of the two is null.
+---`ExitStatus` says how a leader ended. One of the two fields is null.
 ---@class (exact) sandbox_sidecar.ExitStatus
----@field exitCode integer|vim.NIL|nil Null where a signal ended it.
----@field signal string|vim.NIL|nil The name of the signal that ended it, or null.
+---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
+---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
 
 ---`ExitedParams` is an exit status with its session.
 ---@class (exact) sandbox_sidecar.ExitedParams
 ---@field sessionId string
----@field exitCode integer|vim.NIL|nil Null where a signal ended it.
----@field signal string|vim.NIL|nil The name of the signal that ended it, or null.
+---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
+---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
 
 ---`OutputParams` carries output.
 ---@class (exact) sandbox_sidecar.OutputParams
 ---@field sessionId string
----@field data string Base64 of raw PTY bytes. A character may be split between two messages.
+---@field data string Base64 of raw PTY bytes. Two messages may share a character.
 
 ---`ListResult` lists sessions.
 ---@class (exact) sandbox_sidecar.ListResult
@@ -199,81 +199,81 @@
 ---@field cwd string
 ---@field projectDir string
 ---@field policyId string
----@field stale boolean True where a new session would get another policy, as far as that could be said in time: a file system may not answer.
+---@field stale boolean True if a new session would get another policy. It may be out of date if a file system does not answer.
 ---@field running boolean False once the leader has ended.
----@field startedAt string A time as in RFC 3339.
+---@field startedAt string A time in the format of RFC 3339.
 ---@field tracking sandbox_sidecar.Tracking
 
 ---`CloseParams` says how to end a session.
 ---@class (exact) sandbox_sidecar.CloseParams
 ---@field sessionId string
----@field graceMs? integer How long, in milliseconds, the leader may take to end after SIGHUP before everything is killed; 0 kills at once. Default: 300 for a terminal, 0 for a tool. At most 60000.
+---@field graceMs? integer How many milliseconds the leader may take to end after SIGHUP, before everything is killed: 0 to 60000. 0 kills at once. The default is 300 for a terminal and 0 for a tool.
 
 ---`CloseResult` says how a session ended.
 ---@class (exact) sandbox_sidecar.CloseResult
----@field exitCode integer|vim.NIL|nil Null where a signal ended the leader.
+---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, or null.
----@field killed integer `killed` counts the processes that had to be killed.
----@field remaining integer 0 as a rule: the answer waits for it. Otherwise so many processes have survived SIGKILL for ten seconds, in an uninterruptible system call or with rights that the sidecar lacks; the log names them, and they go on being killed. Where the leader is among them, ExitCode and Signal are both null.
----@field elapsedMs integer How long it took, in milliseconds.
----@field review? sandbox_sidecar.Finding[] `review` lists what changed meanwhile and is worth a look before it runs outside of the sandbox: hooks, tasks, scripts, CI files. It does not say who changed it; absent where there is nothing.
+---@field killed integer The number of processes that had to be killed.
+---@field remaining integer The number of processes that survived SIGKILL for ten seconds, and is usually 0. Such a process is in an uninterruptible system call, or has rights that the sidecar lacks. The log names them, and they are killed in the background. If the leader is among them, exitCode and signal are both null.
+---@field elapsedMs integer How long closing took, in milliseconds.
+---@field review? sandbox_sidecar.Finding[] `review` lists changed files to check before a program outside the sandbox uses them: hooks, tasks, scripts, CI files. It does not say which process changed them. It is absent if there are none.
 
----`DeniedParams` is what was refused or has happened.
+---`DeniedParams` describes a denial, or what happened to a protected path.
 ---@class (exact) sandbox_sidecar.DeniedParams
 ---@field sessionId string
----@field message string One line that is fit to be shown as it is, as plain text: what was refused or has happened, by which program, how often, and, if that is short, the setting that would allow it. Names that others chose are quoted, escaped and shortened in it. The fields below are raw.
----@field access string "read", "write" (a file that exists), "create" or "remove" (a name in a directory; renaming is both), "execute", "connect_unix", "connect", "bind" or "signal" where that was refused; "protected_created" where a protected path that did not exist has come to be, which nothing can prevent; "protected_replaced" where one was replaced, moved or removed, most likely by a program outside of the sandbox, so that the session may write what stands there now; "protected_written" where one was written on a machine that cannot prevent it; "protected_write" where a change was tried and refused.
----@field target string What it was about: the real path; "abstract:" and a name; an address and port, or, where not even a socket could be made, the socket's family, such as "inet"; the number of a process.
----@field process? sandbox_sidecar.Process Who it was; absent where nobody can tell, as for protected paths.
----@field count integer How often it has happened since it was told of last. The same is told again after a second, then after two, and so on up to a minute, and once more in the end.
----@field suggestion? sandbox_sidecar.Suggestion The setting that would allow exactly this, for sessions that start from then on; absent where none would, and where what it would open holds credentials.
----@field hint? string A sentence for the user, fit to be shown as it is.
----@field missed? integer `missed` counts others that are not told: of one session 20 are told at once, and then 20 a second.
+---@field message string `message` says in one line what was refused or has happened, by which program and how often. If it stays short, it names the setting that would allow it. Show it as plain text: names that others chose are quoted, escaped and shortened. The other fields are raw.
+---@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Protected paths: "protected_write": a change was refused. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
+---@field target string A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket could be created, it is the socket's family, such as "inet".
+---@field process? sandbox_sidecar.Process The process that was refused; absent if it is unknown, as for protected paths.
+---@field count integer How often this has happened since its last report. It is reported again after one second, then two, and so on up to a minute, and at the end of the session.
+---@field suggestion? sandbox_sidecar.Suggestion The setting that would allow this in later sessions; absent if no setting would, or if it would expose credentials.
+---@field hint? string One sentence for the user, to be shown as plain text.
+---@field missed? integer `missed` counts other denials without a report: a session has at most 20 reports at once, and then 20 a second.
 
----`Suggestion` is a setting that would allow something.
+---`Suggestion` is a setting that would allow an operation.
 ---@class (exact) sandbox_sidecar.Suggestion
 ---@field setting string A key of "terminal.sandbox".
----@field value any An entry to be added where the key is a list, else the key's whole value; for protected_paths it is the whole list. It is JSON in any case.
----@field message string `message` says what to write where, in one line that is fit to be shown as it is. It is for reading, not for copying: an unusual value is escaped in it.
+---@field value any JSON: the entry to add if the key is a list, else the key's whole value. For protected_paths it is the whole list.
+---@field message string `message` says in one line what to write where. Show it as plain text, and do not copy from it: unusual values are escaped.
 
 ---`Process` names a process of a session.
 ---@class (exact) sandbox_sidecar.Process
 ---@field pid integer
 ---@field name string
 
----`RequestAccessParams` is what a program wants.
+---`RequestAccessParams` describes an access that a program waits for.
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
----@field message string The question in one line that is fit to be shown as it is, as plain text: which program wants what. Names that others chose are quoted, escaped and shortened in it. Target and process are raw.
+---@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted, escaped and shortened. Target and process are raw.
 ---@field access string "read", "write" or "create".
----@field target string The real path. Whatever becomes of its names, what is opened is what lies there when the question is put.
----@field process? sandbox_sidecar.Process Who it is; absent where nobody can tell.
----@field choices sandbox_sidecar.Decision[] The decisions that can be carried out.
+---@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent.
+---@field process? sandbox_sidecar.Process The process that waits; absent if it is unknown.
+---@field choices sandbox_sidecar.Decision[] The decisions that the sidecar can carry out.
 ---@field suggestion? sandbox_sidecar.Suggestion What "project" and "user" would write.
----@field hint? string A sentence for the user, fit to be shown as it is.
+---@field hint? string One sentence for the user, to be shown as plain text.
 
----`RequestAccessResult` is what the user says.
+---`RequestAccessResult` is the user's decision.
 ---@class (exact) sandbox_sidecar.RequestAccessResult
 ---@field decision sandbox_sidecar.Decision One of the choices; anything else is "deny".
 
----`Finding` is a file that changed while a session ran and that programs outside of the sandbox act upon without
+---`Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
 ---asking.
 ---@class (exact) sandbox_sidecar.Finding
 ---@field path string Absolute.
 ---@field change string "created", "changed" or "removed".
----@field why string `why` says what acts upon it.
----@field message string `message` says all of this in one line that is fit to be shown as it is.
+---@field why string `why` says which program acts on it.
+---@field message string `message` says all of this in one line, to be shown as plain text.
 
 ---`SettingsGetParams` names a project.
 ---@class (exact) sandbox_sidecar.SettingsGetParams
----@field projectDir? string Absolute; without it only the user's layers count.
----@field kind? sandbox_sidecar.Kind `kind` picks the defaults that depend on it. "terminal" by default.
+---@field projectDir? string Absolute. Without it, only the user's layers count.
+---@field kind? sandbox_sidecar.Kind `kind` selects the defaults. It is "terminal" by default.
 
----`SettingsGetResult` is the merged block with where each key comes from.
+---`SettingsGetResult` is the merged settings, with the origin of each key.
 ---@class (exact) sandbox_sidecar.SettingsGetResult
 ---@field settings any The merged "terminal.sandbox" block.
----@field origins table<string, string> `origins` maps each key, such as "system_paths.executable", to the file it came from.
----@field diagnostics sandbox_sidecar.FileDiagnostic[] `diagnostics` of every file that counts.
+---@field origins table<string, string> `origins` maps each key, such as "system_paths.executable", to the file that sets it.
+---@field diagnostics sandbox_sidecar.FileDiagnostic[] Those of every file that counts.
 
 ---`PolicyGetParams` names a project and a kind.
 ---@class (exact) sandbox_sidecar.PolicyGetParams
@@ -285,9 +285,9 @@
 ---@field policyId string
 ---@field policy sandbox_sidecar.Policy
 
----`Policy` is what a session may do, every path resolved.
+---`Policy` is what a session may do. Every path in it is real.
 ---@class (exact) sandbox_sidecar.Policy
----@field restricted boolean False where the settings do not sandbox this kind; the other fields then only say what would hold.
+---@field restricted boolean False if the settings do not sandbox this kind of session. The other fields then have no effect.
 ---@field project string
 ---@field rules sandbox_sidecar.PolicyRule[]
 ---@field privateRuntimeDir boolean The session gets an XDG_RUNTIME_DIR of its own.
@@ -296,76 +296,76 @@
 ---@field unixSockets string[]
 ---@field allowedEnvVars string[]
 ---@field protectedPaths string[]
----@field requireProtected boolean Nothing is started where protectedPaths cannot be kept as they are.
+---@field requireProtected boolean No session starts if changes of protectedPaths cannot be prevented.
 ---@field onUnavailable string
 ---@field onDenied string
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
----@field origins sandbox_sidecar.PolicyOrigin[] `origins` say for everything but the rules, which carry their own, where it comes from: each switch, variable, socket and protected path.
+---@field origins sandbox_sidecar.PolicyOrigin[] `origins` say where each switch, variable, socket and protected path comes from. The rules have their own origins.
 
 ---`PolicyOrigin` says where one value of a policy comes from.
 ---@class (exact) sandbox_sidecar.PolicyOrigin
 ---@field key string The settings key.
 ---@field value string The entry of a list, or the key's value as JSON.
----@field file string Where it stands.
----@field line? integer 1-based; absent where the origin is not a file.
----@field entry? string The toolchain that asks for it.
----@field reason? string `reason` says what it is for, where the user has not written it.
+---@field file string The settings file that sets it, or "built-in defaults".
+---@field line? integer 1-based; absent if the origin is not a file.
+---@field entry? string The toolchain that needs it.
+---@field reason? string `reason` says what it is for, if the user has not written it.
 
 ---`PolicyRule` grants or protects a path.
 ---@class (exact) sandbox_sidecar.PolicyRule
----@field path string Empty in an explanation where the rule is not about a path.
+---@field path string Empty in an explanation if the rule is not about a path.
 ---@field access string[] `access` holds "read", "write", "execute", "device".
----@field guarded? string[] The part of access that holds only where the machine can keep protectedPaths as they are; absent where there is none.
+---@field guarded? string[] The part of access that is granted only if the machine can prevent changes of protectedPaths; absent if there is none.
 ---@field setting string The key that grants it.
----@field file string Where that key stands.
----@field line? integer 1-based; absent where the origin is not a file.
----@field entry? string The toolchain that asks for it.
----@field reason? string `reason` says what is there, where the user has not written it.
+---@field file string The settings file with that key.
+---@field line? integer 1-based; absent if the origin is not a file.
+---@field entry? string The toolchain that needs it.
+---@field reason? string `reason` says what is at the path, if the user has not written it.
 
 ---`PolicyExplainParams` name an access.
 ---@class (exact) sandbox_sidecar.PolicyExplainParams
 ---@field projectDir string Absolute.
 ---@field kind? sandbox_sidecar.Kind "terminal" by default.
----@field access sandbox_sidecar.Access What is tried.
----@field target string An absolute path, or one that starts with ~/; for connect_unix also a name after "abstract:"; for connect and bind an address.
+---@field access sandbox_sidecar.Access The kind of operation.
+---@field target string A path that is absolute or starts with "~/". For connect_unix it may be "abstract:" and a name. For connect and bind it is an address.
 
----`PolicyExplainResult` says whether, and why.
+---`PolicyExplainResult` says whether the operation is allowed, and why.
 ---@class (exact) sandbox_sidecar.PolicyExplainResult
----@field allowed boolean What the policy says.
----@field target string What the target really is, every symlink followed.
----@field reason string One sentence, fit to be shown as it is.
----@field message string The answer with its reason in one line that is fit to be shown as it is, as plain text.
----@field rule? sandbox_sidecar.PolicyRule What decides; absent where it is that no rule grants it.
----@field setting? string The key that allows it, or that would; absent where none would.
----@field value? string `value` would allow it, where it is not: an entry for the list, or the key's whole value as JSON.
----@field hint? string `hint` says what to do or to look out for, fit to be shown as it is.
+---@field allowed boolean True if the policy allows it.
+---@field target string The real target, with every symlink followed.
+---@field reason string One sentence, to be shown as plain text.
+---@field message string The answer with its reason in one line, to be shown as plain text.
+---@field rule? sandbox_sidecar.PolicyRule The rule that decides; absent if it is refused because no rule grants it.
+---@field setting? string The key that allows it, or that would; absent if none would.
+---@field value? string What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON.
+---@field hint? string `hint` says what to do or to be careful about, to be shown as plain text.
 
 ---`Diagnostic` is one remark about a settings file.
 ---@class (exact) sandbox_sidecar.Diagnostic
 ---@field line integer 1-based.
 ---@field column integer 1-based, in bytes.
 ---@field severity sandbox_sidecar.Severity
----@field key? string The settings key, where there is one.
----@field message string One line that is fit to be shown as it is, as plain text.
----@field projectDir? string The only project that the remark holds for; absent where it holds for every one.
+---@field key? string The settings key, if there is one.
+---@field message string One line, to be shown as plain text.
+---@field projectDir? string The only project that the remark is about; absent if it is about every project.
 
 ---`FileDiagnostic` is a diagnostic with its file.
 ---@class (exact) sandbox_sidecar.FileDiagnostic: sandbox_sidecar.Diagnostic
 ---@field file string
 
----`DiagnosticsParams` holds everything there is to say about one file.
+---`DiagnosticsParams` are all diagnostics of one file.
 ---@class (exact) sandbox_sidecar.DiagnosticsParams
 ---@field file string
 ---@field diagnostics sandbox_sidecar.Diagnostic[]
 
----`SettingsChangedParams` tells what a change of settings means.
+---`SettingsChangedParams` are the effects of a change of settings.
 ---@class (exact) sandbox_sidecar.SettingsChangedParams
 ---@field files string[]
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[]
 ---@field staleSessions sandbox_sidecar.StaleSession[]
----@field projects sandbox_sidecar.Project[] The open projects that have a settings file, with what each asks for and whether it is trusted now.
+---@field projects sandbox_sidecar.Project[] The open projects that have a settings file.
 
----`StaleSession` runs under another policy than a new session would.
+---`StaleSession` is a session under another policy than a new session would get.
 ---@class (exact) sandbox_sidecar.StaleSession
 ---@field sessionId string
 ---@field policyId string
@@ -375,40 +375,39 @@
 ---@class (exact) sandbox_sidecar.ProjectParams
 ---@field projectDir string Absolute.
 
----`ProjectTrustParams` names a project and the content that its user has seen.
+---`ProjectTrustParams` names a project and the content that the user has seen.
 ---@class (exact) sandbox_sidecar.ProjectTrustParams
 ---@field projectDir string Absolute.
----@field digest? string The one that came with what the user was shown. If the file is another by now, nothing is trusted. Without it the content of this moment is.
+---@field digest? string The digest of the content that the user has seen. If the file has changed since, it is not trusted. Without it, the present content is trusted.
 
----`Project` is how a project's settings file stands.
+---`Project` is the state of a project's settings file.
 ---@class (exact) sandbox_sidecar.Project
----@field projectDir string The project's real path, which is what is trusted.
+---@field projectDir string The project's real path. Trust is for this path.
 ---@field file string The project's settings file.
----@field exists boolean False where there is no such file.
----@field trusted boolean True where the file counts as it is written; else it can only tighten.
----@field digest string The SHA-256 of the file's bytes in hexadecimal digits; empty where it could not be read.
----@field asks sandbox_sidecar.Ask[] What the file asks for beyond the user's own settings; where it is trusted, what that has opened.
----@field problem? string Why the file cannot be trusted as it is now.
----@field message string `message` says how the file stands, in one line that is fit to be shown as it is, as plain text. The file's name is quoted and escaped in it.
+---@field exists boolean False if there is no such file.
+---@field trusted boolean True if the file has its full effect. Otherwise it can only restrict.
+---@field digest string The SHA-256 of the file's bytes in hexadecimal digits; empty if the file could not be read.
+---@field asks sandbox_sidecar.Ask[] The things that the file asks for beyond the user's own settings. If the file is trusted, it has them.
+---@field problem? string Why the file cannot be trusted with its present content.
+---@field message string `message` says in one line whether the file is trusted. Show it as plain text: the file's name is quoted and escaped.
 
 ---`Ask` is one thing that a project's file asks for beyond the user's own settings.
 ---@class (exact) sandbox_sidecar.Ask
 ---@field key string The settings key.
 ---@field value string The entry of a list, or the key's value as JSON.
----@field opens string `opens` says in one sentence what trusting the project opens by it.
+---@field opens string `opens` says in one sentence what it would allow.
 ---@field line integer 1-based.
 ---@field column integer 1-based, in bytes.
----@field message string `message` says all of this in one line that is fit to be shown as it is, as plain text: the line, the key, the value and what it opens. Values are quoted, escaped and shortened in it.
+---@field message string `message` says all of this in one line. Show it as plain text: values are quoted, escaped and shortened.
 
----`ErrorData` goes with the sidecar's own error codes. An error's message, the reason and the hint are one line
----each, fit to be shown as they are.
+---`ErrorData` belongs to the sidecar's own error codes. The error's message, the reason and the hint are one
+---line each, to be shown as plain text.
 ---@class (exact) sandbox_sidecar.ErrorData
----@field reason string The cause in words.
+---@field reason string The cause in words, such as "no such file or directory".
 ---@field path? string The file or directory concerned.
 ---@field hint? string `hint` says what the user can do.
 
----`Empty` is an object without fields. An empty array is accepted in its place, because Lua writes an empty
----table so.
+---`Empty` is an object without fields. An empty array is accepted too, because Lua encodes an empty table so.
 ---@class (exact) sandbox_sidecar.Empty
 
 local M = {}
@@ -423,66 +422,67 @@ M.max_content_length = 33554432
 M.methods = {
   ---`initialize` opens the conversation. Every other request before it is refused with -32002.
   initialize = "initialize",
-  ---`initialized` tells that the editor has taken the answer to initialize.
+  ---`initialized` says that the editor has received the answer to initialize.
   initialized = "initialized",
-  ---`shutdown` kills every session and answers when nothing is left alive.
+  ---`shutdown` kills every session and answers when no process of any is left.
   shutdown = "shutdown",
-  ---`exit` ends the sidecar: status 0 after shutdown, 1 without.
+  ---`exit` ends the sidecar: with status 0 after shutdown, else with 1.
   exit = "exit",
-  ---`workspace/didChangeWorkspaceFolders` replaces part of the workspace folders.
+  ---`workspace/didChangeWorkspaceFolders` adds and removes workspace folders.
   did_change_workspace_folders = "workspace/didChangeWorkspaceFolders",
   ---`window/logMessage` is a line for the editor's log.
   log_message = "window/logMessage",
-  ---`terminal/spawn` starts a session: a process, confined as the settings say, on a PTY of its own. The answer
-  ---comes after the process has confirmed from inside that its sandbox is in force, and before the session's
-  ---first notification.
+  ---`terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
+  ---comes after the sandbox was proved from inside, and before the session's first notification.
   spawn = "terminal/spawn",
-  ---`terminal/input` types bytes into a terminal. Inputs of one session keep their order.
+  ---`terminal/input` types bytes into a terminal. The inputs of one session keep their order.
   input = "terminal/input",
-  ---`terminal/resize` changes a terminal's size; the foreground process group gets SIGWINCH.
+  ---`terminal/resize` changes a terminal's size. The foreground process group gets SIGWINCH.
   resize = "terminal/resize",
-  ---`terminal/ack` tells that output was consumed. Only counts where the editor announced flowControl. Tell at
-  ---least every 64 KiB: a session whose editor does not is held back.
+  ---`terminal/ack` reports that output was consumed. It has an effect only if the editor announced flowControl.
+  ---Send it at least every 64 KiB, or the session's output is held back.
   ack = "terminal/ack",
   ---`terminal/signal` sends a signal to the foreground process group of a terminal.
   signal = "terminal/signal",
   ---`terminal/wait` answers once the session's leader has ended.
   wait = "terminal/wait",
-  ---`terminal/list` answers every session that has not been closed.
+  ---`terminal/list` returns every session that has not been closed.
   list = "terminal/list",
-  ---`terminal/close` ends a session and answers when no process of it is left. A second one gets -32010.
+  ---`terminal/close` ends a session and answers when no process of it is left. A second close gets -32010.
   close = "terminal/close",
-  ---`terminal/output` carries raw bytes of a terminal, in order, nothing lost.
+  ---`terminal/output` carries raw bytes of a terminal, in order and without loss.
   output = "terminal/output",
-  ---`terminal/exited` tells that a session's leader has ended, after the last output. What the leader left
-  ---behind is dead by then.
+  ---`terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
+  ---process that the leader left behind is dead.
   exited = "terminal/exited",
-  ---`sandbox/denied` tells that something was refused in a session, or that something happened to a protected
+  ---`sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected
   ---path, which may have succeeded.
   denied = "sandbox/denied",
-  ---`sandbox/requestAccess` asks the user about an access that is about to be refused, where on_denied is "ask"
-  ---and the editor announced approvals. Only openings of files are asked about, and only those that a setting
-  ---would allow: never what holds credentials, never protected paths. The program waits for a minute; without an
-  ---answer the access is refused. After "deny" and "session" the same is not asked again in the session.
+  ---`sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
+  ---editor announced approvals. It is only about opening files that a setting would allow: never credentials,
+  ---never protected paths. The program waits for up to a minute, and is refused without an answer. After "deny"
+  ---and "session" the session does not ask about the same access again.
   request_access = "sandbox/requestAccess",
-  ---`settings/get` answers the merged settings of a project.
+  ---`settings/get` returns the merged settings of a project.
   settings_get = "settings/get",
-  ---`policy/get` answers the policy that a session would get now.
+  ---`policy/get` returns the policy that a session would get now.
   policy_get = "policy/get",
-  ---`settings/diagnostics` tells what is wrong in a settings file. An empty list clears what was told before.
+  ---`settings/diagnostics` says what is wrong in a settings file. Each list replaces the previous one of the
+  ---same file.
   settings_diagnostics = "settings/diagnostics",
-  ---`settings/changed` tells that settings files changed and which sessions now run under an older policy.
+  ---`settings/changed` reports that settings files changed, and which sessions now run under an older policy.
   settings_changed = "settings/changed",
-  ---`policy/explain` answers whether a session that starts now could do something, by which rule, and which
-  ---setting would change that. The answer is the sandbox's: the permissions of a file may refuse what it allows.
+  ---`policy/explain` returns whether a session that starts now could do something, by which rule, and which
+  ---setting would change that. It is about the sandbox: the file's permissions may still refuse what the sandbox
+  ---allows.
   policy_explain = "policy/explain",
-  ---`project/status` answers what a project's settings file asks for beyond the user's own settings, and whether
-  ---it is trusted. An editor shows this before it asks the user for trust.
+  ---`project/status` returns what a project's settings file asks for beyond the user's own settings, and whether
+  ---it is trusted. Show this before you ask the user for trust.
   project_status = "project/status",
-  ---`project/trust` trusts a project's settings file with the content that it has now: it then counts as it is
-  ---written. Any change of the content makes it untrusted again. What cannot be trusted is refused with -32014.
+  ---`project/trust` trusts a project's settings file with its present content. The file then has its full
+  ---effect, until its content changes. A file that cannot be trusted is refused with -32014.
   project_trust = "project/trust",
-  ---`project/untrust` takes the trust back: the file can only tighten then.
+  ---`project/untrust` withdraws the trust. The file can then only restrict.
   project_untrust = "project/untrust",
 }
 
@@ -490,26 +490,26 @@ M.methods = {
 M.error_codes = {
   ---The body is not JSON. The answer's id is null and the connection goes on.
   parse_error = -32700,
-  ---Not a request, an id that can be none, a second initialize, or a request after shutdown.
+  ---Not a request, an invalid id, a second initialize, or a request after shutdown.
   invalid_request = -32600,
   ---No such method.
   method_not_found = -32601,
   ---The message names the field and what was expected.
   invalid_params = -32602,
-  ---A fault of the sidecar.
+  ---A bug of the sidecar, or too many requests at once.
   internal_error = -32603,
   ---A request before initialize.
   not_initialized = -32002,
-  ---No session of that id, or it was closed.
+  ---No session has that id, or it was closed.
   session_not_found = -32010,
-  ---Shell missing, working directory missing, PTYs exhausted …
+  ---The session could not be started, for example because the shell or the working directory is missing.
   spawn_failed = -32011,
-  ---The machine cannot enforce the policy and the settings say refuse.
+  ---The machine cannot enforce the policy, and on_unavailable is "refuse".
   sandbox_unavailable = -32012,
-  ---A settings file cannot be read, or something in it is wrong, so nobody knows what it asks for. Tools do not
-  ---start until it is fixed; without the file that userSettingsPath names nothing starts.
+  ---A settings file cannot be read or is wrong, so that it is unclear what it asks for. Tools do not start until
+  ---it is fixed. Without the file that userSettingsPath names no session starts.
   settings_invalid = -32013,
-  ---The project's settings need the user's trust.
+  ---The project's settings file cannot be trusted.
   project_not_trusted = -32014,
 }
 
