@@ -12,9 +12,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Uses what the editor leaks into the sidecar: a file with a secret, and a
-// directory outside that is open. The stage marks everything above stderr
-// close-on-exec, so none of it arrives. The control is a program that the same
+// Uses descriptors that the editor leaks into the sidecar: a file with a
+// secret, and an open directory outside. The stage marks everything above
+// stderr close-on-exec, so none arrives. The control is a program that the same
 // parent starts the same way.
 func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	t.Parallel()
@@ -43,9 +43,9 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 	}
 }
 
-// Looks for descriptors of the sidecar itself (its pipes to the editor, the
-// handshake, the master of the terminal) in a terminal and in a tool, while
-// other sessions run. A session has three.
+// Searches a terminal and a tool for descriptors of the sidecar: its pipes to
+// the editor, the handshake, the terminal's master. Other sessions run
+// meanwhile. A session has three.
 func TestASessionHasThreeDescriptors(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

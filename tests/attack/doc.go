@@ -1,14 +1,13 @@
 // Package attack tries to get out of the sandbox.
 //
 // Every promise has attacks, and every attack a positive control in the same
-// test: the same action, in a world of the same make, succeeds where the settings
-// do not sandbox it. An attack without one would also pass where it could never
-// work. Acts are system calls of the program in tests/victim, or real programs;
-// they only touch what the test has made, so that no refusal is owed to
-// ordinary file permissions.
+// test: the same action succeeds in an equal world without a sandbox. An attack
+// without a control would also pass if it could never work. Actions are system
+// calls of the program in tests/victim, or real programs. They only touch files
+// and processes of the test, so that file permissions refuse nothing.
 //
 // Most attacks are files in the directory "attacks", one each: shell scripts
-// that use the victim. "make attack" prints what comes of each, for root and
-// for an ordinary user, without a sandbox, with one, and with one on a machine
-// that has no namespaces. What a script cannot say is in Go.
+// that use the victim. "make attack" prints the result of each, for root and
+// for an ordinary user: without a sandbox, with one, and with one on a machine
+// without namespaces. Attacks that no script can express are in Go.
 package attack

@@ -40,7 +40,7 @@ func names(environ []string) []string {
 	return list
 }
 
-// hooks make loaders, shells and interpreters run code.
+// hooks are variables that make loaders, shells and interpreters run code.
 var hooks = []string{
 	"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONSTARTUP", "PYTHONPATH",
 	"PERL5OPT",
@@ -51,8 +51,8 @@ var hooks = []string{
 var prefixesOfHooks = []string{"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*",
 	"GIT_*"}
 
-// startWith starts an editor with variables that hold the secret, one by the
-// sidecar's environment and the next by the request's.
+// startWith starts an editor with variables that hold the secret. They come
+// from the sidecar's environment and from the request in turn.
 func startWith(s *scene, settings string, variables []string) (*harness.Editor, protocol.SpawnParams) {
 	options := harness.Options{Settings: settings}
 	request := protocol.SpawnParams{Env: map[string]string{}}
@@ -107,9 +107,9 @@ func TestHooksPassByTheirExactNamesOnly(t *testing.T) {
 	}
 }
 
-// Looks at everything that arrives: exactly what is allowed, and what describes
-// the session itself. The handshake between the sidecar and the stage leaves
-// nothing in it.
+// Compares the whole environment: it is exactly what is allowed, and what
+// describes the session itself. The handshake between the sidecar and the stage
+// leaves nothing in it.
 func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -132,8 +132,8 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// Looks for traces of the stage in the program that it became: its arguments,
-// its descriptors, its environment. They are the program's own.
+// Searches the program that the stage became for traces of the stage:
+// arguments, descriptors, environment. They are the program's own.
 func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
@@ -155,7 +155,7 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Looks for the values of dropped variables in all that the sidecar says: the
+// Searches every output of the sidecar for values of dropped variables: the
 // reply, the list of sessions, the log. Names are listed, values never.
 func TestValuesOfDroppedVariablesAreNeverReported(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestValuesOfDroppedVariablesAreNeverReported(t *testing.T) {
 	if strings.Contains(string(reported), secretText) || strings.Contains(e.Log.String(), secretText) {
 		t.Errorf("a value is reported:\n%s\n%s", reported, e.Log)
 	}
-	// Control: the value would be seen where it is told.
+	// Control: the value would be found if it were reported.
 	if control := s.attemptFrom(e, request, "environ"); strings.Contains(control.output, secretText) {
 		t.Errorf("THE ATTACK WORKS:\n%s", control.output)
 	}

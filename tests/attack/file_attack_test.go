@@ -21,7 +21,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// fileAttack is an attack of a file by somebody.
+// fileAttack is the attack of a file, carried out by an account.
 type fileAttack struct {
 	file      harness.CaseFile
 	as        account
@@ -29,7 +29,8 @@ type fileAttack struct {
 	wrap      string
 }
 
-// carryOut plays the attack in a world of its own and says what came of it.
+// carryOut plays the attack in a world of its own and returns the result for
+// the matrix.
 func (a fileAttack) carryOut(t *testing.T) string {
 	t.Helper()
 	w := a.newWorld(t)
@@ -61,9 +62,9 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	return a.judge(t, session, err == nil, string(said))
 }
 
-// timeout is how often, 50 times a second, a script looks for an effect that
-// may take a moment. Without a sandbox it must come; with one, what comes so
-// late is found by nobody.
+// timeout is how often, 50 times a second, a script checks for an effect that
+// may take a moment. Without a sandbox the effect must come. With one, an
+// effect that comes later than this is missed.
 func (a fileAttack) timeout() int {
 	if a.sandboxed {
 		return 15
@@ -71,7 +72,7 @@ func (a fileAttack) timeout() int {
 	return 50 * int(harness.Timeout.Seconds())
 }
 
-// judge compares the effect with what the reply says.
+// judge compares the effect with the reply.
 func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, said string) string {
 	t.Helper()
 	if !a.sandboxed {
@@ -104,8 +105,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 	return cellStopped
 }
 
-// newWorld makes one that belongs to the account, and lies in a directory that
-// everybody may enter.
+// newWorld makes one that belongs to the account, in a directory that every
+// user may enter.
 func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	t.Helper()
 	root, err := os.MkdirTemp("", "sidecar-attack-")
@@ -137,7 +138,7 @@ func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
 		harness.Binary(t))
 }
 
-// script is a section as a command of the account's, in a process group of its
+// script is a section as a command of the account, in a process group of its
 // own.
 func (a fileAttack) script(t testing.TB, w *harness.World, section string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), "/bin/bash", "-c", a.preamble(t, w)+a.file.Section(section))
@@ -150,8 +151,8 @@ func (a fileAttack) path(w *harness.World) string {
 	return w.Project + "/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 }
 
-// variables are in the sidecar's own environment; those that are no path must
-// not get through.
+// variables are in the sidecar's own environment. Those that are no path must
+// not arrive.
 func (a fileAttack) variables(w *harness.World) []string {
 	return []string{"PATH=" + a.path(w), "SECRET_VARIABLE=" + secretText, "PYTHONSTARTUP=" + w.Outside}
 }

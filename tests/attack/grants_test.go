@@ -14,7 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Writes beside a granted directory whose name is full of characters that end
+// Writes next to a granted directory whose name is full of characters that end
 // strings, rules and lines elsewhere. A path is bytes in a message, never part
 // of a language: the grant holds for exactly that name.
 func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
@@ -23,8 +23,8 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 		"$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			// A dollar sign that starts a name would be a variable; this one
-			// does not.
+			// A dollar sign at the start of a name would be a variable; this
+			// one is not.
 			attack{
 				grants: func(s *scene) harness.Sandbox {
 					return harness.Sandbox{"additional_read_write_paths": []string{s.OutsidePath(name)}}
@@ -45,9 +45,9 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 	}
 }
 
-// Grants paths that mean something else than they seem to: with "..", with NUL,
-// with another user's home, relative, empty. They count for nothing or for
-// exactly what they lead to, and the user is told.
+// Grants misleading paths: with "..", with NUL, with another user's home,
+// relative, empty. Each counts for nothing or for exactly what it leads to, and
+// the user gets a warning.
 func TestMisleadingGrantsDoNotCount(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -82,8 +82,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 	}
 }
 
-// Lets the policy grant a FIFO and a socket. Opening one for reading would wait
-// for a writer for ever; the rule is made without.
+// Lets the policy grant a FIFO and a socket. Opening a FIFO for reading would
+// wait for a writer for ever, so the rule is made without opening it.
 func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -97,7 +97,7 @@ func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 }
 
 // Runs a copied program from a directory that is granted for reading only.
-// Reading does not include executing; a copy in the project runs.
+// Reading does not include executing. A copy in the project runs.
 func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	t.Parallel()
 	attack{
@@ -110,10 +110,10 @@ func TestAReadOnlyDirectoryIsNotExecutable(t *testing.T) {
 	}.mustFail(t)
 }
 
-// Saves files as editors do, by writing a new one and renaming it over the old.
-// In a granted directory that works for ever; a grant of a single file is a
-// grant of that inode, and whoever replaces it from outside takes it away from
-// a session that runs.
+// Saves files as editors do: writes a new one and renames it over the old. In a
+// granted directory that always works. A grant of a single file is a grant of
+// that inode: if a process outside replaces the file, a running session loses
+// it.
 func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -155,9 +155,9 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	}
 }
 
-// Opens places as projects that hold much more than a project: the root, the
-// home directory by its name and by a symlink, /tmp. The user asked for it, so
-// it is granted; but the reply says so.
+// Opens directories as projects that hold much more than a project: the root,
+// the home directory by its name and by a symlink, /tmp. The user asked for it,
+// so it is granted, but the reply warns.
 func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -17,12 +17,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// claim is what a status of one protection says, as an attack: must it be
-// refused, or must it work.
+// claim turns the status of one protection into an attack that must be refused
+// or must work.
 type claim func(t *testing.T, status protocol.ProtectionStatus)
 
 // claims has an entry for every protection of a reply. A protection without one
-// would be words that nobody has tried.
+// would be a claim that nothing tests.
 var claims = map[string]claim{
 	"filesystem": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
@@ -64,7 +64,7 @@ var claims = map[string]claim{
 		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
 			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
 		}
-		// The tests themselves may run under filters, in a container; those are
+		// In a container the tests themselves may run under filters that are
 		// not the sidecar's.
 		own := field(t, harness.Read(t, "/proc/self/status"), "Seccomp_filters")
 		if filtered := field(t, result.output, "Seccomp_filters") > own; filtered != (status == protocol.Enforced) {
@@ -76,8 +76,8 @@ var claims = map[string]claim{
 		session := s.Start("").Spawn(protocol.SpawnParams{
 			Kind: protocol.Tool, Command: s.Victim, Args: []string{"detach", s.ProjectPath("pid"), "then", "wait", s.ProjectPath("leave")},
 		})
-		// The machine's status is that of the weakest session; one that is
-		// sandboxed may have a guarantee where others have none.
+		// The machine's status is that of the weakest session. A sandboxed
+		// session may have a guarantee that others lack.
 		if status == protocol.Enforced && !session.Tracking.Guarantee || status == protocol.Absent &&
 			session.Tracking.Guarantee {
 			t.Errorf("status %s with tracking %+v", status, session.Tracking)
@@ -101,7 +101,7 @@ var claims = map[string]claim{
 		if result := s.attempt(e, "read", s.OutsidePath("secret")); !result.refused("EACCES") {
 			t.Errorf("status %d\n%s", result.status, result.output)
 		}
-		// The answer of a request comes behind every notification that was sent
+		// The answer to a request follows every notification that was sent
 		// before it.
 		harness.Call(e, protocol.List, protocol.Empty{})
 		if got := len(reported) > 0; got != (status == protocol.Enforced) {
@@ -110,8 +110,8 @@ var claims = map[string]claim{
 	},
 }
 
-// mustAgree makes sure that an attack was refused where the status says
-// enforced, and works where it says that nothing is refused.
+// mustAgree makes sure that an attack was refused if the status is enforced,
+// and works if the status admits that nothing is refused.
 func mustAgree(t *testing.T, status protocol.ProtectionStatus, result result, works bool) {
 	t.Helper()
 	if status == protocol.Degraded {
@@ -149,10 +149,9 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 	}
 }
 
-// Tries each line of a reply: what it calls enforced is attacked and must be
-// refused, what it admits to be open must be open. The rule is the reply
-// itself; each attack on what is enforced has its control in the test of its
-// own.
+// Tests each line of a reply: an attack on what it calls enforced must be
+// refused, and what it admits to be open must be open. Each attack on an
+// enforced protection has its control in its own test.
 func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
@@ -168,8 +167,8 @@ func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 		}
 	}
 	for name, protection := range reply.Protections {
-		// Without cgroups only sessions that can be kept from forking are
-		// tracked for certain, and initialize speaks of all.
+		// Without cgroups, tracking is certain only for sessions that cannot
+		// fork away from it. initialize describes all sessions.
 		tighter := name == "process_tracking" && protection.Status == protocol.Enforced
 		if before := e.Hello.Capabilities.Enforcement[name].Status; before != protection.Status &&
 			(!tighter || before != protocol.Degraded) {
@@ -190,7 +189,7 @@ func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 	}
 }
 
-// Compares the sum with its parts: "full" only where every protection that the
+// Compares the summary with its parts: "full" only if every protection that the
 // settings ask for is enforced.
 func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	t.Parallel()
@@ -199,7 +198,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	reply := s.attempt(s.Start(""), "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
-		if name != "network" && protection.Status != protocol.Enforced { // the network is not asked to be off
+		if name != "network" && protection.Status != protocol.Enforced { // these settings leave the network on
 			weak = append(weak, name)
 		}
 	}
@@ -214,8 +213,8 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	}
 }
 
-// Grants reading the whole file system, so that nothing is left to prove a
-// refusal with, and writing the home directory with the settings in it. The
+// Grants reading of the whole file system, so that nothing is left to prove a
+// refusal with, and writing of the home directory with the settings in it. The
 // reply does not call the first enforced, and warns of the second.
 func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	t.Parallel()
@@ -237,9 +236,9 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	}
 }
 
-// offline are settings that ask for everything, the network to be off included:
-// what is not asked for is not promised. Protected is what is there: of paths
-// that are not, a reply says that they are only watched.
+// offline are settings that ask for everything, the network off included: what
+// is not asked for is not promised. Protected are existing paths: for missing
+// ones the reply promises only that they are watched.
 func offline() string {
 	return harness.Settings(harness.Sandbox{"allow_network": false, "protected_paths": []string{"victim"}})
 }

@@ -25,7 +25,7 @@ func startWithoutLandlock(s *scene, extra harness.Sandbox) *harness.Editor {
 }
 
 // mustBeRefused makes sure that a session is refused for want of a sandbox, and
-// that nothing of it ran.
+// that none of it ran.
 func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams) {
 	t.Helper()
 	params.Cwd, params.Command = e.World.Project, "echo ran > ran"
@@ -44,9 +44,9 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 	}
 }
 
-// Asks doctor on a machine without Landlock. It says absent, why, and what to
-// do, proves it by attacks that work, and its exit status is 1; with Landlock
-// it is 0.
+// Asks doctor on a machine without Landlock. It reports "absent" with the
+// reason and a remedy, proves it by attacks that work, and exits with status 1.
+// With Landlock the status is 0.
 func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -86,7 +86,7 @@ func hasLine(text, fields string) bool {
 }
 
 // Starts a tool on a machine without Landlock. Nobody watches a tool, so it is
-// refused; initialize has said before that there is no protection.
+// refused. initialize has already reported that there is no protection.
 func TestAToolIsRefusedWithoutLandlock(t *testing.T) {
 	t.Parallel()
 	e := startWithoutLandlock(newScene(t), nil)
@@ -97,9 +97,8 @@ func TestAToolIsRefusedWithoutLandlock(t *testing.T) {
 }
 
 // Starts a terminal on a machine without Landlock. A user without a terminal is
-// stuck, so it runs, and says so three times: by a yellow first line, a
-// warning, and the status "none". The positive control is honest: it can write
-// outside.
+// stuck, so it runs, with three warnings: a yellow first line, a warning in the
+// reply, and the status "none". The control: it can write outside.
 func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -147,9 +146,9 @@ func TestOnUnavailableDecidesWithoutLandlock(t *testing.T) {
 	}
 }
 
-// Asks for a session without network. Where the network cannot be switched off
-// it is refused whatever on_unavailable says, with Landlock and without it. The
-// control is the same session with the network.
+// Asks for a session without network. If the network cannot be switched off,
+// the session is refused whatever on_unavailable says, with Landlock and
+// without it. The control is the same session with the network.
 func TestNoNetworkIsNeverQuietlyNetwork(t *testing.T) {
 	t.Parallel()
 	for _, reaction := range []any{"warn", "refuse", nil} {

@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Takes a lease on a file that is granted for reading only. Everybody outside
-// who opens it would wait for it, for 45 seconds by default.
+// Takes a lease on a file that is granted for reading only. Every process
+// outside that opens it would wait for the lease, for 45 seconds by default.
 func TestAReadOnlyFileCannotBeLeased(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -44,8 +44,8 @@ func TestAReadOnlyFileCannotBeLeased(t *testing.T) {
 }
 
 // Starts a process as a child of its own parent (CLONE_PARENT). In a cgroup
-// that parent is the sidecar, which never waits for what it has not started:
-// each such process stays as a zombie until the sidecar ends.
+// that parent is the sidecar, which never waits for processes that it has not
+// started. Each would stay a zombie until the sidecar ends.
 func TestAProcessCannotBeStartedAsTheSidecarsChild(t *testing.T) {
 	t.Parallel()
 	attack{

@@ -11,7 +11,7 @@ import (
 
 // Reads a file by a hard link that lay in the project before the session, and
 // by its name outside. Grants are by path: a name in the project belongs to the
-// project, whoever made it, while the name outside stays out of reach.
+// project, whoever made it. The name outside stays out of reach.
 func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	t.Parallel()
 	prepare := func(s *scene) {

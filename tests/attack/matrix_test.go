@@ -33,33 +33,36 @@ var (
 )
 
 // attackFiles are the files of the directory "attacks": one attack each. The
-// first line says what is tried, and the rule that must stop it. Their keys:
+// first line names the attempt and the rule that must stop it. The keys:
 //
-//	stops: the protection whose enforcement must stop it, by its name in a spawn reply; "always" for what does not depend on the kernel
-//	holds: "degraded" where that status is enough to stop it
-//	refusal: a pattern of what is printed then
-//	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and $PROJECT are expanded
-//	needs: "root" where an ordinary user could not do it anyway, programs that the attack is made with, and keys of machineHas, blank-separated
-//	kind: "terminal" where it is for one
+//	stops: the protection that must stop it, by its name in a spawn reply;
+//	  "always" if it does not depend on the kernel
+//	holds: "degraded" if that status is enough to stop it
+//	refusal: a pattern of the output in that case
+//	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and
+//	  $PROJECT are expanded
+//	needs: "root" if an ordinary user could not do it anyway, programs, and
+//	  keys of machineHas, blank-separated
+//	kind: "terminal" for an attack from one
 //
-// The sections are scripts for bash in the project: "prepare", outside;
-// "attack", in the session, where "victim" is the hostile program; "harm",
-// outside, which succeeds where the attack has had its effect, and finds in
-// $OUTPUT what was printed, and in $PATIENCE how often to look; "cleanup",
-// outside. What "prepare" leaves running in its process group is ended.
+// The sections are scripts for bash in the project. "prepare" and "cleanup" run
+// outside. "attack" runs in the session, where "victim" is the hostile program.
+// "harm" runs outside and succeeds if the attack has had its effect: $OUTPUT is
+// a file with the session's output, $PATIENCE how often to check. Processes
+// that "prepare" leaves in its process group are killed.
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "attacks", []string{"stops", "holds", "refusal", "settings", "needs", "kind"},
 		[]string{"prepare", "attack", "harm", "cleanup"})
 }
 
-// account is whose rights a sidecar and what is outside have.
+// account has the rights of a sidecar and of the scripts outside.
 type account struct {
 	name       string
 	credential *syscall.Credential // nil: those of the test
 }
 
-// accounts are the test's own user and, for root, an ordinary one.
+// accounts are the test's own user and, for root, an ordinary one too.
 func accounts() []account {
 	if os.Geteuid() != 0 {
 		return []account{{name: "user"}}
@@ -69,7 +72,7 @@ func accounts() []account {
 	return slices.DeleteFunc(all, func(as account) bool { return *onlyAs != "" && *onlyAs != as.name })
 }
 
-// circumstance is how an attack meets a sandbox.
+// circumstance is how an attack is sandboxed.
 type circumstance struct {
 	name      string
 	sandboxed bool
@@ -87,9 +90,8 @@ func circumstances() []circumstance {
 	})
 }
 
-// Carries out every file of the directory "attacks": each must have its effect
-// without a sandbox, and none where the reply says that the protection is
-// enforced.
+// Carries out every file of the directory "attacks". Each must have its effect
+// without a sandbox, and none if the reply calls the protection enforced.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	harness.Once(t, "root attacks as an ordinary user too")
@@ -135,8 +137,8 @@ func tally(cells iter.Seq[string]) map[string]int {
 	return counts
 }
 
-// machineHas are what attacks need of a kernel, which may have been built
-// without, may not find its modules, or may have been told to refuse.
+// machineHas are features that attacks need of a kernel. A kernel may be built
+// without them, may lack their modules, or may be configured to refuse them.
 var machineHas = map[string]func(account) bool{
 	// Since Linux 6.2 it can be switched off for all but root.
 	"tiocsti": func(as account) bool {
@@ -161,7 +163,7 @@ func hasSocket(family, kind, protocol int) bool {
 	return true
 }
 
-// lacks is what a person lacks for an attack; "" for nothing.
+// lacks is what an account lacks for an attack; "" for nothing.
 func lacks(file harness.CaseFile, as account) string {
 	for _, need := range strings.Fields(file.Key("needs")) {
 		if need == "root" {
@@ -183,7 +185,7 @@ func lacks(file harness.CaseFile, as account) string {
 	return ""
 }
 
-// matrix is for people: a line an attack.
+// matrix is the table that "make attack" prints: one line for each attack.
 func matrix(files []harness.CaseFile, cells map[string]string) string {
 	var b strings.Builder
 	var columns []string
@@ -219,7 +221,7 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 	return b.String()
 }
 
-// What a cell of the matrix says.
+// The cells of the matrix.
 const (
 	cellWorks   = "works"
 	cellStopped = "stopped"

@@ -13,8 +13,8 @@ import (
 )
 
 // Changes the mode, the times and an extended attribute of the user's own file
-// outside. Landlock does not mediate metadata: it works, and is documented so.
-// The content stays out of reach.
+// outside. Landlock does not mediate metadata: it works, and is documented. The
+// content stays out of reach.
 func TestMetadataOutsideIsDocumentedAsNotCovered(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

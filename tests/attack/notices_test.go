@@ -13,12 +13,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// fewInotify is how many instances of inotify, and watches, the user has where
-// these tests try to take all of them.
+// fewInotify and fewWatches limit the user's instances and watches of inotify
+// for the test that tries to take all of them.
 const fewInotify, fewWatches = 40, 200
 
-// withFewInotify starts a sidecar where its user has few, which others outside
-// do not notice: in a user namespace.
+// withFewInotify starts a sidecar in a user namespace with these limits, so
+// that processes outside keep theirs.
 func withFewInotify(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
@@ -36,10 +36,10 @@ func withFewInotify(t testing.TB) func(*exec.Cmd) {
 	}
 }
 
-// Takes as many instances of inotify, and watches, as there are. The user's are
-// shared by all programs of theirs: the tripwires of other sessions would be
-// blind, and an editor would see no changes. A user namespace has limits of its
-// own. Where a session has none the reply says so.
+// Takes all instances and watches of inotify. All programs of a user share one
+// limit: the tripwires of other sessions would be blind, and an editor would
+// see no changes. A user namespace has limits of its own. If a session has
+// none, the reply says so.
 func TestASessionCannotTakeAllOfInotify(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -17,7 +17,7 @@ import (
 
 // Changes the priority, the processors and the scheduling of a process outside
 // that belongs to the same user, by every call that there is. A session cannot
-// reach it; whoever is asked about such a call knows the session's own
+// reach it: the supervisor that decides these calls knows the session's own
 // processes.
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 				result := s.attempt(e, action, strconv.Itoa(p.pid))
 				return result, standing(t, p.pid) != before
 			}
-			silent := action == "affinity" || action == "parameters" // they set what is set
+			silent := action == "affinity" || action == "parameters" // they set the present value
 			if control, harm := try(harness.Off(), harness.Machine{}); !control.done() || !harm && !silent {
 				t.Fatalf("control: without a sandbox it must work: status %d, changed: %t\n%s", control.status, harm,
 					control.output)
@@ -52,7 +52,7 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	}
 }
 
-// standing is how a process stands with the kernel's schedulers.
+// standing is a process's nice value, scheduling policy and I/O priority.
 func standing(t testing.TB, pid int) [3]int {
 	t.Helper()
 	nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
@@ -67,8 +67,8 @@ func standing(t testing.TB, pid int) [3]int {
 	return [3]int{nice, int(attr.Policy), int(io)}
 }
 
-// Changes those of a process of another session, and of the process that ends
-// this one.
+// Changes those of a process of another session, and of the process that kills
+// this session at its end.
 func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -92,8 +92,8 @@ func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 	}
 }
 
-// settled are machines by what tells a session's processes from others there:
-// its mounts, its cgroup, or the process above it.
+// settled are machines by how they tell a session's processes from others: by
+// its mounts, by its cgroup, or by the parent process.
 func settled(t testing.TB) []harness.Machine {
 	t.Helper()
 	machines, bare := harness.Machines(t), harness.WithoutCgroups(t)
@@ -110,7 +110,7 @@ func settled(t testing.TB) []harness.Machine {
 }
 
 // Changes the priority of the session's own processes: of a child, of an
-// orphan, and by another thread's number.
+// orphan, and by another thread's id.
 func TestPrioritiesInsideCanBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -134,8 +134,8 @@ threading.Thread(target=choose).start()'`
 	}
 }
 
-// Changes the priority of the process that ends the session where there is no
-// cgroup. It has the session's mounts and its parent.
+// Changes the priority of the domain killer of a session without a cgroup. It
+// shares the session's mounts and parent.
 func TestThePriorityOfTheDomainKillerCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "signals")
@@ -155,8 +155,8 @@ func TestThePriorityOfTheDomainKillerCannotBeChanged(t *testing.T) {
 	}
 }
 
-// siblingNamed finds the process with the same parent as another whose last
-// argument is the name.
+// siblingNamed finds the process with a given last argument that has the same
+// parent as another.
 func siblingNamed(t testing.TB, pid int, name string) int {
 	t.Helper()
 	parent := func(pid string) string {

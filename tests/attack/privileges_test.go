@@ -15,7 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// requireRoot skips what only root can prepare, or is a danger from root alone.
+// requireRoot skips tests that only root can prepare, or that are a danger from
+// root alone.
 func requireRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -24,8 +25,8 @@ func requireRoot(t testing.TB) {
 }
 
 // Mounts as root: a tmpfs, and the outside onto a directory of the project.
-// CAP_SYS_ADMIN is gone, and Landlock refuses mounts besides. The actions are done
-// in mounts of their own, so that the control leaves the machine's alone.
+// CAP_SYS_ADMIN is gone, and Landlock refuses mounts too. It happens in a mount
+// namespace, so that the control does not change the machine.
 func TestRootCannotMount(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -55,9 +56,9 @@ func TestRootCannotMount(t *testing.T) {
 	}
 }
 
-// Makes a user namespace, in which anybody has every capability, and binds the
-// outside onto a directory of the project there. Landlock refuses mounts
-// whatever the capabilities.
+// Makes a user namespace, in which every process has all capabilities, and
+// binds the outside onto a directory of the project there. Landlock refuses
+// mounts whatever the capabilities.
 func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -65,7 +66,7 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 		s := newScene(t)
 		secretOutside(s)
 		harness.MakeDir(t, s.ProjectPath("mount"))
-		// In the namespace nobody is mapped, and nobody is who may not enter a
+		// In the namespace no id is mapped, so the process may not enter a
 		// directory of mode 0700.
 		for _, dir := range []string{s.Project, s.Outside, s.ProjectPath("mount"), s.Victim} {
 			harness.Must(t, os.Chmod(dir, 0o755))
@@ -82,9 +83,9 @@ func TestAUserNamespaceDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-// Looks at the capabilities of root inside, after another execve(2): mounting,
-// tracing, modules, raw disks, device nodes, opening by handle, BPF are out of
-// the permitted and the bounding set, and no_new_privs is set.
+// Reads the capabilities of root inside, after another execve(2). Mounting,
+// tracing, modules, raw disks, device nodes, opening by handle and BPF are gone
+// from the permitted and the bounding set. no_new_privs is set.
 func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -114,7 +115,7 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 
 // Runs programs that gain privileges when they are executed, as an ordinary
 // user: one with the setuid bit of root, and one with CAP_SYS_ADMIN as a file
-// capability. no_new_privs takes the gain away; the programs run as the user.
+// capability. no_new_privs prevents the gain; the programs run as the user.
 func TestSetuidProgramsGainNothing(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
@@ -135,7 +136,7 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 				}
 				return os.Lchown(path, nobody, nobody)
 			}))
-			// chown(2) clears what follows.
+			// chown(2) clears the setuid bit and file capabilities.
 			harness.Must(t, os.Chown(s.ProjectPath("setuid"), 0, 0))
 			harness.Must(t, os.Chmod(s.ProjectPath("setuid"), 0o755|os.ModeSetuid))
 			harness.Must(t, exec.Command(s.Victim, "file-capability", s.ProjectPath("capable")).Run())
@@ -160,8 +161,8 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 	}
 }
 
-// Gives, as root, a copy of a program a file capability that was dropped, and
-// runs it. The bounding set and no_new_privs keep it out.
+// Gives, as root, a copy of a program a file capability that the session
+// dropped, and runs it. The bounding set and no_new_privs keep it out.
 func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)

@@ -22,7 +22,7 @@ import (
 // secret in its memory and in an open file.
 type target struct {
 	pid   int
-	place string // of the secret in memory
+	place string // the address of the secret in memory
 	file  string // the descriptor's number
 	ended chan struct{}
 }
@@ -37,7 +37,7 @@ func newProcessID(t testing.TB, s *scene) *target {
 		harness.Must(t, err)
 		command = exec.Command(setpriv, append([]string{"--bounding-set=-all", "--inh-caps=-all"}, command.Args...)...)
 	}
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // who is after its group finds it alone
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // alone in its group, for attacks on process groups
 	stdin, err := command.StdinPipe()
 	harness.Must(t, err)
 	stdout, err := command.StdoutPipe()
@@ -61,8 +61,8 @@ func newProcessID(t testing.TB, s *scene) *target {
 	return p
 }
 
-// killed waits as long as the effect of a signal that was sent may take where
-// want is true; else it looks whether the process is there.
+// killed reports whether the process has ended. If want is true, it waits for
+// that as long as a signal may take.
 func (p *target) killed(want bool) bool {
 	if want {
 		select {
@@ -75,9 +75,9 @@ func (p *target) killed(want bool) bool {
 	return !harness.Alive(p.pid)
 }
 
-// Sends SIGKILL to a process outside by every call that sends signals, and lets
-// the kernel send it for a pipe. The scope of the ruleset ends at the session
-// (LANDLOCK_SCOPE_SIGNAL).
+// Sends SIGKILL to a process outside by every call that sends signals, and
+// makes the kernel send it for a pipe. The scope of the ruleset ends at the
+// session (LANDLOCK_SCOPE_SIGNAL).
 func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "signals")
@@ -97,8 +97,8 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			if killed {
 				t.Errorf("THE ATTACK WORKS: status %d\n%s", result.status, result.output)
 			}
-			// A signal for a pipe is sent by the kernel later; the refusal is
-			// silent.
+			// The kernel sends a signal for a pipe later, and refuses it
+			// silently.
 			if !result.refused("EPERM") && action != "kill-sigio" {
 				t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 			}
@@ -122,7 +122,8 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	}
 	s = newScene(t)
 	e = s.Start(harness.Off())
-	// The answer to a spawn might not outrun what it spawns.
+	// Typed only after the answer to spawn has arrived, because the attack may
+	// end the sidecar.
 	e.Shell().Type("'" + s.Victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
 	select {
 	case <-e.Gone():
@@ -168,7 +169,7 @@ func TestAProcessInsideCanBeKilled(t *testing.T) {
 
 // Traces a process outside, reads its memory by /proc and by
 // process_vm_readv(2), takes over one of its descriptors, and reads its
-// environment. A process may only look into those of its own domain.
+// environment. A process may only inspect those of its own domain.
 func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -205,8 +206,8 @@ func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 
 // Connects to an abstract socket of a process outside, and sends a datagram to
 // one. The scope of the ruleset ends at the session
-// (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET), and who watches over connections knows
-// those of the session. Where somebody does, sockets for datagrams cannot even
+// (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). The supervisor of connections knows
+// the session's sockets. If there is a supervisor, datagram sockets cannot even
 // be made.
 func TestAnAbstractSocketOutsideCannotBeReached(t *testing.T) {
 	t.Parallel()

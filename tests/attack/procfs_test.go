@@ -14,9 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Looks into the sidecar by its files in /proc: the environment, which holds
-// what the session must not get, the memory map, the working directory, the
-// root, the open files. A process outside of the session may not be looked into
+// Inspects the sidecar by its files in /proc: the environment, which holds what
+// the session must not get, the memory map, the working directory, the root,
+// the open files. A session may not inspect a process outside
 // (ptrace_may_access).
 func TestTheSidecarCannotBeInspected(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestTheSidecarCannotBeInspected(t *testing.T) {
 	for name, actions := range map[string]func(pid int, s *scene) []string{
 		"environ": func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/environ", pid)} },
 		"maps":    func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/maps", pid)} },
-		// The secret is open in descriptor 3. That there is a descriptor is
+		// The secret is open in descriptor 3. That a descriptor exists is
 		// metadata, and can be seen.
 		"fd":  func(pid int, _ *scene) []string { return []string{"read", fmt.Sprintf("/proc/%d/fd/3", pid)} },
 		"cwd": func(pid int, _ *scene) []string { return []string{"list", fmt.Sprintf("/proc/%d/cwd/", pid)} },
@@ -78,8 +78,8 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 				actions: func(*scene) []string {
 					own := filepath.Join(tree, fmt.Sprintf("attack-%d-%d", os.Getpid(), cgroups.Add(1)))
 					t.Cleanup(func() { harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) }) })
-					// What is printed before is where the session has to be,
-					// what comes after where it got.
+					// The first output is the cgroup that the session must be
+					// in, the second the one that it reached.
 					return append(append([]string{"cgroup", "then"}, actions(own)...), "then", "cgroup")
 				},
 				refusal: "EACCES",
@@ -135,8 +135,8 @@ func unified(text string) []string {
 	return paths
 }
 
-// cgroupMount is where cgroup v2 is mounted, and the part of it that is seen
-// there.
+// cgroupMount is where cgroup v2 is mounted, and the part of the tree that is
+// visible there.
 func cgroupMount(t testing.TB) (point, root string) {
 	t.Helper()
 	for line := range strings.Lines(harness.Read(t, "/proc/self/mountinfo")) {

@@ -14,9 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Attacks on what programs outside act upon without asking: git's hooks and
-// configuration, editors' settings, the sandbox's own. Each is a
-// line for a shell; it is done once "evil" can be read where it must not be.
+// Attacks on files that programs outside obey without asking: git's hooks and
+// configuration, editors' settings, the sandbox's own. Each is a line for a
+// shell. It has worked if "evil" can be read where it must not be.
 
 // git runs a command of the test's own preparations.
 func git(t testing.TB, dir string, args ...string) {
@@ -39,8 +39,8 @@ func withRepository(s *scene) {
 	git(s.T, s.Project, "commit", "-q", "--allow-empty", "-m", "first")
 }
 
-// withWorktree makes the project a linked worktree of a repository outside,
-// with another worktree beside.
+// withWorktree makes the project a linked worktree of a repository outside that
+// has another worktree too.
 func withWorktree(s *scene) {
 	git(s.T, s.Outside, "init", "-q", "main")
 	git(s.T, s.OutsidePath("main"), "commit", "-q", "--allow-empty", "-m", "first")
@@ -50,7 +50,7 @@ func withWorktree(s *scene) {
 	harness.Must(s.T, os.Rename(s.Project+".kept/victim", s.Victim))
 }
 
-// withSettings gives the project editors' settings and its own.
+// withSettings gives the project settings of editors and of the sandbox.
 func withSettings(s *scene) {
 	withRepository(s)
 	harness.Write(s.T, s.ProjectPath(".zed/settings.json"), "{}")
@@ -63,8 +63,8 @@ var protectedAttacks = []struct {
 	prepare func(s *scene)
 	line    string
 	harm    string // relative to the project
-	// the words for it, alternatives between bars: who may not write the
-	// directory above is refused for that
+	// words of the error, alternatives between bars: a process that may not
+	// write the directory above is refused for that
 	refusal string
 }{
 	{"a hook is written", withRepository, `echo evil >.git/hooks/pre-commit`, ".git/hooks/pre-commit",
@@ -128,8 +128,8 @@ var protectedAttacks = []struct {
 		`echo evil >"$(git rev-parse --git-common-dir)/worktrees/other/commondir"`, "../outside/main/.git/worktrees/other/commondir", "Read-only file system"},
 }
 
-// Without a sandbox each works. In one the kernel refuses it, for the mount's
-// sake.
+// Without a sandbox each works. In one the kernel refuses it because of the
+// mount.
 func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")

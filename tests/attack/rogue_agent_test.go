@@ -60,8 +60,8 @@ func TestARogueAgentCannotRunCargo(t *testing.T) {
 	t.Run("defaults", build.cannot)
 }
 
-// Lists the documents in the home directory. Only the project in it is granted,
-// and what shells read at start-up.
+// Lists the documents in the home directory. Of the home, only the project and
+// the shells' start-up files are granted.
 func TestARogueAgentCannotListDocuments(t *testing.T) {
 	row{line: func(s *scene) string { return "ls " + s.HomePath("Documents") }, works: shows("letter")}.cannot(t)
 }
@@ -130,12 +130,12 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 	}.can(t)
 }
 
-// Does the same where allow_network is false. Not even this machine's own
-// address answers.
+// Does the same with allow_network false. Not even this machine's own address
+// answers.
 func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody need accept: the kernel does
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts; nothing else needs to
 	harness.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
@@ -144,7 +144,7 @@ func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 		e := s.Start(harness.Defaults(harness.Sandbox{"allow_network": allowed}))
 		output, status := e.Tool("bash -c 'cat main.rs >/dev/tcp/127.0.0.1/" + port + " && echo sent'")
 		if !allowed && harness.Namespaces(t) {
-			want = "Connection refused" // by the session's own localhost, where nobody listens
+			want = "Connection refused" // at the session's own localhost, where nothing listens
 		}
 		if (status == 0) != allowed || !strings.Contains(output, want) {
 			t.Errorf("network %t: want %q: status %d\n%s", allowed, want, status, output)
@@ -152,8 +152,8 @@ func TestARogueAgentCannotSendAnythingWithTheNetworkOff(t *testing.T) {
 	}
 }
 
-// Runs a setuid program of root, as sudo is one. no_new_privs takes the gain
-// away.
+// Runs a setuid program of root, as sudo is one. no_new_privs prevents the
+// gain.
 func TestARogueAgentCannotUseSudo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -194,7 +194,7 @@ func TestARogueAgentCannotUseSudo(t *testing.T) {
 	}
 }
 
-// Changes files in /etc, /usr/bin and /usr/local/bin, which the test, as root,
+// Changes files in /etc, /usr/bin and /usr/local/bin that the test, as root,
 // has made there. They are granted for reading and running.
 func TestARogueAgentCannotChangeTheSystem(t *testing.T) {
 	requireRoot(t)
@@ -246,9 +246,9 @@ func TestARogueAgentCanMakeTemporaryFiles(t *testing.T) {
 	}.can(t)
 }
 
-// Runs rm -rf on a tree that holds a project, a home and another's home, all
-// made by the test, and on each of them by name, because in the sandbox it
-// cannot look into the tree. What the agent may write goes; the rest stays.
+// Runs rm -rf on a tree that holds a project, a home and another home, all made
+// by the test. It runs on each of them by name too, because in the sandbox it
+// cannot list the tree. What the agent may write is removed; the rest stays.
 func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -11,7 +11,7 @@ import (
 )
 
 // rogueScene is a scene outside of the temporary directories, which the default
-// settings open, with what a home directory holds.
+// settings open, with files as in a home directory.
 func rogueScene(t testing.TB) *scene {
 	t.Helper()
 	w := harness.NewWorldOutsideDefaults(t)
@@ -40,7 +40,7 @@ type row struct {
 }
 
 // can makes sure that the action works with the defaults, and without a
-// sandbox; cannot, that it works without only.
+// sandbox; cannot, that it works only without one.
 func (r row) can(t *testing.T)    { r.check(t, true) }
 func (r row) cannot(t *testing.T) { r.check(t, false) }
 

@@ -20,7 +20,7 @@ func newScene(t testing.TB) *scene {
 	return &scene{harness.NewScene(t, "tests/victim")}
 }
 
-// attempt lets the victim act in a session of its own to its end.
+// attempt runs the victim in a session of its own to its end.
 func (s *scene) attempt(e *harness.Editor, actions ...string) result {
 	s.T.Helper()
 	return s.attemptFrom(e, protocol.SpawnParams{}, actions...)
@@ -34,7 +34,7 @@ func (s *scene) attemptFrom(e *harness.Editor, params protocol.SpawnParams, acti
 	return result{output: session.Output(), status: status, reply: session.SpawnResult}
 }
 
-// result is what the victim could do.
+// result is the result of the victim's actions.
 type result struct {
 	output string
 	status int
@@ -50,9 +50,9 @@ func (r result) refused(errno string) bool {
 		strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
 }
 
-// attack is a sequence of actions of which the sandbox must refuse one.
+// attack is a sequence of actions. The sandbox must refuse one of them.
 type attack struct {
-	// grants are settings beside those of harness.Settings; nil: none.
+	// grants are settings added to those of harness.Settings; nil: none.
 	grants func(s *scene) harness.Sandbox
 	// prepare makes what the attack needs; nil: nothing.
 	prepare func(s *scene)
@@ -111,7 +111,7 @@ func (a attack) carryOut(t testing.TB, settings func(*scene) string) (result, bo
 	return result, a.harm(s, result.output)
 }
 
-// secretText is what no session may learn.
+// secretText is what no session may read.
 const secretText = "the-secret-of-the-outside"
 
 // secretOutside prepares a file that no session may read or change.
@@ -121,7 +121,7 @@ func secretOutside(s *scene) { harness.Write(s.T, s.OutsidePath("secret"), secre
 func leaked(_ *scene, output string) bool { return strings.Contains(output, secretText) }
 
 // changed is the harm of changing what secretOutside made: its content, its
-// name, or its being there.
+// name, or its existence.
 func changed(s *scene, _ string) bool {
 	return harness.Read(s.T, s.OutsidePath("secret")) != secretText
 }

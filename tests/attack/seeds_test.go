@@ -12,7 +12,7 @@ import (
 )
 
 // Runs rm -rf on a directory outside that the test has made. Nothing grants
-// removing there; without a sandbox the directory goes.
+// removing there; without a sandbox the directory is removed.
 func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -31,8 +31,8 @@ func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 	}
 }
 
-// removeTree runs rm -rf as a tool, after making sure that the tree is one the
-// test has made.
+// removeTree runs rm -rf as a tool, after making sure that the test has made
+// the tree.
 func removeTree(t testing.TB, e *harness.Editor, s *scene, tree string) {
 	t.Helper()
 	root := filepath.Dir(s.Project)
@@ -79,7 +79,7 @@ func TestReadsOutsideTheProjectAreBlocked(t *testing.T) {
 	}
 }
 
-// Writes to a directory outside without and with a grant of it in
+// Writes to a directory outside, without and with a grant of it in
 // additional_read_write_paths.
 func TestAdditionalReadWritePathsGrantAccess(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 	}
 }
 
-// Looks for HOME, which is allowed, and AWS_SECRET, which is not.
+// Reads HOME, which is allowed, and AWS_SECRET, which is not.
 func TestEnvironmentVariablesAreFiltered(t *testing.T) {
 	t.Parallel()
 	try := func(settings string) string {
@@ -143,8 +143,8 @@ func TestEnvironmentVariablesAreFiltered(t *testing.T) {
 	}
 }
 
-// Runs a plain echo as a terminal's command with the default settings, on
-// whatever this machine can enforce: it runs, and the reply says what holds.
+// Runs a plain echo as a terminal's command with the default settings, whatever
+// this machine can enforce: it runs, and the reply says what is enforced.
 func TestASandboxedEchoRunsOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

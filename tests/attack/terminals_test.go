@@ -18,7 +18,7 @@ import (
 )
 
 // usersTerminal is one on which the user does something else. Its number is one
-// that no terminal of a session's own has at first.
+// that a session's own terminals do not have at first.
 type usersTerminal struct {
 	master *os.File
 	path   string
@@ -39,7 +39,7 @@ func newUsersTerminal(t testing.TB) *usersTerminal {
 }
 
 // onMachines runs an attack in a sandbox on each machine, with the default
-// settings, of which the session's own terminals are part.
+// settings, which give the session terminals of its own.
 func onMachines(t *testing.T, try func(t *testing.T, settings string, machine harness.Machine)) {
 	t.Helper()
 	harness.Require(t, "filesystem")
@@ -62,8 +62,8 @@ func (s *scene) startOn(settings string, machine harness.Machine) *harness.Edito
 }
 
 // Reads what the user types into another terminal, a password for instance.
-// With namespaces it does not exist in the session's /dev/pts; without, no rule
-// grants it.
+// With namespaces the terminal does not exist in the session's /dev/pts;
+// without, no rule grants it.
 func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -90,8 +90,8 @@ func refusalOfTerminal(action string, machine harness.Machine) string {
 	return "refused: " + action + ": EACCES"
 }
 
-// Writes to another terminal what it takes for the output of a program of the
-// user's.
+// Writes to another terminal a text that looks like the output of the user's
+// program.
 func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -113,7 +113,7 @@ func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 	})
 }
 
-// Opens the terminal of another session, of the same editor, by its name and by
+// Opens the terminal of another session of the same editor, by its name and by
 // the descriptors of that session's shell.
 func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 	t.Parallel()
@@ -198,8 +198,8 @@ func masterOf(t testing.TB, pid int) string {
 	return ""
 }
 
-// Opens new terminals inside: they are there where the session has its own, and
-// else they are refused, with the fix in the reply, which helps.
+// Opens new terminals inside. They exist if the session has a /dev/pts of its
+// own. Otherwise they are refused, with a fix in the reply, and the fix works.
 func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
@@ -226,8 +226,8 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 	})
 }
 
-// Lists the terminals in /dev/pts. A session's own has none but what the
-// session has opened.
+// Lists the terminals in /dev/pts. A session's own /dev/pts holds only those
+// that the session has opened.
 func TestOtherTerminalsAreInvisible(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {

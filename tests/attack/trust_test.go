@@ -12,8 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// greedy is a project's file that asks for the directory that no settings
-// grant.
+// greedy is a project's file that asks for a directory that no settings grant.
 func greedy(s *scene) string {
 	return `{"terminal":{"sandbox":{"additional_read_write_paths":["` + s.Outside + `"]}}}`
 }
@@ -24,8 +23,7 @@ func (s *scene) trustList() string {
 	return filepath.Join(s.Home, ".local/state/sandbox-sidecar/trust.json")
 }
 
-// trustForged writes what a list of trusted projects would be that trusts the
-// greedy file.
+// trustForged writes a list of trusted projects that trusts the greedy file.
 func trustForged(t testing.TB, s *scene) string {
 	t.Helper()
 	other := newScene(t)
@@ -36,16 +34,16 @@ func trustForged(t testing.TB, s *scene) string {
 }
 
 // reads reports whether a session in the project can read the secret outside,
-// and what the sidecar says of the project.
+// and checks that the sidecar's status of the project agrees.
 func (s *scene) reads(e *harness.Editor) bool {
 	s.T.Helper()
 	output, _ := e.Tool("cat " + s.OutsidePath("secret"))
 	return strings.Contains(output, secretText)
 }
 
-// Puts the project on the list of trusted projects, by writing the list, by
-// replacing it, and by a state directory of its own making. The list lies
-// outside of what any session may write.
+// Puts the project on the list of trusted projects: by writing the list, by
+// replacing it, and by a state directory of its own. The list lies outside of
+// what any session may write.
 func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -139,7 +137,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 		now.Asks[0].Value != s.Outside {
 		t.Errorf("the editor gets: %+v", now)
 	}
-	// Control: if the user trusts that, it holds.
+	// Control: if the user trusts the changed file, it counts.
 	harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project, Digest: now.Digest})
 	if !s.reads(e) {
 		t.Error("control: what the user trusts must count")
@@ -184,9 +182,8 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 }
 
 // Writes the user's settings, the list of trusted projects and Zed's key
-// bindings where the settings grant the whole home directory, by every way that
-// replaces a file. They are protected paths then, whatever the setting of that
-// name says.
+// bindings by every way that replaces a file, although the settings grant the
+// whole home directory. They are protected then, whatever protected_paths says.
 func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "protected_paths")

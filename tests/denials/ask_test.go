@@ -24,7 +24,7 @@ type asked struct {
 	questions []protocol.RequestAccessParams
 }
 
-// ask starts an editor whose user answers so; the answer may take its time.
+// ask starts an editor whose user answers with answer, which may take its time.
 func (s *scene) ask(settings harness.Sandbox, answer func(protocol.RequestAccessParams) protocol.Decision) *asked {
 	s.T.Helper()
 	block := harness.Sandbox{"on_denied": "ask"}
@@ -84,11 +84,11 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		q[0].Suggestion == nil || plain(q[0].Suggestion.Value) != s.OutsidePath("wanted") {
 		t.Errorf("asked %+v", q)
 	}
-	// Once is once.
+	// "Once" allows one open.
 	if _, status, _ := e.tool("cat", s.OutsidePath("other")); status != 1 || len(e.all()) != 3 {
 		t.Errorf("status %d, asked %d times", status, len(e.all()))
 	}
-	// Without an editor that answers it is refused as ever.
+	// Without an editor that answers, it is refused as usual.
 	if _, status, denials := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil).tool("cat",
 		s.OutsidePath("wanted")); status != 1 || len(denials) != 1 {
 		t.Errorf("control: status %d, denials %+v", status, denials)
@@ -117,8 +117,8 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-// What is written is written by the program: with its umask, appended where it
-// says so, as a new file where there was none.
+// The program opens the file for writing as it asked: with its umask,
+// appending, or creating it.
 func TestAnAllowedFileIsOpenedWithTheProgramsOwnFlags(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -163,15 +163,15 @@ func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 	if len(e.all()) > 0 {
 		t.Errorf("asked %+v", e.all())
 	}
-	// The control: such an editor is asked about others.
+	// The control: such an editor is asked about other files.
 	harness.Write(t, s.OutsidePath("file"), "")
 	if _, status, _ := e.tool("cat", s.OutsidePath("file")); status != 0 || len(e.all()) != 1 {
 		t.Errorf("control: status %d", status)
 	}
 }
 
-// What the user was shown is what is opened, whatever the program does to the
-// names until the answer.
+// The file that the user was shown is the one that is opened, whatever the
+// program does to the names until the answer.
 func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -183,8 +183,8 @@ func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
-		// While the user thinks: a symlink of the session's own is turned, and
-		// the file itself is replaced.
+		// While the user thinks, the session changes a symlink of its own and
+		// replaces the file itself.
 		for _, turn := range []error{
 			os.Remove(link), os.Symlink(s.OutsidePath("hidden"), link), os.Rename(s.OutsidePath("hidden"),
 				s.OutsidePath("shown")), os.WriteFile(s.OutsidePath("hidden"), []byte("hidden\n"), 0o600),
@@ -200,7 +200,7 @@ func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	if status != 0 || session.Output() != "shown\n" || len(q) != 1 || q[0].Target != s.OutsidePath("shown") {
 		t.Errorf("status %d, asked %+v: %s", status, q, session.Output())
 	}
-	// And a name that was free is not taken by something that came to be there.
+	// A file that appears under a free name before the answer is not opened.
 	e = s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
 		if err := os.Symlink(s.OutsidePath("hidden"), s.OutsidePath("free")); err != nil {
 			t.Error(err)
@@ -213,7 +213,7 @@ func TestTheShownFileIsTheOpenedFile(t *testing.T) {
 	}
 }
 
-// An allowed directory can be listed and is no way to what lies in it.
+// An allowed directory can be listed, but the files in it are not opened.
 func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -232,8 +232,8 @@ func TestAnAllowedDirectoryOpensNothingInIt(t *testing.T) {
 	}
 }
 
-// An editor that does not answer holds up nobody but who waits: the session
-// ends, an interrupt ends the program, other sessions go on.
+// An editor that does not answer delays only the program that waits: the
+// session can end, an interrupt ends the program, other sessions continue.
 func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -272,7 +272,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	terminal.Close(0)
 }
 
-// An editor that is gone has said no.
+// An editor that is gone has denied.
 func TestAnEditorThatFailsToAnswerHasDenied(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -287,8 +287,8 @@ func TestAnEditorThatFailsToAnswerHasDenied(t *testing.T) {
 	}
 }
 
-// What the user allows for good is written where the user said, with everything
-// else as it was, and counts from the next session on.
+// A permanent answer is written to the settings file that the user chose, which
+// keeps everything else. It applies from the next session on.
 func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -337,8 +337,8 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 	}
 }
 
-// A project's file that asks for more than it gets is not trusted by the way:
-// the choice is not there.
+// An untrusted project's file cannot be trusted by way of a question: "project"
+// is not among the choices.
 func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -14,8 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// What would have failed without a sandbox is not the sandbox's to tell, and
-// neither is what a program prints.
+// The sandbox does not report what would have failed without it, nor what a
+// program prints.
 func TestOtherFailuresAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -42,7 +42,7 @@ func otherFailures(t *testing.T, onDenied string) {
 	e := s.start(harness.Settings(harness.Sandbox{"on_denied": onDenied}), nil)
 	observed(t, e)
 	as := []string{}
-	if os.Geteuid() == 0 { // whom modes do not bind; another user has to get as far as the file
+	if os.Geteuid() == 0 { // root is bound by no modes; another user must be able to reach the file
 		for dir := s.Outside; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -78,8 +78,8 @@ func otherFailures(t *testing.T, onDenied string) {
 	}
 }
 
-// mostReports is what a session of some seconds may be told of: a burst, twenty a
-// second, and a burst in the end.
+// mostReports is the most that a session of some seconds may report: a burst,
+// twenty a second, and a burst at its end.
 func mostReports(took time.Duration) int { return 20 + int(took.Seconds()*20) + 1 + 20 }
 
 func count(denials []protocol.DeniedParams) (all int) {
@@ -89,7 +89,7 @@ func count(denials []protocol.DeniedParams) (all int) {
 	return all
 }
 
-// often is how many times a program tries what it may not.
+// often is how many times a program tries a refused operation.
 func often() int {
 	if testing.Short() {
 		return 10_000
@@ -97,8 +97,8 @@ func often() int {
 	return 100_000
 }
 
-// A program that tries the same a hundred thousand times is told of a few
-// times, and none is lost.
+// A program that tries the same operation a hundred thousand times causes a few
+// reports, whose counts add up to all.
 func TestRepeatedDenialsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -119,14 +119,14 @@ func againAndAgain(t *testing.T, access, action string) {
 	times := often()
 	begun := time.Now()
 	session, status, denials := e.tool(s.Victim, action, s.OutsidePath("file"), strconv.Itoa(times))
-	lossy := access == "read" && logged(e) // a log that overflows is the kernel's to cut short
+	lossy := access == "read" && logged(e) // an audit log that overflows loses entries
 	_, events := find(denials, access, s.OutsidePath("file"))
 	if status != 1 || count(denials) != times && !lossy || lossy && (events == 0 || count(denials) > times) ||
 		events != len(denials) {
 		t.Errorf("status %d, %d reported: %+v\n%s", status, count(denials), denials, session.Output())
 	}
-	// The silence after each doubles: 1 s, 2 s, 4 s … up to a minute, and one
-	// in the end.
+	// The pause after each report doubles: 1 s, 2 s, 4 s … up to a minute. One
+	// more report comes at the end.
 	most := 2
 	for silence, at := time.Second, time.Duration(0); at < time.Since(begun); silence = min(2*silence, time.Minute) {
 		at += silence
@@ -137,8 +137,8 @@ func againAndAgain(t *testing.T, access, action string) {
 	}
 }
 
-// A hundred thousand different things neither flood the editor nor fill the
-// sidecar's memory, and another session's go on being told.
+// A hundred thousand different denials neither flood the editor nor fill the
+// sidecar's memory. Those of another session are still reported.
 func TestManyDifferentThingsAreBounded(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -154,8 +154,8 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	begun := time.Now()
 	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim,
 		Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
-	// The control of all this: somebody else is heard, and is not mistaken for
-	// the other.
+	// The control: the denial of another session is reported, and not counted
+	// as one of these.
 	_, _, others := e.tool(s.Victim, "open-often", s.OutsidePath("file"), "1")
 	if _, times := find(others, "write", s.OutsidePath("file")); times != 1 || len(others) != 1 {
 		t.Errorf("the other session gets %+v", others)
@@ -171,13 +171,13 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	if len(denials) > mostReports(took) {
 		t.Errorf("reported %d times in %s", len(denials), took)
 	}
-	const mostGrowth = 48 << 10 // KiB; the garbage of requests is part of it
+	const mostGrowth = 48 << 10 // KiB, including the garbage of requests
 	if grown := peak(t, e.Process()) - before; grown > mostGrowth {
 		t.Errorf("memory has grown by %d KiB", grown)
 	}
 }
 
-// peak is the most memory that a process has had, in KiB.
+// peak is the maximum resident memory of a process so far, in KiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	for line := range strings.Lines(harness.Read(t, "/proc/"+strconv.Itoa(pid)+"/status")) {
@@ -193,7 +193,7 @@ func peak(t *testing.T, pid int) int {
 	return 0
 }
 
-// What is ignored is not told, and costs nothing.
+// A denial that the settings ignore is not reported, and costs nothing.
 func TestIgnoredDenialsAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

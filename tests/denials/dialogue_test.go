@@ -14,13 +14,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// What exec asks in the user's own terminal, and what a program can do about
-// it.
+// The questions of exec in the user's own terminal, and what a program can do
+// about them.
 
-// prompt is what ends a question.
+// prompt is the last line of a question.
 const prompt = `allow it\? type deny, once, session, project or user \(Enter denies\): `
 
-// dialogue is a terminal on which exec runs a shell's line that may ask.
+// dialogue is a terminal on which exec runs a shell's line that may lead to
+// questions.
 type dialogue struct {
 	*scene
 	*harness.Terminal
@@ -28,7 +29,7 @@ type dialogue struct {
 }
 
 // startDialogue runs a line under exec. FILE in it is a file that the sandbox
-// does not open, with "the content" in it.
+// refuses, with "the content" in it.
 func startDialogue(t *testing.T, wrap func(*exec.Cmd), line string) *dialogue {
 	t.Helper()
 	s := newObservedScene(t)
@@ -63,7 +64,7 @@ func TestInputTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 			p.Type(ahead)
 			harness.Write(t, filepath.Join(p.Project, "go"), "")
 			p.Await(prompt)
-			p.Type("er\n") // ends the part
+			p.Type("er\n") // completes the part
 			p.Await("none of the words")
 			p.Await(prompt + `\r?\n?(?s:.*)` + prompt)
 			p.Type("deny\n")
@@ -74,8 +75,7 @@ func TestInputTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	}
 	t.Run("a paste that goes on", func(t *testing.T) {
 		t.Parallel()
-		// A busy machine may tear a paste apart, so that it is none: then it is
-		// tried again.
+		// A busy machine may interrupt a paste. Then it is tried again.
 		var p *dialogue
 		for torn := true; torn; {
 			torn = false
@@ -137,7 +137,8 @@ func TestOnlyAWholeWordIsAnAnswer(t *testing.T) {
 	}
 }
 
-// What is allowed for good is said, with the file that it was written into.
+// If a file is allowed permanently, exec names the settings file that it has
+// changed.
 func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for word, file := range map[string]func(p *dialogue) string{
@@ -152,7 +153,7 @@ func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 			if status := p.Status(); status != 0 || !p.opened() || !p.written() {
 				t.Errorf("status %d, opened %t, written %t", status, p.opened(), p.written())
 			}
-			// A long path loses its middle.
+			// A long path is shortened in its middle.
 			for _, want := range []string{`outside/file" to "additional_read_only_paths" in "`,
 				filepath.Join(filepath.Base(filepath.Dir(file(p))), "settings.json") + `"`} {
 				if !strings.Contains(p.Screen.String(), want) {
@@ -163,9 +164,9 @@ func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// While a question is open nothing of the session writes: not the background,
-// not what has left the terminal's session. Nobody reads what is typed but
-// exec. Afterwards all of them go on.
+// While a question is open, no process of the session writes: neither in the
+// background nor outside the terminal's session. Only exec reads the input.
+// Afterwards all of them continue.
 func TestNothingWritesOverAQuestion(t *testing.T) {
 	t.Parallel()
 	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -201,8 +202,8 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 	})
 }
 
-// An interrupt at the question is a no, and the program gets it; a stop
-// likewise.
+// An interrupt at the question denies, and the program gets it. The same holds
+// for a stop.
 func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 	t.Parallel()
 	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -216,8 +217,8 @@ func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 	})
 }
 
-// A program that is killed while it asks takes its question with it, and
-// everybody else goes on.
+// If the program is killed while its question is open, the question ends and
+// all other processes continue.
 func TestAQuestionEndsWithTheProcessThatAsks(t *testing.T) {
 	t.Parallel()
 	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
@@ -234,8 +235,7 @@ func TestAQuestionEndsWithTheProcessThatAsks(t *testing.T) {
 	})
 }
 
-// Where exec is killed while it asks, nothing is left that stands still for
-// ever.
+// If exec is killed while it asks, it leaves no stopped process behind.
 func TestNothingIsLeftIfExecIsKilledAtAQuestion(t *testing.T) {
 	t.Parallel()
 	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {

@@ -1,4 +1,3 @@
-// Package denials holds what is told of refusals: that it is so, that the
-// setting which is suggested allows just this, and that nobody can make it more
-// than an editor can bear.
+// Package denials tests the reports of denials: that each is reported, that the
+// suggested setting allows just that, and that no session can flood an editor.
 package denials

@@ -12,7 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// execute prepares the sidecar's exec in the world, under settings.
+// execute prepares a command of the sidecar in the world, under settings.
 func (s *scene) execute(settings string, args ...string) *exec.Cmd {
 	s.T.Helper()
 	harness.Write(s.T, s.UserSettings(), settings)
@@ -21,8 +21,8 @@ func (s *scene) execute(settings string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Behind the command stands what it was refused, with what would allow it; and
-// nothing where it was refused nothing.
+// After the command, exec lists what was refused and what would allow it. If
+// nothing was refused, it prints nothing.
 func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -57,7 +57,7 @@ sandbox-sidecar:     note: think twice: that is SSH keys
 	}
 }
 
-// In the user's own terminal the question stands there, and the answer counts.
+// In the user's own terminal exec asks, and follows the answer.
 func TestExecAsksOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	newObservedScene(t)
@@ -87,7 +87,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 			}
 		})
 	}
-	// Without a terminal nobody can be asked, and it is refused.
+	// Without a terminal exec cannot ask, and denies.
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("file"), "the content\n")
 	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.OutsidePath("file"))

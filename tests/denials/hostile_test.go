@@ -20,8 +20,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// hostile are names that a session or a repository may choose. In each, what
-// follows the line end would be a line of its own.
+// hostile are names that a session or a repository may choose. In each, the
+// text after a line end could pass for a line of its own.
 var hostile = []string{
 	"x](command:workbench.action.quit)",
 	"[Fix](command:workbench.action.quit)",
@@ -34,7 +34,7 @@ var hostile = []string{
 	strings.Repeat("n", 230) + "](command:x)",
 }
 
-// unfit says why a line is not fit for a person's eyes; "" if it is.
+// unfit says why a line must not be shown to a user; "" if it may.
 func unfit(line string, most int) string {
 	for _, r := range line {
 		if !unicode.IsPrint(r) || r == '\u2800' || r == '\u3164' {
@@ -52,14 +52,14 @@ func unfit(line string, most int) string {
 	return ""
 }
 
-// sentences are the fields of messages that a client shows as they are. The
-// rest is raw data.
+// sentences are the fields of messages that a client shows as they are, with
+// the longest length. The rest is raw data.
 var sentences = map[string]int{
 	"message": 2000, "reason": 2000, "hint": 2000, "problem": 2000, "warnings": 2000, "detail": 2000, "fix": 2000,
 	"mechanism": 2000, "opens": 2000, "why": 2000,
 }
 
-// record keeps what was said, by field, of everything that reaches an editor.
+// record keeps, by field, every message that reaches an editor.
 type record struct {
 	t    *testing.T
 	mu   sync.Mutex // guards said
@@ -104,7 +104,7 @@ func (r *record) walk(what, field string, tree any) {
 	}
 }
 
-// failed records an error as the wire has it.
+// failed records an error as the protocol carries it.
 func (r *record) failed(what string, err error) {
 	if err == nil {
 		r.t.Errorf("%s succeeds", what)
@@ -113,8 +113,8 @@ func (r *record) failed(what string, err error) {
 	r.take(what, map[string]any{"message": err.Error()})
 }
 
-// about counts what was said and has an escape in it, so it is about a hostile
-// name.
+// about counts the messages of a field that hold an escape, and so are about a
+// hostile name.
 func (r *record) about(field string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *record) about(field string) int {
 	return count
 }
 
-// dirFor makes a directory below another whose path has about so many bytes.
+// dirFor makes a directory below another.
 func dirFor(t testing.TB, below, name string) string {
 	t.Helper()
 	dir := filepath.Join(below, name)
@@ -138,7 +138,7 @@ func dirFor(t testing.TB, below, name string) string {
 	return dir
 }
 
-// requestsOf are a project's settings that ask for hostile things.
+// requestsOf are settings of a project that ask for hostile things.
 func requestsOf(name string) harness.Sandbox {
 	name = strings.ToValidUTF8(name, "?")
 	return harness.Sandbox{
@@ -150,7 +150,7 @@ func requestsOf(name string) harness.Sandbox {
 	}
 }
 
-// mistakesOf are such settings with mistakes, so that nobody can trust them.
+// mistakesOf are such settings with mistakes, so that they cannot be trusted.
 func mistakesOf(name string) harness.Sandbox {
 	block := requestsOf(name)
 	name = strings.ToValidUTF8(name, "?")
@@ -158,8 +158,8 @@ func mistakesOf(name string) harness.Sandbox {
 	return block
 }
 
-// Whatever names and values a session, a project and an editor choose: what
-// is there to be shown is one harmless line each.
+// Whatever names and values a session, a project or an editor chooses: every
+// message is one harmless line.
 func TestNothingHostileIsInAMessage(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -243,7 +243,7 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 			r.take("alarm", denied)
 		}
 	}
-	// What was tried has really been about them.
+	// The attempts above have really led to messages about hostile names.
 	for _, field := range []string{
 		"question.message", "denied.message", "alarm.message", "close.message", "mistakes.message", "mistakes.problem",
 		"error: settings with mistakes.message", "project.message", "explain.message", "explain.reason", "trust.message",
@@ -258,7 +258,7 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 	}
 }
 
-// protectedNames do not exist yet and are protected.
+// protectedNames are protected paths that do not exist yet.
 func protectedNames() []string {
 	var list []string
 	for _, name := range hostile {
@@ -269,8 +269,8 @@ func protectedNames() []string {
 	return list
 }
 
-// The same holds for what the commands print on a terminal: every line is the
-// sidecar's own, and no name is more than a name.
+// The same holds for what the commands print on a terminal: no name can forge a
+// line of the sidecar.
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -306,12 +306,12 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			var out bytes.Buffer
 			command.Stdout, command.Stderr = &out, &out
 			_ = command.Run()
-			// The shell prints of itself what it could not do.
+			// The shell itself prints which operation failed.
 			text := strings.NewReplacer("\x1b[33m", "", "\x1b[0m", "", "\t", " ").Replace(ownLines(out.String()))
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
 				if json := strings.HasSuffix(what, "json") || what == "learn"; json {
-					// A terminal acts on no link syntax, and these lines are
+					// A terminal follows no link syntax, and these lines are
 					// for programs.
 					line = strings.NewReplacer("](", "", "$(", "", "://", "", "\u0301", "").Replace(line)
 				}
@@ -329,8 +329,8 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	}
 }
 
-// ownLines leaves out what the command that was run has printed itself, up to
-// the first line of the sidecar's behind it.
+// ownLines drops what the command itself has printed, up to the sidecar's first
+// line behind it.
 func ownLines(text string) string {
 	if _, own, found := strings.Cut(text, "sandbox-sidecar:"); found && strings.Contains(text, "sh: ") {
 		return "sandbox-sidecar:" + own
@@ -338,8 +338,8 @@ func ownLines(text string) string {
 	return text
 }
 
-// On a terminal, trust shows each request on a line of its own and asks; only
-// the whole word is a yes.
+// On a terminal, trust shows each request on a line of its own and asks. Only
+// the whole word "yes" trusts.
 func TestTrustAsksOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

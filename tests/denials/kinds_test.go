@@ -14,20 +14,20 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// kind is one kind of access: how it is tried, and what is to be told.
+// kind is one kind of access: how to try it, and the expected report.
 type kind struct {
 	access, target string
 	argv           []string
-	// process is the name of who tries; "": the victim.
+	// process is the name of the process that tries; "": the victim.
 	process string
-	// block holds settings beside those of every test.
+	// block holds settings in addition to those of every test.
 	block harness.Sandbox
-	// setting and value are what is to be suggested; "": nothing.
+	// setting and value are the expected suggestion; "": none.
 	setting, value string
-	// opens are the targets, by access, that the suggestion is to open beside
-	// the target itself.
+	// opens are the targets, by access, that the suggestion opens in addition
+	// to the target itself.
 	opens map[string][]string
-	// again makes ready what a first success would have used up.
+	// again restores what a first success uses up.
 	again func()
 	// needs is a protection without which nothing is refused.
 	needs string
@@ -131,9 +131,9 @@ func kinds(s *scene) map[string]kind {
 	}
 }
 
-// For each kind of access: it works without a sandbox, is refused in one, and
-// told; with the setting that is suggested it works, and nothing is open that
-// was not, but what the setting names.
+// Each kind of access works without a sandbox, and is refused and reported in
+// one. With the suggested setting it works, and only what the setting names has
+// become open.
 func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -197,7 +197,7 @@ func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 	}
 }
 
-// allowed is what the suggestion opens, as policy/explain has it.
+// allowed is what the suggestion opens, as policy/explain reports it.
 func (k kind) allowed() map[string][]string {
 	list := map[string][]string{}
 	for access, targets := range k.opens {
@@ -211,7 +211,7 @@ func (k kind) allowed() map[string][]string {
 	return list
 }
 
-// probes are the things that are asked about before and after.
+// probes are the targets that policy/explain is asked about, before and after.
 func probes(s *scene, k kind) map[string][]string {
 	files := []string{
 		s.Outside, s.OutsidePath("file"), s.OutsidePath(
@@ -225,7 +225,7 @@ func probes(s *scene, k kind) map[string][]string {
 	return list
 }
 
-// plain is a value as it is written, without the quotes of a string.
+// plain is a value without the quotes of a JSON string.
 func plain(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -234,8 +234,8 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// A session without network and without namespaces gets no socket: who asks for
-// one is told, once, and what would allow it.
+// A session without network and without namespaces gets no socket. The denial
+// is reported once, with what would allow it.
 func TestARefusedSocketIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -254,8 +254,8 @@ func TestARefusedSocketIsReported(t *testing.T) {
 	}
 }
 
-// What no setting allows has no suggestion, and what holds credentials has
-// words alone.
+// A denial that no setting can lift has no suggestion. For a path that holds
+// credentials there is only a text.
 func TestSomeDenialsHaveOnlyAText(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
@@ -283,7 +283,7 @@ func TestSomeDenialsHaveOnlyAText(t *testing.T) {
 	}
 }
 
-// A toolchain's name is suggested for what belongs to it.
+// For a toolchain's files the suggestion is the toolchain's name.
 func TestAToolchainIsSuggestedByItsName(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -312,7 +312,7 @@ func makeDirs(t *testing.T, path string) string {
 	return path
 }
 
-// A protected path's suggestion is the list without it.
+// For a protected path the suggestion is the list without that path.
 func TestForAProtectedPathAnExceptionIsSuggested(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")

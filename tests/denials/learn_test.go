@@ -16,15 +16,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// learnt is what learn printed.
+// learnt is the output of learn.
 type learnt struct {
 	status int
-	said   string // on standard error, where the command's own words are too
+	said   string // on standard error, together with the command's own output
 	text   string
 	block  map[string]any
 }
 
-// learn runs learn under settings, with a HOME of the world's.
+// learn runs learn under settings, with the world's home.
 func (s *scene) learn(settings string, argv ...string) learnt {
 	s.T.Helper()
 	file := filepath.Join(s.Home, "learnt.json")
@@ -43,7 +43,7 @@ func (s *scene) learn(settings string, argv ...string) learnt {
 	return l
 }
 
-// list is a list of the block.
+// list is one list of the printed settings.
 func (l learnt) list(key string) []string {
 	entries, _ := l.block[key].([]any)
 	list := []string{}
@@ -53,8 +53,8 @@ func (l learnt) list(key string) []string {
 	return list
 }
 
-// What a command reads and executes is let through and printed, what it writes
-// is refused and printed, and with what is printed it passes.
+// learn lets a command read and execute, refuses its writes, and prints both.
+// With the printed settings the command works.
 func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -97,8 +97,8 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	if !strings.Contains(first.said, "SSH keys") || first.block["enabled"] != true {
 		t.Errorf("%v\n%s", first.block, first.said)
 	}
-	// In a fresh session under what was printed all of it works, but for the
-	// keys.
+	// In a new session with the printed settings all of it works, except
+	// reading keys.
 	var block harness.Sandbox
 	data, err := json.Marshal(first.block)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(denials) > 1 || strings.Contains(out, "secret") {
 		t.Errorf("denials %+v:\n%s", denials, out)
 	}
-	// And to learn again adds nothing.
+	// Learning again adds nothing.
 	if again := s.learn(harness.Settings(block), "sh", "-c", line); again.text != first.text || again.status != 0 {
 		t.Errorf("status %d, learnt\n%s\nafter\n%s", again.status, again.text, first.text)
 	}
@@ -123,7 +123,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
-	tool := filepath.Join(s.Project, "go") // by its name alone
+	tool := filepath.Join(s.Project, "go") // known by its name alone
 	harness.Victim(t, "tests/victim", tool)
 	l := s.learn(harness.Settings(nil), tool, "make-many", filepath.Join(s.Home, ".cache"), "1")
 	if l.status == 0 || len(l.list("toolchains")) > 0 {
@@ -139,8 +139,8 @@ func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	}
 }
 
-// To let programs read what they like is no way to let them change it: no
-// effect outside comes of a lesson, each of which comes without one.
+// While it learns, a program can read everything but change nothing outside.
+// Without learn, each of these attempts has its effect.
 func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -178,7 +178,7 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 			_, err := os.Lstat(filepath.Join(dir, "bound"))
 			return err == nil
 		}},
-		{"signal", fmt.Sprintf("kill -KILL %d", sleeper.Process.Pid), ended}, // last: it works once
+		{"signal", fmt.Sprintf("kill -KILL %d", sleeper.Process.Pid), ended}, // last, because it works only once
 	}
 	for _, attack := range attacks {
 		harness.Write(t, s.OutsidePath("read"), "old\n")

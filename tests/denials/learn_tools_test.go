@@ -14,12 +14,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// mostRounds is how often a tool may have to be watched: once until it is
-// refused to make its cache, and once to its end.
+// mostRounds is how many runs of learn a tool may need: one until its cache is
+// refused, and one to its end.
 const mostRounds = 2
 
-// lesson is a small project of a tool's that fails with the default settings,
-// and passes with what learn prints.
+// lesson is a small project that fails with the default settings, and works
+// with what learn prints.
 type lesson struct {
 	// needs are programs that must be on the machine.
 	needs []string
@@ -29,14 +29,14 @@ type lesson struct {
 	before string
 	line   string
 	prints string
-	// refused is part of what it prints with the default settings.
+	// refused is part of the output with the default settings.
 	refused   string
 	toolchain string
-	// outside is all beside the system's own that the block may name, for
-	// reading.
+	// outside are the paths that the settings may name for reading, besides the
+	// system's.
 	outside []string
-	// noted is part of what learn says that it does not offer; "" where there
-	// is nothing.
+	// noted is part of what learn explains but does not suggest; "" if there is
+	// nothing.
 	noted string
 }
 
@@ -55,7 +55,8 @@ func (l lesson) run(t *testing.T) {
 	if output, status := try(harness.Defaults(nil)); status == 0 || !strings.Contains(output, l.refused) {
 		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status, l.refused, output)
 	}
-	// What is refused while it learns may end the tool before it has shown all.
+	// A refusal while learn runs may end the tool before it has tried
+	// everything.
 	learnt := learnt{status: -1, text: harness.Defaults(nil)}
 	for rounds := 0; learnt.status != 0; rounds++ {
 		if rounds == mostRounds {
@@ -72,7 +73,7 @@ func (l lesson) run(t *testing.T) {
 	s.judge(l, learnt)
 }
 
-// prepare makes the project, and what is around it.
+// prepare makes the project and the files around it.
 func (s *scene) prepare(l lesson) {
 	s.T.Helper()
 	harness.RequirePrograms(s.T, l.needs...)
@@ -87,8 +88,8 @@ func (s *scene) prepare(l lesson) {
 	harness.Write(s.T, filepath.Join(s.Home, ".ssh", "id"), "secret key\n")
 }
 
-// forget makes the home as new as it was, so that each run is a first one: no
-// cache is there, and no directory that a session was given.
+// forget empties the home, so that each run is a first one, without a cache and
+// without private directories of earlier sessions.
 func (s *scene) forget(l lesson) {
 	s.T.Helper()
 	entries, err := os.ReadDir(s.Home)
@@ -96,7 +97,7 @@ func (s *scene) forget(l lesson) {
 		s.T.Fatal(err)
 	}
 	for _, entry := range entries {
-		// What the sidecar keeps is in use.
+		// The sidecar's own files are in use.
 		if name := entry.Name(); name != ".ssh" && name != ".local" &&
 			!slices.ContainsFunc(slices.Collect(maps.Keys(l.prepare)), func(path string) bool {
 				return strings.HasPrefix(path+"/", "home/"+name+"/")
@@ -108,7 +109,7 @@ func (s *scene) forget(l lesson) {
 	}
 }
 
-// judge looks whether the block is small.
+// judge checks that the printed settings are minimal.
 func (s *scene) judge(l lesson, learnt learnt) {
 	s.T.Helper()
 	if got := learnt.list("toolchains"); !slices.Equal(got, []string{l.toolchain}) {
@@ -136,7 +137,7 @@ func (s *scene) judge(l lesson, learnt learnt) {
 		strings.Count(learnt.said, "not allowed by these settings: ") != min(1, len(l.noted)) {
 		s.T.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
 	}
-	// What nobody asked for stays closed.
+	// Nothing else has become open.
 	e := s.start(learnt.text, nil)
 	if open := e.opened(s, map[string][]string{
 		"read":  {filepath.Join(s.Home, ".ssh", "id"), s.OutsidePath("private")},
@@ -146,9 +147,9 @@ func (s *scene) judge(l lesson, learnt learnt) {
 	}
 }
 
-// Installs a package from a file that npm pack has made and one from a
-// directory elsewhere, and runs scripts of the project's. npm keeps what it
-// installs in its cache; a token of a registry it looks for, but does not need.
+// Installs a package that npm pack has made and one from a directory elsewhere,
+// and runs scripts of the project. npm writes to its cache. It looks for a
+// registry's token, but does not need one.
 func TestLearnOnNpm(t *testing.T) {
 	lesson{
 		needs: []string{"node", "npm"},
@@ -173,8 +174,8 @@ func TestLearnOnNpm(t *testing.T) {
 }
 
 // Builds a package with one from a directory elsewhere. The build cache is
-// made. Neither imports anything, because a program would have Go's whole
-// runtime compiled.
+// made. Neither package imports anything, because a program would compile Go's
+// whole runtime.
 func TestLearnOnGo(t *testing.T) {
 	lesson{
 		needs: []string{"go"},
@@ -191,8 +192,8 @@ func TestLearnOnGo(t *testing.T) {
 	}.run(t)
 }
 
-// Runs tests that use a module which the user installed and one from a
-// directory elsewhere, with temporary files.
+// Runs tests with temporary files that use a module of the user's and one from
+// a directory elsewhere.
 func TestLearnOnPytest(t *testing.T) {
 	lesson{
 		needs: []string{"pytest-3", "python3"},

@@ -17,15 +17,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// logged reports whether the sidecar reads the kernel's log.
+// logged reports whether the sidecar reads the kernel's audit log.
 func logged(e *editor) bool {
 	return strings.Contains(e.Hello.Capabilities.Enforcement["denials"].Mechanism, "audit log")
 }
 
-// Where Landlock's refusals can be read in the kernel's log, those are told too
-// that a look at calls would miss or slow down, each once, whoever else has
-// seen it; and where nobody wants to hear of them nothing is told, and nothing
-// stands in the log.
+// If the kernel's audit log is readable, the sidecar also reports denials that
+// the filter would miss or slow down, each once. With "ignore" nothing is
+// reported, and the log gets no entry.
 func TestTheKernelsAuditLogIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
@@ -86,7 +85,7 @@ func TestTheKernelsAuditLogIsReported(t *testing.T) {
 	if before := lines(file); strings.Contains(before, unwanted) {
 		t.Errorf("logged although nobody reads it: %s", before)
 	}
-	open := s.start(harness.Off(), nil) // last, because the signal ends who gets it
+	open := s.start(harness.Off(), nil) // last, because the signal ends its target
 	for name, test := range tries {
 		if session, status, _ := open.tool(test.argv...); status != 0 {
 			t.Errorf("%s: control: without a sandbox: status %d\n%s", name, status, session.Output())
@@ -94,14 +93,14 @@ func TestTheKernelsAuditLogIsReported(t *testing.T) {
 	}
 }
 
-// attempt is one way to be refused.
+// attempt is one refused operation.
 type attempt struct {
 	access, target string
 	argv           []string
 }
 
-// readLog reads the kernel's log from now on. What it returns gives all that
-// stands there before the first line with a certain text.
+// readLog reads the kernel's log from now on. The returned function gives all
+// lines before the first one that holds a text.
 func readLog(t *testing.T) (before func(text string) string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)

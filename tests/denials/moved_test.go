@@ -9,10 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// A look that once found a path harmless is not believed when the same path
-// leads elsewhere. What is found of a symlink is not remembered for 50 ms after
-// one was moved, so that the programs below pause for longer before they have
-// it found.
+// A path that once was harmless is checked again if it leads elsewhere. After a
+// symlink was moved, nothing is cached for 50 ms, so the programs below wait
+// longer than that between their calls.
 func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -41,8 +40,8 @@ func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// A path is what it is from the caller's root: below another one, what reads
-// like a file of the project is none.
+// A path is resolved from the caller's root directory: under another root, a
+// path that looks like the project's is not the project's.
 func TestPathsUnderAnotherRootAreResolvedFromThere(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -60,8 +59,8 @@ func TestPathsUnderAnotherRootAreResolvedFromThere(t *testing.T) {
 	}
 }
 
-// What a program with another root directory is looked at for says nothing of
-// the same path elsewhere.
+// What is cached of a path under another root directory does not apply to the
+// same path under the usual root.
 func TestAnotherRootSuggestsNothing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -70,8 +69,7 @@ func TestAnotherRootSuggestsNothing(t *testing.T) {
 	s := newObservedScene(t)
 	file := s.OutsidePath("file")
 	harness.Write(t, file, "content\n")
-	// The directory that the file below the other root lies in is there under
-	// the same name, seen from that root.
+	// Under the other root, the file's directory exists under the same name.
 	harness.Write(t, s.Project+"/jail"+file, "own\n")
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
@@ -82,8 +80,8 @@ func TestAnotherRootSuggestsNothing(t *testing.T) {
 	}
 }
 
-// What fails without a sandbox too is not told, though the place that it is
-// about is not granted.
+// An operation that fails without a sandbox too is not reported, even if the
+// path is not granted.
 func TestARenameOfNothingIsNotReported(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)

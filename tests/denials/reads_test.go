@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// By default a refused file is told where a program was told of it on its
-// command line, and the reply says which are not.
+// By default a refused read is reported if the path was on the program's
+// command line. The reply lists what is not reported.
 func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -54,8 +54,8 @@ func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 	}
 	report := s.start(harness.Settings(nil), nil)
 	observed(t, report)
-	// then the kernel's log has the rest, which another test is about, and what
-	// runtimes read by themselves
+	// the audit log has the rest (see its own test), and what runtimes read by
+	// themselves
 	if logged(report) {
 		for name, test := range tries {
 			session, _, denials := report.tool(test.argv...)
@@ -83,7 +83,7 @@ func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 			}
 		}
 	}
-	// The other control: who asks for all hears of what was missed.
+	// The other control: with "ask", all are reported.
 	every := s.start(harness.Settings(harness.Sandbox{"on_denied": "ask"}), nil)
 	for name, test := range tries {
 		if session, _, denials := every.tool(test.argv...); test.missed {

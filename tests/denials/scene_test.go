@@ -25,7 +25,7 @@ func newScene(t testing.TB) *scene {
 	return &scene{harness.NewScene(t, "tests/victim")}
 }
 
-// newObservedScene is one on a machine that tells of denials.
+// newObservedScene is one on a machine that can observe denials.
 func newObservedScene(t testing.TB) *scene {
 	t.Helper()
 	harness.Require(t, "filesystem")
@@ -34,7 +34,7 @@ func newObservedScene(t testing.TB) *scene {
 	return s
 }
 
-// target starts a process outside, for signals, and returns its number.
+// target starts a process outside, for signals, and returns its id.
 func (s *scene) target() (pid string) {
 	s.T.Helper()
 	command := exec.Command(s.Victim, "target", "secret")
@@ -71,7 +71,8 @@ func (e *editor) tool(argv ...string) (session *harness.Session, status int, den
 	return session, status, e.denials.Of(session.SessionID)
 }
 
-// find is the one denial of that kind and target.
+// find returns the denial of an access and a target, and how often it was
+// reported.
 func find(denials []protocol.DeniedParams, access, target string) (found protocol.DeniedParams, times int) {
 	for _, p := range denials {
 		if p.Access == access && p.Target == target {
@@ -82,7 +83,7 @@ func find(denials []protocol.DeniedParams, access, target string) (found protoco
 	return found, times
 }
 
-// paste puts a suggestion into a block of settings, as a user would.
+// paste adds a suggestion to settings, as a user would.
 func paste(t testing.TB, block harness.Sandbox, s *protocol.Suggestion) harness.Sandbox {
 	t.Helper()
 	var value any
@@ -118,7 +119,7 @@ func (e *editor) opened(s *scene, targets map[string][]string) map[string]bool {
 	return open
 }
 
-// listen makes a Unix socket that somebody outside of every session waits at.
+// listen makes a Unix socket of a server outside of every session.
 func listen(t testing.TB, path string) {
 	t.Helper()
 	listener, err := net.Listen("unix", path)
@@ -145,7 +146,7 @@ func ownAddress(t testing.TB) string {
 	return ""
 }
 
-// observed skips a test where nothing that is refused can be seen.
+// observed skips a test if the machine cannot observe denials.
 func observed(t testing.TB, e *editor) {
 	t.Helper()
 	if p := e.Hello.Capabilities.Enforcement["denials"]; !strings.Contains(p.Mechanism, "seccomp") {

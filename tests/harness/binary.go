@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
 
-// builtDir makes the directory of what is built for a test process.
+// builtDir makes the directory of the programs that this test process builds.
 var builtDir = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "sidecar-build-")
 	if err != nil {
@@ -25,9 +25,9 @@ var builtDir = sync.OnceValues(func() (string, error) {
 // program's path.
 var builds sync.Map
 
-// program builds one of the module's commands, once in a test process. Where
-// SIDECAR_PROGRAMS names a directory, they have been built there already, each
-// at the path of its package: a machine that only runs tests has no compiler.
+// program builds one of the module's commands, once in a test process. If
+// SIDECAR_PROGRAMS names a directory, the programs are there already, each at
+// the path of its package: a machine that only runs tests has no compiler.
 func program(t testing.TB, pkg string) string {
 	t.Helper()
 	if given := os.Getenv("SIDECAR_PROGRAMS"); given != "" {
@@ -59,8 +59,8 @@ func goBuild(pkg string) (string, error) {
 	return out, command.Run()
 }
 
-// Binary is the path of the sidecar, built once in a test process, or
-// SIDECAR_BINARY where that is set.
+// Binary is the path of the sidecar, built once in a test process.
+// SIDECAR_BINARY names another one.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv("SIDECAR_BINARY"); given != "" {
@@ -69,18 +69,17 @@ func Binary(t testing.TB) string {
 	return program(t, "cmd/sandbox-sidecar")
 }
 
-// Victim puts a copy of a hostile program, the given package of this module,
-// where the test wants it: to be executed in a session it must lie where
-// sessions may execute it.
+// Victim puts a copy of a hostile program, the given package of this module, at
+// a path. Sessions can only execute it where their settings allow that.
 func Victim(t testing.TB, pkg, path string) {
 	t.Helper()
 	text, err := os.ReadFile(program(t, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A child that another test forks meanwhile would hold the file open for
-	// writing until it execs, and the kernel executes no such file (ETXTBSY).
-	// The lock keeps forks out.
+	// If another test forked while the file is open for writing, the child
+	// would hold it open until it execs, and the kernel executes no such file
+	// (ETXTBSY). The lock keeps forks out.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, text, 0o700); err != nil {
@@ -91,8 +90,8 @@ func Victim(t testing.TB, pkg, path string) {
 // Main runs a package's tests and removes what was built for them. TestMain
 // calls it.
 func Main(m *testing.M) {
-	// What the tests start would ignore the hang-up for ever if whoever started
-	// the tests did (nohup(1)); a caught signal is not inherited.
+	// Under nohup(1), SIGHUP is ignored, and every process that a test starts
+	// would inherit that. A caught signal is not inherited.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

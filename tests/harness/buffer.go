@@ -12,7 +12,7 @@ import (
 type Buffer struct {
 	mu      sync.Mutex // guards the fields below
 	data    bytes.Buffer
-	changed chan struct{} // closed at the next write; nil where nobody waits
+	changed chan struct{} // closed at the next write; nil if nothing waits
 }
 
 // Write implements io.Writer.

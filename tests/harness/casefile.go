@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// CaseFile is a test told as a file: a first line that says what it is about,
-// lines "key: value", and sections of text.
+// CaseFile is a test written as a file: a title, lines "key: value", and
+// sections of text.
 type CaseFile struct {
 	// Name is that of the file, without its ending.
 	Name string
@@ -23,9 +23,8 @@ type CaseFile struct {
 	sections map[string]string
 }
 
-// CaseFiles reads every *.txtar file of a directory, sorted by name. A key or a
-// section that is not among the known ones fails the test: it would not be
-// looked at.
+// CaseFiles reads every *.txtar file of a directory, sorted by name. An unknown
+// key or section fails the test, because nothing would read it.
 func CaseFiles(t testing.TB, dir string, keys, sections []string) []CaseFile {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// readOnlyCgroups makes so many mounts read-only for itself alone, and becomes
-// the program behind them.
+// readOnlyCgroups remounts the given number of paths read-only, in its own
+// mount namespace, and then executes the program behind them.
 const readOnlyCgroups = `
 left=$1
 shift
@@ -25,7 +25,7 @@ done
 exec "$@"
 `
 
-// HasCgroups reports whether a sidecar that is started as it comes can make
+// HasCgroups reports whether a sidecar that is started without a Wrap can make
 // cgroups.
 func HasCgroups(t testing.TB) bool {
 	t.Helper()
@@ -34,10 +34,10 @@ func HasCgroups(t testing.TB) bool {
 }
 
 // WithoutCgroups returns a Wrap for Options that leaves a sidecar without
-// cgroups, as it is in most containers and in login sessions without systemd:
-// in a mount namespace of its own the hierarchy is read-only. An ordinary user
-// who has no cgroup to divide needs nothing for that. Where neither will do,
-// the test is skipped as Require does it.
+// cgroups, as in most containers and in login sessions without systemd. The
+// hierarchy is read-only in a mount namespace. If the user has no delegated
+// cgroup, nothing needs to be done. If neither is possible, the test is skipped
+// as Require does it.
 func WithoutCgroups(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	if !HasCgroups(t) {

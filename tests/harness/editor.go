@@ -13,8 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// Timeout bounds every wait. It only matters where a test fails, and then on a
-// machine that is busy with other tests.
+// Timeout bounds every wait. It is only reached if a test fails. It is long
+// because other tests may keep the machine busy.
 const Timeout = 90 * time.Second
 
 // Editor is a running sidecar with a connection to it.
@@ -70,7 +70,7 @@ func Start(t testing.TB, w *World, options Options) *Editor {
 		close(s.exited)
 	})
 	t.Cleanup(func() {
-		// A test may have ended it already; then this is what is left to do.
+		// A test may have ended it already.
 		_ = connection.HangUp()
 		if t.Failed() {
 			t.Logf("log of the sidecar:\n%s", log)
@@ -217,8 +217,8 @@ func (s *Session) Close(graceMs int) protocol.CloseResult {
 	return Call(s.e, protocol.Close, protocol.CloseParams{SessionID: s.SessionID, GraceMs: &graceMs})
 }
 
-// Eventually waits for a condition to come true, and fails the test where it
-// does not.
+// Eventually waits for a condition to come true, and fails the test if it does
+// not.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	if !Within(condition) {

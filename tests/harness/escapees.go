@@ -17,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// chainLength bounds the chain in number, so that a test that fails leaves nothing
-// behind for long: each hop takes ten milliseconds.
+// chainLength bounds the chain, so that a failed test leaves nothing behind for
+// long: each process of it takes ten milliseconds.
 const chainLength = 2000
 
 // forkChain forks its successor into a session of its own and exits at once.
@@ -29,8 +29,9 @@ sleep 0.01
 setsid "$0" $(($1 - 1)) "$2" &
 `
 
-// startScript starts the seven and says so when they run. Each sleep is exec'ed
-// under a name that holds the token. SIGUSR1 ends it with status 8.
+// startScript starts the seven and prints a line when they run. Each sleep is
+// exec'ed under a name that holds the token. SIGUSR1 ends the script with
+// status 8.
 const startScript = `#!/bin/bash
 token=$1
 escapee() { exec -a "escapee-$token-$1" sleep 300; }
@@ -47,18 +48,18 @@ sleep 300 &
 wait $!
 `
 
-// Escapees is seven processes in a session that do what is known to survive
-// elsewhere: background, nohup, a session of its own, a double fork, every
-// signal ignored, stopped, and a chain that forks and exits without end. All
-// carry a token in their command lines, by which they are found again, also
-// from outside the sidecar's namespaces.
+// Escapees are seven processes of a session that use every known way to
+// outlive it. They run in the background, under nohup, in a session of their
+// own, behind a double fork, with all signals ignored, stopped, and as an
+// endless chain of forks. All carry a token in their command lines, by which
+// they are found from outside the sidecar's namespaces too.
 type Escapees struct {
 	token   string
 	Session *Session
 }
 
-// StartEscapees starts escapees in a new session of the given kind, and returns when
-// all of it runs. What a failed test leaves of it is killed with the test.
+// StartEscapees starts escapees in a new session of the given kind, and returns
+// when all of them run. If the test fails, the rest is killed with it.
 func StartEscapees(t *testing.T, e *Editor, kind protocol.Kind) *Escapees {
 	t.Helper()
 	b, argv := newEscapees(t, e.World.Project)
@@ -68,8 +69,8 @@ func StartEscapees(t *testing.T, e *Editor, kind protocol.Kind) *Escapees {
 	return b
 }
 
-// StartEscapeesAlone starts escapees as a session leader of its own that no sidecar
-// knows, and returns its command too.
+// StartEscapeesAlone starts escapees in a session that no sidecar knows, and
+// returns its leader too.
 func StartEscapeesAlone(t *testing.T, dir string) (*Escapees, *exec.Cmd) {
 	t.Helper()
 	b, argv := newEscapees(t, dir)
@@ -82,8 +83,8 @@ func StartEscapeesAlone(t *testing.T, dir string) (*Escapees, *exec.Cmd) {
 	return b, command
 }
 
-// newEscapees makes escapees that nobody has started yet, and the command line for
-// that.
+// newEscapees makes escapees that are not started yet, and the command line
+// that starts them.
 func newEscapees(t *testing.T, dir string) (*Escapees, []string) {
 	t.Helper()
 	Procfs(t)
@@ -93,7 +94,7 @@ func newEscapees(t *testing.T, dir string) (*Escapees, []string) {
 	start := filepath.Join(dir, "start-"+b.token)
 	script(t, start, strings.ReplaceAll(startScript, "LENGTH", strconv.Itoa(chainLength)))
 	t.Cleanup(func() {
-		_ = os.Remove(hop) // a chain may be faster than one look
+		_ = os.Remove(hop) // a chain may be faster than one scan
 		for deadline := time.Now().Add(Timeout); len(b.Alive()) > 0 && time.Now().Before(deadline); {
 			for _, pid := range b.Alive() {
 				_ = unix.Kill(pid, unix.SIGKILL)
@@ -103,8 +104,8 @@ func newEscapees(t *testing.T, dir string) (*Escapees, []string) {
 	return b, []string{start, b.token, hop}
 }
 
-// await waits until all of the escapees runs, each under the name that it takes
-// last: before, a hang-up would still end it.
+// await waits until all escapees run, each under the name that it takes last.
+// Before that, a hang-up would still end it.
 func (b *Escapees) await(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
@@ -118,7 +119,7 @@ func (b *Escapees) await(t *testing.T) {
 	Eventually(t, "the chain chainLength", func() bool { return len(Find("hop-"+b.token)) > 0 })
 }
 
-// script writes a program that the sidecar's user may run, whoever that is.
+// script writes a program that any user may run.
 func script(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -129,14 +130,12 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// Alive lists the living processes of the escapees, and of the script that started
-// it.
+// Alive lists the living escapees, and the script that started them.
 func (b *Escapees) Alive() []int { return Find(b.token) }
 
-// AwaitDead waits until none is left, and looks often enough that a chain would have
-// shown itself again. It returns when the last was gone. One look at all
-// processes is no moment: it can miss each link of a chain that is just being
-// ended, which the next look then finds.
+// AwaitDead waits until none is left, and returns when the last was gone. A
+// scan of all processes is not atomic: it can miss each process of a chain. So
+// several scans in a row must find none.
 func (b *Escapees) AwaitDead(t *testing.T) time.Time {
 	t.Helper()
 	const looks = 20
@@ -153,9 +152,9 @@ func (b *Escapees) AwaitDead(t *testing.T) time.Time {
 	return gone
 }
 
-// AwaitPromisedDeath waits until what the session's reply promises to be dead is dead: all
-// of the escapees where there is a guarantee, otherwise what has not left the
-// terminal's session. It returns when the last of that was gone.
+// AwaitPromisedDeath waits until all is dead that the session's reply promises:
+// all escapees if it gives a guarantee, otherwise those that have not left the
+// terminal's session. It returns when the last of them was gone.
 func (b *Escapees) AwaitPromisedDeath(t *testing.T) time.Time {
 	t.Helper()
 	if b.Session.Tracking.Guarantee {
@@ -164,8 +163,8 @@ func (b *Escapees) AwaitPromisedDeath(t *testing.T) time.Time {
 	return b.AwaitSessionDead(t)
 }
 
-// AwaitSessionDead waits until what has not left the terminal's session is dead,
-// and returns when the last of that was gone.
+// AwaitSessionDead waits until every process that has not left the terminal's
+// session is dead, and returns when the last of them was gone.
 func (b *Escapees) AwaitSessionDead(t *testing.T) time.Time {
 	t.Helper()
 	for _, name := range []string{"escapee-" + b.token + "-plain", "escapee-" + b.token + "-nohup", "escapee-" + b.token + "-deaf",
@@ -180,8 +179,8 @@ func Find(text string) []int {
 	return find(func(line string) bool { return strings.Contains(line, text) })
 }
 
-// find lists the living processes whose command lines, of arguments that end
-// with NUL each, are sought.
+// find lists the living processes whose command line satisfies sought. Each
+// argument in it ends with NUL.
 func find(sought func(line string) bool) []int {
 	entries, _ := os.ReadDir("/proc")
 	var found []int

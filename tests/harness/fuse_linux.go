@@ -19,11 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FUSE is a file system that stops answering when it is told to. Only programs
-// that were started through Wrap see it, in a mount namespace of theirs: the
-// test itself finds an empty directory in its place. It ends with the test, and
-// with the test's process however that ends, because the kernel then fails
-// whatever waits for it.
+// FUSE is a file system that stops answering on demand. Only programs that were
+// started through Wrap see it, in a mount namespace of their own: the test
+// itself finds an empty directory there. It ends with the test. If the test's
+// process dies, the kernel fails all requests that wait.
 type FUSE struct {
 	// Dir is where it is mounted.
 	Dir string
@@ -55,8 +54,8 @@ type fuseRequest struct {
 }
 
 // NewFUSE makes a file system with these files, by their paths below dir, which
-// must exist. It answers until Hang. Where this machine or this user can have
-// none, the test is skipped as Require does it.
+// must exist. It answers until Hang. If this machine or user can have none, the
+// test is skipped as Require does it.
 func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 	t.Helper()
 	f := &FUSE{Dir: dir, t: t, victim: filepath.Join(t.TempDir(), "victim"), byPath: map[string]uint64{},
@@ -72,7 +71,7 @@ func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 		f.add(full, false, files[name])
 	}
 	t.Cleanup(f.close)
-	bound := time.AfterFunc(2*Timeout, f.close) // a test that fails may wait, in its end, for who waits for an answer
+	bound := time.AfterFunc(2*Timeout, f.close) // the end of a failed test may wait for a process that waits for an answer
 	t.Cleanup(func() { bound.Stop() })
 	Victim(t, "tests/victim", f.victim)
 	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
@@ -148,7 +147,7 @@ func (f *FUSE) receive(file *os.File) {
 	f.serve(device)
 }
 
-// The numbers of include/uapi/linux/fuse.h.
+// From include/uapi/linux/fuse.h.
 const (
 	fuseLookup     = 1
 	fuseForget     = 2
@@ -194,15 +193,15 @@ func (f *FUSE) serve(device *os.File) {
 	}
 }
 
-// Hang takes every further request from the kernel and leaves it unanswered:
-// who waits for one cannot even be killed.
+// Hang takes every further request from the kernel and leaves it unanswered. A
+// process that waits for one cannot even be killed.
 func (f *FUSE) Hang() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hangs = true
 }
 
-// Answer ends the silence, and answers what has waited.
+// Answer answers all requests that wait, and every further one.
 func (f *FUSE) Answer() {
 	f.mu.Lock()
 	held := f.held
@@ -213,7 +212,7 @@ func (f *FUSE) Answer() {
 	}
 }
 
-// AwaitHeld waits until somebody waits for an answer.
+// AwaitHeld waits until a request waits for its answer.
 func (f *FUSE) AwaitHeld() {
 	f.t.Helper()
 	timeout := time.After(Timeout)
@@ -243,7 +242,7 @@ func (f *FUSE) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, device := range f.devices {
-		device.Close() // the last descriptor: the kernel fails whatever waits
+		device.Close() // the last descriptor: the kernel fails all requests that wait
 	}
 }
 
@@ -263,7 +262,7 @@ func (f *FUSE) answer(r fuseRequest) {
 		frame := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
 		frame = binary.NativeEndian.AppendUint32(frame, uint32(-int32(errno)))
 		frame = binary.NativeEndian.AppendUint64(frame, r.unique)
-		_, _ = r.device.Write(append(frame, body...)) // who has asked may be gone
+		_, _ = r.device.Write(append(frame, body...)) // the caller may be gone
 	}
 	if r.node > uint64(len(f.nodes)) {
 		reply(unix.ESTALE)
@@ -285,7 +284,7 @@ func (f *FUSE) answer(r fuseRequest) {
 			reply(unix.ENOENT)
 			return
 		}
-		// Nothing may be remembered, so that every look is a request.
+		// The kernel caches nothing, so that every access is a request.
 		reply(0, id, uint64(0), uint64(0), uint64(0), uint32(0), uint32(0), f.attributes(id))
 	case fuseGetattr:
 		reply(0, uint64(0), uint32(0), uint32(0), f.attributes(r.node))
@@ -304,7 +303,7 @@ func (f *FUSE) answer(r fuseRequest) {
 	}
 }
 
-// part is what a read asks for.
+// part is the range that a read asks for.
 func part(content, body []byte) []byte {
 	offset, size := binary.NativeEndian.Uint64(body[8:]), binary.NativeEndian.Uint32(body[16:])
 	offset = min(offset, uint64(len(content)))
@@ -327,8 +326,8 @@ func (f *FUSE) attributes(id uint64) []byte {
 	return out
 }
 
-// entries are a directory's, each with the offset of the next, which is where a
-// reader that got so far goes on.
+// entries are those of a directory. Each holds the offset of the next one, from
+// which a later read continues.
 func (f *FUSE) entries(dir fuseNode) []byte {
 	var out []byte
 	for i, node := range f.nodes {

@@ -14,10 +14,10 @@ func Namespaces(t testing.TB) bool {
 	return strings.Contains(mechanism(t, "network"), "network namespace")
 }
 
-// WithoutNamespaces starts a command, a sidecar's or another, on a machine that
-// has none: a filter of system calls, which it inherits, refuses to make any,
-// as those of container engines do. clone3 is not there, because no filter can
-// read its flags.
+// WithoutNamespaces starts a command, a sidecar's or another, as on a machine
+// without namespaces. The command inherits a seccomp filter that refuses to
+// make any, as those of container engines do. The filter also removes clone3,
+// whose flags no filter can read.
 func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -28,16 +28,16 @@ func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	}
 }
 
-// Machine is what a test runs on: this machine, or less of it.
+// Machine is what a test runs on: this machine, or one with fewer features.
 type Machine struct {
 	Name string
-	// Namespaces is true where sessions have namespaces of their own.
+	// Namespaces is true if sessions have namespaces of their own.
 	Namespaces bool
 	// Wrap changes the command of a sidecar; nil: not at all.
 	Wrap func(*exec.Cmd)
 }
 
-// Machines are this one, and this one without namespaces where it has them.
+// Machines are this one, and, if it has namespaces, this one without them.
 func Machines(t testing.TB) []Machine {
 	t.Helper()
 	without := Machine{Name: "without namespaces", Wrap: WithoutNamespaces(t)}

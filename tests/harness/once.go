@@ -6,9 +6,9 @@ import (
 )
 
 // Once marks a test whose result cannot differ between root and an ordinary
-// user; why says so. ".ci/run" runs it as root only: the second run, of the
-// ordinary user, sets SIDECAR_SECOND_RUN, and nothing else does. Everywhere else
-// the test runs as whoever runs it.
+// user; why gives the reason. ".ci/run" runs it as root only: its second run,
+// as an ordinary user, sets SIDECAR_SECOND_RUN, and nothing else does. Anywhere
+// else the test runs as whoever runs it.
 func Once(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("SIDECAR_SECOND_RUN") != "" {

@@ -8,12 +8,12 @@ import (
 )
 
 // HiddenProcesses returns a Wrap for Options that gives a sidecar a /proc of
-// its own with an option of proc(5), such as "hidepid=2". It does not hide the
-// sidecar from who looks from here. Where nobody may mount, a /proc that has
-// the option already will do; otherwise the test is skipped as Require does it.
+// its own with an option of proc(5), such as "hidepid=2". The test itself still
+// sees the sidecar. If the user may not mount, a /proc that already has the
+// option will do. Otherwise the test is skipped as Require does it.
 func HiddenProcesses(t testing.TB, option string) func(*exec.Cmd) {
 	t.Helper()
-	// Who is of the group 0, as root is, would see everybody.
+	// Processes of the group in "gid", by default root's, would see all others.
 	const mount = `mount -t proc -o "$0,gid=65533" proc /proc && exec "$@"`
 	wrapper := []string{"unshare", "--mount", "/bin/sh", "-c", mount, option}
 	if out, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {

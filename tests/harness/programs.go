@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// SearchPath is where the distribution's programs are, and Go's, for tests that
-// want no other's: not what somebody has installed at home.
+// SearchPath has the distribution's programs and Go's, for tests that must not
+// use programs of somebody's home.
 const SearchPath = "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin"
 
-// RequirePrograms does what Skip does where one of the programs is not in
+// RequirePrograms does what Skip does if one of the programs is not in
 // SearchPath.
 func RequirePrograms(t testing.TB, programs ...string) {
 	t.Helper()

@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// Require makes sure that the machine has a feature that a test is about, as
-// "sandbox-sidecar doctor" reports it: "filesystem", "signals",
-// "process_tracking" … Where it is not enforced the test is skipped by name
-// with the reason; in CI (CI=true) it fails instead, unless the feature is
-// listed in SIDECAR_MISSING (blank-separated), which is how a run says what its
-// machine is known to lack.
+// Require makes sure that the machine enforces a protection that a test is
+// about, by its name in "sandbox-sidecar doctor": "filesystem", "signals",
+// "process_tracking" and so on. If it does not, the test is skipped with the
+// reason. In CI (CI=true) the test fails instead, unless SIDECAR_MISSING
+// (blank-separated) lists the protection.
 func Require(t testing.TB, features ...string) {
 	t.Helper()
 	for _, feature := range features {
@@ -24,9 +23,9 @@ func Require(t testing.TB, features ...string) {
 	}
 }
 
-// RequireSandbox makes sure that the machine has a sandbox at all, be it with
-// protections that are degraded, by the rules of Require. Tests that ask for it
-// must look into the reply for what holds.
+// RequireSandbox makes sure that the machine has a sandbox at all, even if
+// protections are degraded, by the rules of Require. Tests that use it must
+// check the reply for what is enforced.
 func RequireSandbox(t testing.TB) {
 	t.Helper()
 	if status, detail := doctor(t, "filesystem"); status == "absent" {
@@ -34,7 +33,8 @@ func RequireSandbox(t testing.TB) {
 	}
 }
 
-// Skip skips a test for want of a feature, under the rules of Require.
+// Skip skips a test because the machine lacks a feature, by the rules of
+// Require.
 func Skip(t testing.TB, feature, reason string) {
 	t.Helper()
 	if os.Getenv("CI") != "" && !listed(feature) {
@@ -43,8 +43,8 @@ func Skip(t testing.TB, feature, reason string) {
 	t.Skipf("this machine lacks %s: %s", feature, reason)
 }
 
-// Procfs skips a test that looks at processes by way of /proc where there is
-// none, under the rules of Require.
+// Procfs skips a test that finds processes in /proc if there is none, by the
+// rules of Require.
 func Procfs(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -69,14 +69,14 @@ func doctor(t testing.TB, feature string) (status, detail string) {
 	return strings.Fields(line)[0], detail
 }
 
-// mechanism asks the sidecar by what a protection is enforced.
+// mechanism asks the sidecar how a protection is enforced.
 func mechanism(t testing.TB, feature string) string {
 	t.Helper()
 	line, _ := diagnosis(t, feature)
 	return line
 }
 
-// diagnosis is what doctor says about a protection: a line, and one that
+// diagnosis returns doctor's line about a protection, and the line that
 // explains it.
 func diagnosis(t testing.TB, feature string) (line, detail string) {
 	t.Helper()
@@ -93,14 +93,14 @@ func diagnosis(t testing.TB, feature string) (line, detail string) {
 	return "", ""
 }
 
-// diagnose asks once in a test process: neither the machine nor the sidecar
-// changes meanwhile.
+// diagnose runs doctor once in a test process: neither the machine nor the
+// sidecar changes meanwhile.
 var diagnose = func() func(binary string) string {
 	var once sync.Once
 	var said string
 	return func(binary string) string {
 		once.Do(func() {
-			out, _ := exec.Command(binary, "doctor").Output() // the exit status only sums up
+			out, _ := exec.Command(binary, "doctor").Output() // the exit status only summarises
 			said = string(out)
 		})
 		return said

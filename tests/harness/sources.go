@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// noteSources opens every source file of the module. The go command remembers
-// the result of a test together with the files that the test process opened;
-// what "go build" reads in a process of its own it does not see, and would go
-// on reporting the result of a sidecar that has changed since.
+// noteSources opens every source file of the module. The go command caches the
+// result of a test with the files that the test process opened. It does not see
+// what "go build" reads in another process, and would report a cached result of
+// an older sidecar.
 func noteSources() error {
 	root, err := os.Getwd()
 	if err != nil {

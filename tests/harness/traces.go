@@ -15,9 +15,9 @@ func (w *World) State() string {
 	return filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "run")
 }
 
-// Cgroups lists the cgroup directories that a sidecar of the world's has made,
-// wherever its cgroup is: its own first, then one a session. What an earlier
-// process of the same id has left does not count.
+// Cgroups lists the cgroup directories that a sidecar of the world has made,
+// wherever its cgroup is: its own first, then one for each session. Directories
+// that an earlier process with the same id has left do not count.
 func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 	t.Helper()
 	var dirs []string
@@ -25,7 +25,7 @@ func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 	for _, mount := range cgroupMounts(t) {
 		_ = filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
-				return nil // a directory that has gone while we looked, or one that is hidden from us, where no sidecar of ours is
+				return nil // a directory that was removed meanwhile, or that only hides other users' cgroups
 			}
 			for up := path; entry.IsDir() && len(up) > 1; up = filepath.Dir(up) {
 				match, _ := filepath.Match(pattern, filepath.Base(up))
@@ -40,9 +40,8 @@ func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 	return dirs
 }
 
-// NoTrace waits until a sidecar that has ended, and was the world's last, has
-// left nothing: in the state directory, among the processes, in the cgroup
-// tree.
+// NoTrace waits until the world's last sidecar, which has ended, has left
+// nothing: no state, no process, no cgroup.
 func NoTrace(t testing.TB, w *World, sidecar int) {
 	t.Helper()
 	Eventually(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
@@ -57,8 +56,8 @@ func NoTrace(t testing.TB, w *World, sidecar int) {
 // Watchdogs lists the watchdogs of the world's sidecars.
 func Watchdogs(w *World) []int { return Find(w.State()) }
 
-// Subreapers lists the subreapers of a sidecar, which it has where no cgroup
-// can be made.
+// Subreapers lists the subreapers of a sidecar. It has some if it can make no
+// cgroups.
 func Subreapers(sidecar int) []int { return inRole("subreaper", sidecar) }
 
 // DomainKillers finds the domain killers beside the session of a subreaper.

@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// World is where a test takes place. All paths are real paths.
+// World is the home, the project and the rest of a test. All paths are real
+// paths.
 type World struct {
 	Home    string
 	Project string
-	// Outside is a directory of the user's that no settings of Settings grant.
+	// Outside is a directory of the user that Settings does not grant.
 	Outside string
 
 	born time.Time
 }
 
-// NewWorld makes an empty one that goes with the test.
+// NewWorld makes an empty one that is removed with the test.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -61,7 +62,7 @@ func Write(t testing.TB, path, content string) {
 	}
 }
 
-// Read returns a file's content, or "" where there is none.
+// Read returns a file's content, or "" if there is none.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -80,7 +81,7 @@ func (w *World) UserSettings() string {
 type Sandbox map[string]any
 
 // Settings is a settings file that sandboxes everything, grants the system but
-// no temporary directory, and holds the given keys beside.
+// no temporary directory, and holds the given keys too.
 func Settings(extra Sandbox) string {
 	block := Sandbox{
 		"enabled": true, "apply_to": "both",
@@ -91,7 +92,7 @@ func Settings(extra Sandbox) string {
 }
 
 // Defaults is a settings file that sandboxes everything with the built-in
-// defaults, and holds the given keys beside.
+// defaults, and holds the given keys too.
 func Defaults(extra Sandbox) string { return file(Sandbox{"enabled": true}, extra) }
 
 // Off is a settings file that sandboxes nothing: for positive controls.
@@ -108,9 +109,9 @@ func file(block, extra Sandbox) string {
 	return string(data)
 }
 
-// OutsideDefaults makes a directory of the user's that the default settings do
-// not grant: not below a temporary directory. Where there is no such place the
-// test is skipped as Require does it.
+// OutsideDefaults makes a directory that the default settings do not grant, so
+// not below a temporary directory. If there is no such place, the test is
+// skipped as Require does it.
 func OutsideDefaults(t testing.TB) string {
 	t.Helper()
 	for _, base := range []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), "/var/lib", "/srv", "/mnt"} {
