@@ -8,14 +8,20 @@ import { projectSettings, userSettings } from "./settingsFiles";
 import { withSetting, withSuggestion } from "./settingsEdit";
 import type { Trust } from "./trust";
 
-/** Writes a setting that would allow what was refused, where the user wants it. */
+/**
+ * Writes the setting that would allow a denied operation, into the file that
+ * the user chooses.
+ */
 export class Allow {
   constructor(
     private readonly manager: Manager,
     private readonly trust: Trust,
   ) {}
 
-  /** Asks where the suggestion is to be written, and writes it. what is a message, and projectDir the refused session's; undefined: the current folder's. */
+  /**
+   * Asks into which file the suggestion goes, and writes it. Without projectDir
+   * the current folder is the project.
+   */
   async ask(title: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
     const items = [
@@ -38,8 +44,8 @@ export class Allow {
 
   private async writeUser(suggestion: Suggestion): Promise<void> {
     const { settings, origins } = await this.manager.request(SettingsGetRequest, { kind: "terminal" });
-    // A list replaces the one of a lower layer, so it is the file that has it
-    // which gets the entry.
+    // A list replaces the list of a lower layer, so the entry goes into the
+    // file that defines the list.
     const origin = origins[suggestion.setting];
     const file = origin?.startsWith("/") === true ? origin : userSettings();
     await this.write(file, suggestion, settings);
@@ -49,7 +55,7 @@ export class Allow {
   private async writeProject(projectDir: string, suggestion: Suggestion): Promise<void> {
     const { settings } = await this.manager.request(SettingsGetRequest, { projectDir, kind: "terminal" });
     await this.write(projectSettings(projectDir), suggestion, settings);
-    await this.trust.askFor(projectDir); // it counts when it is trusted
+    await this.trust.askFor(projectDir); // a project's settings apply only after it is trusted
   }
 
   private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {

@@ -4,7 +4,10 @@ import { withHint } from "./denialText";
 import type { Manager } from "./manager";
 import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
 
-/** Asks the user about what is about to be refused, while the program waits. Without an answer it is refused. */
+/**
+ * Asks the user before an operation is refused, while the program waits. If
+ * nobody answers, it is refused.
+ */
 export class Approvals {
   constructor(manager: Manager) {
     manager.onRequest(RequestAccessRequest, async (params, token) => {
@@ -17,7 +20,7 @@ export class Approvals {
 
   private async ask(params: RequestAccessParams): Promise<Decision> {
     const [once, more, deny] = [vscode.l10n.t("Allow Once"), vscode.l10n.t("Allow…"), vscode.l10n.t("Deny")];
-    // The first button is the one that a key accepts.
+    // A single key press accepts the first button.
     const buttons = [deny, ...(params.choices.includes("once") ? [once] : []), more];
     const choice = await vscode.window.showWarningMessage(withHint(params.message, params.hint), ...buttons);
     if (choice === once) return "once";

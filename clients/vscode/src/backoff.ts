@@ -1,4 +1,4 @@
-/** Decides how long to wait before the next start of something that keeps ending. */
+/** Decides how long to wait before restarting something that keeps ending. */
 export class Backoff {
   private ends: number[] = [];
 
@@ -9,14 +9,17 @@ export class Backoff {
     private readonly window = 180_000,
   ) {}
 
-  /** Counts an end, and answers the wait before the next start; undefined: too many, a person must look. */
+  /**
+   * Records an end and returns the wait before the next start. Returns
+   * undefined after too many ends: then the user must act.
+   */
   ended(now: number): number | undefined {
     this.ends = this.ends.filter((at) => now - at < this.window);
     this.ends.push(now);
     return this.ends.length > this.maxEnds ? undefined : this.first * 2 ** (this.ends.length - 1);
   }
 
-  /** A person has looked. */
+  /** Forgets all ends, because the user has acted. */
   reset(): void {
     this.ends = [];
   }

@@ -1,28 +1,49 @@
 // Times are in milliseconds.
 
-/** What comes within it comes together: a program that searches a tree meets many things at once. */
+/**
+ * Items that arrive within this time are delivered together. A program that
+ * searches a tree causes many denials at once.
+ */
 const batchDelay = 300;
-/** A crowd is over when nothing has come for so long. The sidecar tells 20 things a second of a session that has more. */
+/**
+ * A burst is over after this time without an item. The sidecar sends at most 20
+ * denials a second for a session that has more.
+ */
 const burstGap = 1000;
-/** So many things within a span of time are told at once, one by one, where they are not of a crowd. What is more waits. */
+/**
+ * At most maxSingles items are delivered singly within singlesWindow, and none
+ * of a burst. Further items wait.
+ */
 const maxSingles = 2;
 const singlesWindow = 10_000;
-/** What waits is told after so long at the latest, and what comes after it no sooner than this later. */
+/**
+ * No item waits longer than this, and batches that waited are at least this far
+ * apart.
+ */
 const maxDelay = 5000;
-/** That distance doubles as long as a crowd does not end, up to this. */
+/** The interval between batches doubles while a burst lasts, up to this. */
 const maxInterval = 60_000;
 
-/** Folds things that are to be told, so that few are told one by one, and many as a sum, whatever comes, and for however long. */
+/**
+ * Batches items for notifications. A few are delivered one by one, many as a
+ * summary, at a bounded rate however many arrive.
+ */
 export class Batcher<T> {
   private waiting: T[] = [];
   private timer: NodeJS.Timeout | undefined;
-  /** When the first and the last of those that wait came, and whether they go on with a crowd. */
+  /**
+   * When the first and the last waiting item arrived, and whether they continue
+   * a burst.
+   */
   private first = 0;
   private last = -Infinity;
   private inBurst = false;
-  /** When something was told at once. */
+  /** When items were delivered singly. */
   private singlesAt: number[] = [];
-  /** When what had waited was told, and how long the next that waits keeps from it. */
+  /**
+   * When the last delayed batch was delivered, and the least time until the
+   * next.
+   */
   private lastDelayed = -Infinity;
   private interval = maxDelay;
 

@@ -5,17 +5,20 @@ import * as path from "node:path";
 
 const name = "sandbox-sidecar";
 
-/** Where the program may be, best first. */
+/** Where to search for the program. */
 export interface SearchLocations {
-  /** What the user's setting says; empty: nothing. It is the only place then, so that a typing error is not covered up. */
+  /**
+   * The user's setting; empty if unset. If it is set, nothing else is searched,
+   * so that a typing error shows.
+   */
   configured: string;
-  /** Directories that may hold the program. */
+  /** Directories that may contain the program, best first. */
   directories: string[];
-  /** The variable PATH. */
+  /** The value of PATH. */
   searchPath: string;
 }
 
-/** There is no program where one was looked for. */
+/** The program was not found. */
 export class ProgramNotFound extends Error {}
 
 async function executable(file: string): Promise<boolean> {
@@ -27,7 +30,9 @@ async function executable(file: string): Promise<boolean> {
   }
 }
 
-/** Answers the absolute path of the sidecar's program. Raises ProgramNotFound, which says where it was looked for. */
+/**
+ * Returns the absolute path of the sidecar's program. Throws ProgramNotFound.
+ */
 export async function findProgram(locations: SearchLocations): Promise<string> {
   const { configured, directories } = locations;
   const search = locations.searchPath.split(path.delimiter).filter((dir) => path.isAbsolute(dir));

@@ -1,11 +1,10 @@
 /**
- * Takes the escape sequence for the clipboard (OSC 52) out of a stream of text.
- * VS Code's emulator lets whatever runs in a terminal write the clipboard, for
- * the user to paste into a shell that is not sandboxed, and read it, with the
- * passwords that are there.
+ * Removes the clipboard escape sequence (OSC 52) from a stream of text. VS
+ * Code's terminal obeys it. A sandboxed program could then write a command that
+ * the user pastes into another shell, or read a password.
  *
- * The emulator is lenient, and so is this: a sequence may be introduced by one
- * character (U+009D) or by two, control characters may stand within the
+ * VS Code's parser is lenient, and so is this one. A sequence may start with
+ * one character (U+009D) or two. Control characters may occur within the
  * introduction, and the number may have leading zeros.
  */
 export class ClipboardFilter {
@@ -13,7 +12,10 @@ export class ClipboardFilter {
   private introduction = "";
   private digits = "";
 
-  /** Answers what of the text may go on. What is not decided yet is kept for the next call. */
+  /**
+   * Returns the text that may pass. An incomplete sequence is kept for the next
+   * call.
+   */
   pass(text: string): string {
     if (this.state === "ground" && !/[\u001b\u009d]/.test(text)) return text;
     let out = "";
@@ -48,14 +50,14 @@ export class ClipboardFilter {
     return before;
   }
 
-  /** What was held back and turned out to be harmless. */
+  /** Held back, and found to be harmless. */
   private pending(): string {
     return this.state === "number" ? this.introduction + this.digits : "";
   }
 
   private afterEscape(character: string): string {
     if (character === "]") return this.open("\u001b]", "");
-    // A control character is carried out, and the sequence goes on.
+    // The terminal executes a control character and continues the sequence.
     if (character < " " && character !== "\u0018" && character !== "\u001a") return character;
     this.state = "ground";
     return `\u001b${character}`;
@@ -64,10 +66,10 @@ export class ClipboardFilter {
   private inNumber(character: string): string {
     if (character >= "0" && character <= "9") {
       this.digits += character;
-      if (this.digits.length > 32) this.state = "dropping"; // nothing that means anything
+      if (this.digits.length > 32) this.state = "dropping"; // no valid number is so long
       return "";
     }
-    if (character < " " && !"\u0007\u0018\u001a".includes(character)) return ""; // the emulator skips it
+    if (character < " " && !"\u0007\u0018\u001a".includes(character)) return ""; // the terminal skips it
     if (character === ";" && Number(this.digits) === 52) {
       this.state = "dropping";
       return "";

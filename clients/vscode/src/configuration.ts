@@ -1,6 +1,9 @@
 import * as vscode from "vscode";
 
-/** The extension's own settings. All are machine-scoped: a repository sets none of them. */
+/**
+ * The extension's own settings. All have the scope "machine", so no repository
+ * can set them.
+ */
 export interface Configuration {
   path: string;
   settingsPath: string;
@@ -13,10 +16,10 @@ export interface Configuration {
   logLevel: "debug" | "info" | "warn" | "error";
 }
 
-/** The section that the settings are below. */
+/** The prefix of the settings' keys. */
 export const section = "sandboxSidecar";
 
-/** Answers the settings as they are now. */
+/** Returns the current settings. */
 export function configuration(): Configuration {
   const c = vscode.workspace.getConfiguration(section);
   return {

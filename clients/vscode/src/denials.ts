@@ -9,10 +9,13 @@ import { Batcher } from "./batcher";
 import type { Manager } from "./manager";
 import { ListRequest, type DeniedParams } from "./protocol.gen";
 
-/** So many are kept for the list. */
+/** How many denials the list keeps. */
 const maxListed = 200;
 
-/** Tells the user of what sessions were refused, each thing once, and offers the setting that would allow it. */
+/**
+ * Reports each denial of a session once, and offers the setting that would
+ * allow it.
+ */
 export class Denials {
   private readonly seen = new Map<string, { denial: DeniedParams; total: number }>();
   private readonly batcher = new Batcher<DeniedParams>(
@@ -75,11 +78,11 @@ export class Denials {
     if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
   }
 
-  /** Lists what was refused, the newest first, and offers to allow it. */
+  /** Lists the denials, newest first, and offers to allow them. */
   async list(): Promise<void> {
     const items = [...this.seen.values()].reverse().map(({ denial, total }) => {
       const advice = denial.suggestion?.message ?? denial.hint ?? "";
-      // Behind a long label it would be out of sight.
+      // After a long label it would be out of sight.
       return {
         label: denial.message,
         detail: total > 1 ? vscode.l10n.t("({0} times) {1}", total, advice) : advice,

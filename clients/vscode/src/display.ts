@@ -1,21 +1,23 @@
 /**
- * Makes text that others chose fit for a person's eyes, by the rules of the
- * sidecar's package display. What comes from the sidecar as a message is fit
- * already; this is for what only the window knows, such as names of folders,
- * and for data that is shown as such.
+ * Escapes untrusted text for display, by the rules of the Go package display.
+ * Messages from the sidecar are escaped already. This is for text that only the
+ * editor knows, such as folder names, and for data from the sidecar.
  */
 
 const maxText = 120;
 const maxLine = 2000;
-/** So many combining marks may stand on one letter. */
+/** How many combining marks one letter may carry. */
 const maxMarks = 2;
 
-/** Text on one line, shortened in the middle: nothing in it moves a cursor, is invisible, or is Markdown, an icon or a link. */
+/**
+ * Text on one line, shortened in the middle. Nothing in it moves the cursor, is
+ * invisible, or acts as Markdown, an icon or a link.
+ */
 export function text(s: string): string {
   return shorten(escape(s, true), maxText);
 }
 
-/** Text between quotation marks, for use inside a sentence. */
+/** Text in quotation marks, for use within a sentence. */
 export function quote(s: string): string {
   const escaped = escape(s, true)
     .replaceAll('"', '\\"')
@@ -23,19 +25,25 @@ export function quote(s: string): string {
   return `"${shorten(escaped, maxText)}"`;
 }
 
-/** A whole sentence on one line. A sentence that is fit comes back as it is. */
+/**
+ * A whole sentence on one line. A sentence without unsafe characters is
+ * returned unchanged.
+ */
 export function line(s: string): string {
   return shorten(escape(s, false), maxLine);
 }
 
-/** Some lines of code, as they are but for what cannot be seen. */
+/** Lines of code. Only invisible characters are escaped. */
 export function lines(s: string): string {
   return Array.from(s)
     .map((c) => (c === "\n" || c === "\t" || visible(c) ? c : code(c.codePointAt(0) ?? 0)))
     .join("");
 }
 
-/** A value as JSON on one line, with every character that cannot be seen as \uXXXX, which JSON reads back. */
+/**
+ * A value as JSON on one line. Invisible characters become \uXXXX, which JSON
+ * parsers read back.
+ */
 export function json(value: unknown): string {
   return Array.from(JSON.stringify(value))
     .map((c) =>
@@ -90,7 +98,10 @@ function hex(point: number, digits: number): string {
   return point.toString(16).padStart(digits, "0");
 }
 
-/** Cuts the middle out; never through an escape, nor between a letter and its marks. */
+/**
+ * Cuts out the middle, but never through an escape, nor between a letter and
+ * its marks.
+ */
 function shorten(s: string, limit: number): string {
   if (Array.from(s).length <= limit) return s;
   const parts = (s.match(/\\x[^]{0,2}|\\u[^]{0,4}|\\U[^]{0,8}|\\[^]|[^][\p{Mn}\p{Me}]*/gu) ?? []).map(

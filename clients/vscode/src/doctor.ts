@@ -2,7 +2,10 @@ import { execFile } from "node:child_process";
 
 import { sidecarEnvironment } from "./environment";
 
-/** Runs the program's own check of this machine, which tries an attack on each protection, and answers what it prints. */
+/**
+ * Runs "sandbox-sidecar doctor", which tries an attack on each protection, and
+ * returns its output.
+ */
 export async function doctor(program: string): Promise<string> {
   return new Promise((resolve) => {
     execFile(
@@ -10,7 +13,7 @@ export async function doctor(program: string): Promise<string> {
       ["doctor"],
       { env: sidecarEnvironment(process.env), timeout: 60_000, cwd: "/" },
       (error, stdout, stderr) => {
-        // It exits with 1 where something is missing; what it printed says what.
+        // The exit status is 1 if a protection is missing; the output names it.
         resolve(stdout === "" && stderr === "" && error !== null ? error.message : `${stdout}${stderr}`);
       },
     );

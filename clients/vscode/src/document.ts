@@ -1,6 +1,9 @@
 import * as vscode from "vscode";
 
-/** A readable document that is made when it is looked at, and again when what it tells of has changed. */
+/**
+ * Read-only documents that are generated when they are shown, and again when
+ * their content has changed.
+ */
 export class Documents implements vscode.TextDocumentContentProvider, vscode.DocumentLinkProvider {
   static readonly scheme = "sandbox-sidecar";
   private readonly makers = new Map<string, () => Promise<string>>();
@@ -18,7 +21,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Doc
     );
   }
 
-  /** Shows a document under a title; make writes it. */
+  /** Shows a document under a title. make generates its text. */
   async show(title: string, about: string, make: () => Promise<string>): Promise<void> {
     const uri = vscode.Uri.from({ scheme: Documents.scheme, path: `/${title}`, query: about });
     this.makers.set(uri.toString(), make);
@@ -26,7 +29,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Doc
     await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: false });
   }
 
-  /** What the open documents tell of has changed. */
+  /** Generates the open documents again. */
   refresh(): void {
     for (const uri of this.makers.keys()) this.changed.fire(vscode.Uri.parse(uri));
   }
@@ -35,7 +38,9 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Doc
     return (await this.makers.get(uri.toString())?.()) ?? "";
   }
 
-  /** Places in files, such as /home/ada/.zed/settings.json:12, can be followed. */
+  /**
+   * Makes places in files, such as /home/ada/.zed/settings.json:12, clickable.
+   */
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
     return [...document.getText().matchAll(/(\/[^\s"():]+):(\d+)/g)].map((match) => {
       const range = new vscode.Range(

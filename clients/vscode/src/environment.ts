@@ -1,8 +1,7 @@
 /**
- * The environment that the sidecar is started with: the editor's without what
- * the editor has put there for its own processes. Sessions that are sandboxed
- * get less anyway; those that are not would otherwise run every Electron
- * program as Node.
+ * Returns the sidecar's environment: the editor's, without the variables that
+ * the editor sets for its own processes. Sandboxed sessions get fewer variables
+ * anyway. Unsandboxed ones would otherwise run every Electron program as Node.
  */
 export function sidecarEnvironment(own: NodeJS.ProcessEnv): Record<string, string> {
   const result: Record<string, string> = {};

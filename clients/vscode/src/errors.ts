@@ -3,7 +3,7 @@ import { ResponseError } from "vscode-jsonrpc/node";
 import { line } from "./display";
 import type { ErrorData } from "./protocol.gen";
 
-/** Answers one line for the user, fit to be shown: what failed, and what can be done about it. */
+/** Returns an error as one line for the user: what failed, and what to do. */
 export function describe(error: unknown): string {
   if (error instanceof ResponseError) {
     const hint = (error as ResponseError<ErrorData | undefined>).data?.hint;

@@ -5,7 +5,10 @@ import { pickFolder } from "./folders";
 import type { Manager } from "./manager";
 import { PolicyExplainRequest, type Access, type Kind } from "./protocol.gen";
 
-/** Asks what the user wants to know, and says whether a session could do it, by which rule, and which setting would change that. */
+/**
+ * Asks for an access, and shows whether a session may do it, by which rule, and
+ * which setting would change that.
+ */
 export async function explain(
   manager: Manager,
   copy: (setting: string, value: string) => Promise<void>,

@@ -20,13 +20,18 @@ import { Terminals } from "./terminals";
 import { RunTool, type ToolInput } from "./tool";
 import { Trust } from "./trust";
 
-/** What other extensions, and the tests, can ask. */
+/** The interface for other extensions and for the tests. */
 export interface Api {
-  /** Answers the process id of the window's sidecar; undefined where none is running. */
+  /**
+   * Returns the process id of the window's sidecar; undefined if none is
+   * running.
+   */
   sidecarPid(): number | undefined;
   /** Opens a sandboxed terminal. */
   openTerminal(cwd: string, projectDir: string): vscode.Terminal;
-  /** Answers what the user is asked before a command of an agent runs. */
+  /**
+   * Returns the question that the user answers before an agent's command runs.
+   */
   toolConfirmation(input: ToolInput): Promise<vscode.PreparedToolInvocation>;
 }
 
@@ -88,15 +93,21 @@ export function activate(context: vscode.ExtensionContext): Api {
   };
 }
 
-/** Ends every session before the extension host ends. Should that be killed, the end of the sidecar's standard input does the same. */
+/**
+ * Ends every session before the extension host ends. If the host is killed, the
+ * sidecar does the same when its standard input closes.
+ */
 export async function deactivate(): Promise<void> {
   await manager?.stop();
 }
 
-/** Settings files that are open, or that a project brings, are looked at by a sidecar: that is a need, too. */
+/**
+ * Starts the sidecar if a settings file is open or a folder has one, because
+ * the sidecar checks these files.
+ */
 function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void {
   const start = () => {
-    if (sidecar.state.is === "idle") sidecar.get().catch(() => undefined); // the status bar tells
+    if (sidecar.state.is === "idle") sidecar.get().catch(() => undefined); // the status bar shows the error
   };
   const isSettings = (document: vscode.TextDocument) =>
     /[/](\.?zed|sandbox-sidecar)[/]settings\.json$/.test(document.uri.path);

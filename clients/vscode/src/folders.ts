@@ -5,14 +5,20 @@ import * as vscode from "vscode";
 
 import { quote } from "./display";
 
-/** Answers the folder of the active editor, else the first one; undefined where none is open. */
+/**
+ * Returns the folder of the active editor, else the first one; undefined if
+ * none is open.
+ */
 export function currentFolder(): vscode.WorkspaceFolder | undefined {
   const document = vscode.window.activeTextEditor?.document;
   const active = document === undefined ? undefined : vscode.workspace.getWorkspaceFolder(document.uri);
   return active ?? vscode.workspace.workspaceFolders?.[0];
 }
 
-/** Answers the folder that a command is about, and asks where there is more than one. undefined: the user does not want to, or was told. */
+/**
+ * Returns the folder for a command; asks if there are several. Returns
+ * undefined if the user cancelled or no folder is open.
+ */
 export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
   const folders = vscode.workspace.workspaceFolders ?? [];
   if (folders.length === 1) return folders[0];
@@ -20,7 +26,7 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
     return vscode.window.showWorkspaceFolderPick({ placeHolder: vscode.l10n.t("Which folder is it about?") });
   }
   const open = vscode.l10n.t("Open Folder");
-  // A session may write its project. Without a folder that would be the home
+  // A session may write its project. Without a folder, that would be the home
   // directory.
   const message = vscode.l10n.t("Open a folder first: a sandboxed session may write its project, and there is none.");
   if ((await vscode.window.showWarningMessage(message, open)) === open) {
@@ -30,10 +36,9 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
 }
 
 /**
- * Answers where a tool's command runs: cwd with its symlinks followed, and the
- * folder that holds it. Raises an error where it lies outside of every folder,
- * because the directory that a session works in becomes its project, which it
- * may write.
+ * Resolves the directory of a tool's command: cwd without symlinks, and the
+ * folder that contains it. Throws if no folder contains it. A session may write
+ * its project, and the project would be that directory.
  */
 export async function placeOf(
   cwd: string | undefined,

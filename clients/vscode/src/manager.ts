@@ -25,7 +25,7 @@ import {
 import { Sessions } from "./sessions";
 import { Sidecar } from "./sidecar";
 
-/** What there is of a sidecar. */
+/** The state of the window's sidecar. */
 export type State =
   | { is: "idle" }
   | { is: "starting" }
@@ -33,7 +33,7 @@ export type State =
   | { is: "waiting"; reason: string }
   | { is: "failed"; reason: string };
 
-/** A sidecar that can be talked to. */
+/** A sidecar that is ready for requests. */
 export interface Running {
   sidecar: Sidecar;
   sessions: Sessions;
@@ -44,9 +44,9 @@ function wireFolder(folder: vscode.WorkspaceFolder): WorkspaceFolder {
 }
 
 /**
- * The window's sidecar: none until somebody needs it, then one process, then
- * another where that has ended. It lives as long as the extension; Sidecar is
- * one process of it.
+ * The window's sidecar: no process until one is needed, then one process, and a
+ * new one if that ends. The manager lives as long as the extension; a Sidecar
+ * is one process.
  */
 export class Manager {
   private readonly changed = new vscode.EventEmitter<State>();
@@ -61,7 +61,7 @@ export class Manager {
   private stopping = false;
 
   readonly onDidChange = this.changed.event;
-  /** Something was refused in some session. */
+  /** Fires for each denial, in any session. */
   readonly onDidDeny = this.denied.event;
 
   constructor(
@@ -90,20 +90,23 @@ export class Manager {
     return this.current;
   }
 
-  /** The process, where one is running. */
+  /** The running process, if any. */
   get now(): Running | undefined {
     return this.running;
   }
 
-  /** Calls handle for a notification of every process to come. To be called before the first. */
+  /**
+   * Registers a handler for a notification, for every later process. Call it
+   * before the first process starts.
+   */
   onNotification<P>(type: NotificationType<P>, handle: (params: P) => void): void {
     const known = this.notifications.get(type.method);
     if (known !== undefined) {
       known.event(handle as (params: unknown) => void);
       return;
     }
-    // A connection knows one handler for a method; here are several who want to
-    // hear.
+    // A connection accepts one handler for a method, so an emitter serves
+    // several.
     const emitter = new vscode.EventEmitter<unknown>();
     this.notifications.set(type.method, emitter);
     this.context.subscriptions.push(emitter);
@@ -111,27 +114,30 @@ export class Manager {
     this.attachments.push((connection) => void connection.onNotification(type, (params: P) => emitter.fire(params)));
   }
 
-  /** Calls handle for a request of every process to come. To be called before the first. */
+  /**
+   * Registers a handler for a request, for every later process. Call it before
+   * the first process starts.
+   */
   onRequest<P, R, E>(type: RequestType<P, R, E>, handle: RequestHandler<P, R, E>): void {
     this.attachments.push((connection) => void connection.onRequest(type, handle as NoInfer<RequestHandler<P, R, E>>));
   }
 
-  /** Answers a sidecar that can be talked to, starting one if need be. */
+  /** Returns a sidecar that is ready; starts one if needed. */
   async get(): Promise<Running> {
     if (this.running !== undefined) return this.running;
     return (this.starting ??= this.start().finally(() => (this.starting = undefined)));
   }
 
-  /** Asks the sidecar, starting one if need be. */
+  /** Sends a request; starts a sidecar if needed. */
   async request<P, R, E>(type: RequestType<P, R, E>, params: RequestParam<P>): Promise<R> {
     const { sidecar } = await this.get();
     return sidecar.connection.sendRequest(type, params);
   }
 
-  /** Answers the path of the program. */
+  /** Returns the path of the program. */
   async program(): Promise<string> {
     const own = path.join(this.context.extensionPath, "bin");
-    // In a checkout of the whole project the extension is clients/vscode.
+    // In a checkout of the repository the extension is clients/vscode.
     const checkout = path.join(this.context.extensionPath, "..", "..", "bin");
     const released = this.context.extensionMode === vscode.ExtensionMode.Production;
     return findProgram({
@@ -242,7 +248,7 @@ export class Manager {
     void this.showEnd(`${lost} ${vscode.l10n.t("It is started again.")}`);
   }
 
-  /** Shows an error with what can be done about it. */
+  /** Shows an error that offers the log and a restart. */
   private async showEnd(message: string): Promise<void> {
     const [log, restart] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Restart")];
     const choice = await vscode.window.showErrorMessage(message, log, restart);
@@ -250,7 +256,7 @@ export class Manager {
     if (choice === restart) await this.tryRestart();
   }
 
-  /** Restarts on the user's wish, and tells what goes wrong. */
+  /** Restarts at the user's request, and shows what fails. */
   async tryRestart(): Promise<void> {
     try {
       await this.restart();
@@ -259,7 +265,7 @@ export class Manager {
     }
   }
 
-  /** Tells the user why there is no sidecar. */
+  /** Shows why no sidecar is running. */
   async showFailure(error: unknown): Promise<void> {
     const [log, settings] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Open Settings")];
     const choice = await vscode.window.showErrorMessage(

@@ -1,6 +1,6 @@
 /**
- * Makes text of what a terminal was sent: escape sequences are taken out, and
- * where a program overwrote a line (progress bars) its last state stays.
+ * Turns terminal output into plain text. Escape sequences are removed. If a
+ * program overwrote a line, as progress bars do, its last state stays.
  */
 export function plain(text: string): string {
   return (
@@ -13,13 +13,13 @@ export function plain(text: string): string {
       .replace(/\u001b[ -/]*[0-~]/g, "")
       .replace(/\r+\n/g, "\n")
       .replace(/[^\n]*\r(?!\n|$)/g, "")
-      // A character and a backspace, as manuals write bold.
+      // A character and a backspace: bold text in manual pages.
       .replace(/[^\n\b]\u0008/g, "")
       .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, "")
   );
 }
 
-/** Keeps the beginning and the end of a stream of bytes, whatever its length. */
+/** Keeps the beginning and the end of a byte stream of any length. */
 export class Excerpt {
   private head: Buffer[] = [];
   private headSize = 0;
@@ -27,7 +27,10 @@ export class Excerpt {
   private tailSize = 0;
   private total = 0;
 
-  /** most bytes are kept: a quarter from the beginning, the rest from the end, where results stand. */
+  /**
+   * Keeps limit bytes: a quarter from the beginning, the rest from the end,
+   * because results come last.
+   */
   constructor(private readonly limit: number) {}
 
   add(bytes: Buffer): void {
@@ -55,12 +58,15 @@ export class Excerpt {
     this.tailSize = kept.length;
   }
 
-  /** Answers the text, and how many bytes are missing in its middle. note stands where they are missing. */
+  /**
+   * Returns the text, and how many bytes are missing in its middle. The text of
+   * note replaces them.
+   */
   text(note: (missing: number) => string): { text: string; missing: number } {
     this.trim();
     const missing = this.total - this.headSize - this.tailSize;
     if (missing === 0) return { text: plain(Buffer.concat([...this.head, ...this.tail]).toString("utf8")), missing };
-    // A character that the cut goes through is left out on both sides.
+    // A character that the cut splits is dropped on both sides.
     const head = new TextDecoder().decode(Buffer.concat(this.head), { stream: true });
     let tail = Buffer.concat(this.tail);
     while (tail.length > 0 && ((tail[0] ?? 0) & 0xc0) === 0x80) tail = tail.subarray(1);

@@ -1,12 +1,15 @@
 import { text } from "./display";
 import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
 
-/** Cells of a line. */
+/** The cells of a row. */
 type Row = string[];
 
-/** So wide is the text at most, but for what cannot be broken: it fits into a window that is not maximized. */
+/**
+ * The width of the text in columns, so that it fits into a window that is not
+ * maximized. Single words may be longer.
+ */
 const width = 120;
-/** A cell that is longer shifts what follows, and not that of every other row. */
+/** A longer cell shifts only its own row. */
 const maxCell = 36;
 
 const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_denied"];
@@ -23,7 +26,7 @@ function from(key: string, origin: { file: string; line?: number; entry?: string
   return origin.reason === undefined ? source : `${source}, ${text(origin.reason)}`;
 }
 
-/** Breaks text at blanks into lines of a length. */
+/** Wraps text at spaces to lines of a length. */
 export function wrap(words: string, length: number): string[] {
   const lines: string[] = [];
   for (const word of words.split(" ")) {
@@ -34,7 +37,9 @@ export function wrap(words: string, length: number): string[] {
   return lines;
 }
 
-/** Writes a row; where it would be too long, its last cell goes below the second one. */
+/**
+ * Formats a row. If it is too long, its last cell goes below the second one.
+ */
 function lines(row: Row, widths: number[]): string[] {
   const cells = row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] ?? 0) : cell));
   const whole = `  ${cells.join("  ")}`;
@@ -57,7 +62,10 @@ function fileRow(rule: PolicyRule): Row {
   return [rule.access.join(", "), text(rule.path), from(rule.setting, rule) + guarded];
 }
 
-/** Writes a policy for people: everything that a session may do, and which line of which file says so. */
+/**
+ * Formats a policy: what a session may do, and which line of which file grants
+ * it.
+ */
 export function policyText(kind: Kind, policyId: string, policy: Policy): string {
   const files = policy.rules.map(fileRow);
   if (policy.privateRuntimeDir)

@@ -1,24 +1,27 @@
 /**
- * Tells when the window has taken over what an extension's terminal wrote. VS
- * Code has no flow control for such terminals: it takes what it is given, and a
- * program that prints without end would fill its queues until keys are answered
- * late. Messages to the window keep their order, so the answer to a question
- * that was asked after the writing says that the window has come so far.
+ * Reports when the window has processed what an extension's terminal wrote. VS
+ * Code has no flow control for such terminals. A program that prints without
+ * end would fill its queues and delay key presses. Messages to the window keep
+ * their order, so a request that is answered shows that all earlier output has
+ * arrived.
  */
 export class Renderer {
   private running: Promise<void> = Promise.resolve();
   private next: Promise<void> | undefined;
 
-  /** ask goes to the window and back. */
+  /** ask sends a request to the window and awaits the answer. */
   constructor(private readonly ask: () => PromiseLike<unknown>) {}
 
-  /** Settles when the window has taken over everything that was written before the call. One question serves all who wait. */
+  /**
+   * Settles when the window has processed everything written before the call.
+   * One request serves all callers.
+   */
   caughtUp(): Promise<void> {
     return (this.next ??= this.running.then(async () => {
       this.next = undefined;
       this.running = Promise.resolve(this.ask()).then(
         () => undefined,
-        () => undefined, // no window, nothing to wait for
+        () => undefined, // without a window there is nothing to wait for
       );
       await this.running;
     }));

@@ -15,19 +15,22 @@ import {
 } from "./protocol.gen";
 import { notify } from "./sidecar";
 
-/** What a session wants to hear. */
+/** Receives the events of a session. */
 export interface Listener {
-  /** Raw bytes, in order. The promise settles when they are consumed: until then the sidecar sends only so much more. */
+  /**
+   * Raw bytes, in order. The promise settles when they are consumed; until then
+   * the sidecar sends only a limited amount.
+   */
   output(bytes: Buffer): Promise<void> | undefined;
-  /** After the last output. */
+  /** Called after the last output. */
   exited(status: ExitStatus): void;
-  /** The sidecar is gone, and the session with it. */
+  /** Called if the sidecar has ended, and the session with it. */
   lost(reason: string): void;
-  /** Something was refused in the session. */
+  /** Called for each denial in the session. */
   denied(denial: DeniedParams): void;
 }
 
-/** The sessions of one process of the sidecar. */
+/** The sessions of one sidecar process. */
 export class Sessions {
   private readonly listeners = new Map<string, Listener>();
   private readonly consumed = new Map<string, number>();
@@ -39,7 +42,7 @@ export class Sessions {
     connection.onNotification(OutputNotification, ({ sessionId, data }) => {
       const bytes = Buffer.from(data, "base64");
       const consumption = this.listeners.get(sessionId)?.output(bytes);
-      // What nobody wants any more counts as consumed, too.
+      // Output without a listener counts as consumed, too.
       const acknowledge = () => this.acknowledge(sessionId, bytes.length);
       if (consumption === undefined) acknowledge();
       else void consumption.then(acknowledge, acknowledge);
@@ -48,7 +51,7 @@ export class Sessions {
       const listener = this.listeners.get(sessionId);
       this.listeners.delete(sessionId);
       listener?.exited({ exitCode, signal });
-      // Nobody asks for it again: let the sidecar forget it.
+      // Nobody queries the session after its end, so the sidecar may forget it.
       void this.close(sessionId);
     });
     connection.onNotification(DeniedNotification, (denial) => {
@@ -57,12 +60,15 @@ export class Sessions {
     });
   }
 
-  /** How many sessions are running. */
+  /** The number of running sessions. */
   get size(): number {
     return this.listeners.size;
   }
 
-  /** Starts a session, which has an id. The listener hears nothing before the answer, and nothing at all where starting fails. */
+  /**
+   * Starts a session. The listener gets no event before the response, and none
+   * if the start fails.
+   */
   async spawn(params: SpawnParams & { sessionId: string }, listener: Listener): Promise<SpawnResult> {
     this.listeners.set(params.sessionId, listener);
     try {
@@ -73,7 +79,10 @@ export class Sessions {
     }
   }
 
-  /** Ends a session; undefined where it was closed before, or the sidecar is gone, and so everything of it. */
+  /**
+   * Ends a session. Returns undefined if it was closed before, or if the
+   * sidecar has ended.
+   */
   async close(sessionId: string, graceMs?: number): Promise<CloseResult | undefined> {
     try {
       return await this.connection.sendRequest(
@@ -85,7 +94,7 @@ export class Sessions {
     }
   }
 
-  /** Tells every session that the sidecar is gone. */
+  /** Notifies every session that the sidecar has ended. */
   notifyLost(reason: string): void {
     const lost = [...this.listeners.values()];
     this.listeners.clear();
@@ -96,7 +105,8 @@ export class Sessions {
     const before = this.consumed.get(sessionId);
     this.consumed.set(sessionId, (before ?? 0) + bytes);
     if (before !== undefined) return;
-    // One message for all that is consumed in one turn of the loop.
+    // One message acknowledges everything consumed in one turn of the event
+    // loop.
     setImmediate(() => {
       const sum = this.consumed.get(sessionId) ?? 0;
       this.consumed.delete(sessionId);

@@ -14,11 +14,14 @@ const severities: Record<Severity, vscode.DiagnosticSeverity> = {
   info: vscode.DiagnosticSeverity.Information,
 };
 
-/** Shows what is wrong in settings files in the Problems view. */
+/** Shows problems in settings files in the Problems view. */
 export class SettingsDiagnostics {
   private readonly collection = vscode.languages.createDiagnosticCollection("sandbox-sidecar");
   private readonly notified = new Set<string>();
-  /** What came last for a file counts, whatever takes longer to prepare. */
+  /**
+   * Only the latest diagnostics of a file count, even if earlier ones take
+   * longer to prepare.
+   */
   private readonly rounds = new Map<string, number>();
 
   constructor(context: vscode.ExtensionContext, manager: Manager) {
@@ -56,7 +59,10 @@ export class SettingsDiagnostics {
     if (worst !== undefined) void this.notify(uri, worst);
   }
 
-  /** The sidecar speaks of real paths; an editor may have the file open under another. */
+  /**
+   * The sidecar reports real paths. An editor may have opened the file by
+   * another path.
+   */
   private async uriOf(file: string): Promise<vscode.Uri> {
     for (const document of vscode.workspace.textDocuments) {
       if (document.uri.scheme !== "file" || path.basename(document.uri.fsPath) !== path.basename(file)) continue;
@@ -65,7 +71,10 @@ export class SettingsDiagnostics {
     return vscode.Uri.file(file);
   }
 
-  /** Whoever has the file before them sees it there. Anybody else must hear, once, that a setting does not count. */
+  /**
+   * Reports an invalid setting once, unless its file is visible: there the
+   * editor shows it.
+   */
   private async notify(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
     const message = `${text(path.join(path.basename(path.dirname(uri.fsPath)), path.basename(uri.fsPath)))}:${diagnostic.line}: ${diagnostic.message}`;
     const visible = vscode.window.visibleTextEditors.some(

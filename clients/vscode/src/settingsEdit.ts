@@ -1,6 +1,9 @@
 import { applyEdits, findNodeAtLocation, modify, parseTree, type ParseError } from "jsonc-parser";
 
-/** What a setting becomes when a suggestion is taken: an entry is added to a list, anything else is the value itself. */
+/**
+ * Returns the value of a setting after a suggestion: an entry is added to a
+ * list, any other value replaces the old one.
+ */
 export function withSuggestion(current: unknown, value: unknown): unknown {
   if (!Array.isArray(current) || Array.isArray(value)) return value;
   const list = current as unknown[];
@@ -8,10 +11,10 @@ export function withSuggestion(current: unknown, value: unknown): unknown {
 }
 
 /**
- * Answers a settings file with a key of "terminal.sandbox" set, and everything
- * else, comments too, as it was. A platform's own block counts more than the
- * rest of the file, so where the key stands there, it is set there. Raises an
- * error where the file cannot be understood.
+ * Returns the text of a settings file with a key of "terminal.sandbox" set.
+ * Everything else stays as it was, comments included. A platform's own block
+ * overrides the rest, so the key is set there if it is there already. Throws if
+ * the text is not valid.
  */
 export function withSetting(text: string, platform: "linux" | "macos", key: string, value: unknown): string {
   const source = text.trim() === "" ? "{}\n" : text;

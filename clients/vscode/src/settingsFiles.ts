@@ -6,7 +6,7 @@ import * as vscode from "vscode";
 
 import { configuration } from "./configuration";
 
-/** Answers the user's own settings file. */
+/** Returns the path of the user's settings file. */
 export function userSettings(): string {
   const { settingsPath } = configuration();
   if (settingsPath !== "") return settingsPath;
@@ -15,7 +15,7 @@ export function userSettings(): string {
   return path.join(config, "sandbox-sidecar", "settings.json");
 }
 
-/** Answers the settings file of a project. */
+/** Returns the path of a project's settings file. */
 export function projectSettings(folder: string): string {
   return path.join(folder, ".zed", "settings.json");
 }
@@ -29,7 +29,10 @@ const skeleton = `{
 }
 `;
 
-/** Opens a settings file; where there is none, a new one that counts when it is saved. */
+/**
+ * Opens a settings file. If there is none, opens an unsaved one with the basic
+ * settings.
+ */
 export async function openSettings(file: string): Promise<vscode.TextEditor> {
   const uri = vscode.Uri.file(file);
   const exists = await stat(file).then(

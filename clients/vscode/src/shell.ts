@@ -3,16 +3,16 @@ import * as path from "node:path";
 
 import type { Shell } from "./protocol.gen";
 
-/** What a terminal runs, and how it is called. */
+/** A program with its arguments. */
 export interface Choice {
   program: string;
   args: string[];
 }
 
 /**
- * Answers the shell of a terminal: the user's own choice, else the editor's,
- * which is not known yet while a window is being set up, else that of the
- * environment. Terminals of macOS run login shells.
+ * Returns the shell of a terminal: the user's setting, else the editor's, else
+ * $SHELL. The editor's is unknown while a window starts. On macOS, terminals
+ * run login shells.
  */
 export function chooseShell(
   configured: string[],
@@ -27,13 +27,13 @@ export function chooseShell(
 }
 
 /**
- * Answers how to start a shell so that it tells the editor of its prompts,
- * commands and directories, as VS Code's own terminals do: with VS Code's
- * scripts. undefined where that is not known of this shell, or where the
- * scripts cannot be read from inside.
+ * Returns a command that starts a shell with VS Code's shell integration, as VS
+ * Code's own terminals do. The editor then knows prompts, commands and
+ * directories. Returns undefined for an unsupported shell, or if the session
+ * cannot read the scripts.
  *
- * A shell in between sets the variables that the scripts want, because the
- * filter of variables lets none of them in.
+ * The command sets the scripts' variables itself, because the environment
+ * filter removes them.
  */
 export async function integrate(
   shell: Choice,
@@ -42,7 +42,7 @@ export async function integrate(
   canRead: (file: string) => Promise<boolean>,
 ): Promise<Shell | undefined> {
   const login = shell.args.includes("-l") || shell.args.includes("--login");
-  if (shell.args.some((arg) => arg !== "-l" && arg !== "--login" && arg !== "-i")) return undefined; // it is to do something of its own
+  if (shell.args.some((arg) => arg !== "-l" && arg !== "--login" && arg !== "-i")) return undefined; // the shell has its own task
   const variables = ["VSCODE_INJECTION=1"];
   const through = (args: string[], more: string[] = []): Shell => ({
     program: "/bin/sh",
@@ -79,7 +79,10 @@ async function readable(file: string, canRead: (file: string) => Promise<boolean
   }
 }
 
-/** zsh takes its files from one directory. Not from a temporary one, which sessions could write. */
+/**
+ * zsh reads its files from one directory. It must not be temporary: sessions
+ * could write it.
+ */
 async function zshDirectory(scripts: string, directory: string): Promise<string | undefined> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });

@@ -19,10 +19,13 @@ import {
   type InitializeResult,
 } from "./protocol.gen";
 
-/** How long, in milliseconds, the sidecar may take to end in order. It kills every session first, which takes milliseconds as a rule. */
+/**
+ * How long, in milliseconds, the sidecar may take to shut down. It kills every
+ * session first, usually within milliseconds.
+ */
 const timeout = 4000;
 
-/** What a process of the sidecar is started with. */
+/** How to start a sidecar process. */
 export interface Launch {
   program: string;
   args: string[];
@@ -30,7 +33,7 @@ export interface Launch {
   initialize: InitializeParams;
   /** Registers handlers before the first message. */
   attach(connection: MessageConnection): void;
-  /** Takes a line of the standard error. */
+  /** Receives a line of the standard error. */
   onLine(line: string): void;
 }
 
@@ -38,17 +41,16 @@ export interface Launch {
 export type ExitReason = string;
 
 /**
- * One process of the sidecar, from its start to its end. What outlives a
- * process (who listens, whether to start another) is the manager's. Should this
- * process's owner be killed, the end of standard input ends the sidecar, and
- * that every session.
+ * One sidecar process, from start to end. The manager owns what outlives it:
+ * handlers and restarts. If the extension host is killed, the sidecar's
+ * standard input closes, and the sidecar ends with every session.
  */
 export class Sidecar {
   private constructor(
     private readonly child: ChildProcess,
     readonly connection: MessageConnection,
     readonly initializeResult: InitializeResult,
-    /** Settles once the process is gone and everything that it has said was heard. */
+    /** Settles when the process has ended and all its messages were handled. */
     readonly ended: Promise<ExitReason>,
   ) {}
 
@@ -56,7 +58,10 @@ export class Sidecar {
     return this.child.pid ?? 0;
   }
 
-  /** Starts a process and opens the conversation. Whatever fails on the way leaves no process behind. */
+  /**
+   * Starts a process and initializes the connection. If anything fails, no
+   * process is left.
+   */
   static async start(launch: Launch): Promise<Sidecar> {
     const child = spawn(launch.program, launch.args, { stdio: "pipe", env: launch.env, cwd: "/" });
     const failed = new Promise<never>((_, reject) => {
@@ -65,8 +70,8 @@ export class Sidecar {
     const ended = new Promise<ExitReason>((resolve) => {
       child.once("exit", (code, signal) => {
         const how = signal === null ? `exit status ${code ?? "unknown"}` : `killed by ${signal}`;
-        // What it wrote before comes first; something that holds the pipe open
-        // is not waited for.
+        // Messages sent before come first. A process that still holds the pipe
+        // open is not waited for.
         const late = setTimeout(() => resolve(how), 1000);
         child.once("close", () => {
           clearTimeout(late);
@@ -79,7 +84,7 @@ export class Sidecar {
       new StreamMessageReader(child.stdout),
       new StreamMessageWriter(child.stdin),
     );
-    // A pipe that breaks is told of by the process's end.
+    // The end of the process reports a broken pipe.
     child.stdin.on("error", (error) => launch.onLine(`write to sidecar: ${error.message}`));
     connection.onError(([error]) => launch.onLine(`conversation with sidecar: ${error.message}`));
     launch.attach(connection);
@@ -109,12 +114,15 @@ export class Sidecar {
     }
   }
 
-  /** Tells the process something; where it is gone, nothing happens: its end is told of elsewhere. */
+  /** Sends a notification. If the process has ended, nothing happens. */
   notify<P>(type: NotificationType<P>, params: P): void {
     notify(this.connection, type, params);
   }
 
-  /** Ends the process and everything that it has started, and returns when it is gone. */
+  /**
+   * Ends the process with everything it started, and resolves when it has
+   * ended.
+   */
   async shutdown(): Promise<void> {
     const late = setTimeout(() => this.child.kill("SIGKILL"), timeout); // its watchdog ends the sessions
     try {
@@ -122,20 +130,20 @@ export class Sidecar {
       await this.connection.sendNotification(ExitNotification, {});
       this.child.stdin?.end();
     } catch {
-      this.child.kill("SIGKILL"); // it cannot be talked to
+      this.child.kill("SIGKILL"); // it does not respond
     }
     await this.ended;
     clearTimeout(late);
   }
 }
 
-/** Sends a notification that may come too late. */
+/** Sends a notification; does nothing if the connection is closed. */
 export function notify<P>(connection: MessageConnection, type: NotificationType<P>, params: P): void {
   try {
     (connection.sendNotification as (type: NotificationType<P>, params: P) => Promise<void>)(type, params).catch(
       () => undefined,
     );
   } catch {
-    // The connection was closed meanwhile.
+    // The connection has closed meanwhile.
   }
 }

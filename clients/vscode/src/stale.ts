@@ -5,7 +5,7 @@ import type { Manager } from "./manager";
 import { SettingsChangedNotification } from "./protocol.gen";
 import type { Terminals } from "./terminals";
 
-/** Marks the terminals that run under older settings, and offers to open them anew. */
+/** Marks terminals that use old settings, and offers to reopen them. */
 export class Stale {
   constructor(
     manager: Manager,
@@ -29,7 +29,10 @@ export class Stale {
     if ((await vscode.window.showInformationMessage(message, reopen)) === reopen) await this.reopen();
   }
 
-  /** Lets the user choose which stale terminals end, and opens new ones in their places. */
+  /**
+   * Lets the user select stale terminals, ends them, and opens new ones in
+   * their places.
+   */
   async reopen(): Promise<void> {
     const open = vscode.window.terminals.flatMap((terminal) => {
       const pty = this.terminals.of(terminal);

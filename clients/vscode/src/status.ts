@@ -14,7 +14,7 @@ const marks: Record<Protection["status"], string> = {
   absent: "$(circle-slash)",
 };
 
-/** The item in the status bar, with what is enforced and why in its hover. */
+/** The status bar item; its hover explains each protection. */
 export class Status {
   private readonly item = vscode.window.createStatusBarItem(
     "sandboxSidecar.status",
@@ -67,7 +67,7 @@ export class Status {
         this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" }),
         this.manager.request(PolicyGetRequest, { projectDir, kind: "tool" }),
       ]);
-      if (round !== this.round) return; // a newer look is on its way
+      if (round !== this.round) return; // a newer refresh is running
       const policies: Policies = { terminal: terminal.policy, tool: tool.policy };
       this.showSummary(
         summarize(state.initializeResult, policies),
@@ -134,14 +134,14 @@ export class Status {
     }
   }
 
-  /** What is to say of the terminal in front. */
+  /** Describes the active terminal's sandbox. */
   private terminal(): string {
     const pty = this.terminals.of(vscode.window.activeTerminal);
     const report = pty?.spawned?.sandbox;
     if (pty === undefined || report === undefined) return "";
     const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
-    // Whether refusals are told protects nothing by itself, and what no
-    // mechanism was asked for is not missing.
+    // Reporting denials protects nothing by itself. A protection without a
+    // mechanism was not requested, so it is not missing.
     const less = Object.entries(report.protections)
       .filter(([name, { status, mechanism }]) => status !== "enforced" && mechanism !== "" && name !== "denials")
       .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${withinFolders(detail)}`)}`);
@@ -153,7 +153,8 @@ export class Status {
   private protections(protections: Protections): string {
     const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
       const fixText = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
-      // What holds is told by what enforces it; what does not, in full.
+      // An enforced protection is explained by its mechanism, any other by its
+      // details.
       const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + fixText;
       return `| ${marks[status]}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
@@ -165,8 +166,8 @@ export class Status {
   }
 
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
-    // Names and paths of others are in it, escaped. It is not trusted all the
-    // same, so no link in it could run a command.
+    // The text contains escaped names and paths. The Markdown is not trusted
+    // either, so no link can run a command.
     const more = vscode.l10n.t("Click for the policy, the settings, the doctor and the log.");
     const markdown = new vscode.MarkdownString(`${hover}\n\n${more}`, true);
     this.item.text = `$(${icon}) ${text}`;
@@ -177,7 +178,10 @@ export class Status {
   }
 }
 
-/** Shortens the paths in a text that are below an open folder: there are many of them where it is about protected paths. */
+/**
+ * Shortens paths below an open folder: texts about protected paths contain many
+ * of them.
+ */
 function withinFolders(text: string): string {
   return (vscode.workspace.workspaceFolders ?? []).reduce(
     (rest, folder) => rest.replaceAll(`${folder.uri.fsPath}/`, ""),

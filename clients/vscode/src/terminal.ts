@@ -17,21 +17,24 @@ import {
 import type { Renderer } from "./renderer";
 import type { Listener } from "./sessions";
 
-/** What a terminal is made with. */
+/** How to create a terminal. */
 export interface TerminalOptions {
   sessionId: string;
-  /** The session's parameters, but for its id and its size. */
+  /** The session's parameters, without its id and size. */
   params(): Promise<SpawnParams>;
-  /** Raises an error where the session must not go on as it has been started. */
+  /** Throws if the session must not continue as it was started. */
   accept(spawned: SpawnResult): void;
-  /** Answers the terminal's name; spawned is undefined until the session has started. */
+  /**
+   * Returns the terminal's name. spawned is undefined until the session has
+   * started.
+   */
   name(spawned: SpawnResult | undefined, stale: boolean): string;
   filter: ClipboardFilter | undefined;
   onStarted(spawned: SpawnResult): void;
   onEnded(): void;
 }
 
-/** The session of one of VS Code's terminals. */
+/** The session of a VS Code terminal. */
 export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private readonly written = new vscode.EventEmitter<string>();
   private readonly closed = new vscode.EventEmitter<number | undefined>();
@@ -42,14 +45,17 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private typed = "";
   private isStale = false;
   private isClosed = false;
-  /** The session is over and its last words are on show; any key closes the terminal. */
+  /**
+   * The session is over and its final message is visible. Any key closes the
+   * terminal.
+   */
   private isEnded = false;
 
   readonly onDidWrite = this.written.event;
   readonly onDidClose = this.closed.event as NonNullable<vscode.Pseudoterminal["onDidClose"]>;
   readonly onDidChangeName = this.renamed.event;
 
-  /** What was started; undefined before. */
+  /** The result of the spawn; undefined before. */
   spawned: SpawnResult | undefined;
 
   constructor(
@@ -58,7 +64,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     readonly options: TerminalOptions,
   ) {}
 
-  /** A new terminal would get another policy. */
+  /** Whether a new terminal would get another policy. */
   get stale(): boolean {
     return this.isStale;
   }
@@ -90,7 +96,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
       }
       this.spawned = spawned;
       this.running = running;
-      if (this.size !== started) this.resize(); // changed meanwhile
+      if (this.size !== started) this.resize(); // the size has changed meanwhile
       this.send();
       this.rename();
       this.options.onStarted(spawned);
@@ -99,7 +105,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     }
   }
 
-  /** The user has closed the terminal while its session started. */
+  /** Whether the user closed the terminal while its session started. */
   private closedMeanwhile(): boolean {
     return this.isClosed;
   }
@@ -110,12 +116,15 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
 
   handleInput(data: string): void {
     if (this.isEnded) return this.closed.fire(undefined);
-    // Input comes in pieces when something is pasted; they go as one.
+    // Pasted text arrives in pieces, which are sent together.
     if (this.typed === "") setImmediate(() => this.send());
     this.typed += data;
   }
 
-  /** Sends what was typed; what was typed while the session starts waits for it. */
+  /**
+   * Sends the typed input. Input that is typed before the session has started
+   * waits for it.
+   */
   private send(): void {
     if (this.running === undefined || this.typed === "") return;
     const data = Buffer.from(this.typed, "utf8").toString("base64");
@@ -152,7 +161,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   exited(status: ExitStatus): void {
     this.running = undefined;
     if (status.signal === null) return this.finish(status.exitCode ?? 0);
-    // A shell would say so, too: 128 and the signal's number.
+    // The exit code of a shell after a signal: 128 plus its number.
     const number = (constants.signals as Partial<Record<string, number>>)[status.signal];
     this.finish(number === undefined ? 128 : 128 + number);
   }
@@ -168,14 +177,17 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   }
 
   denied(_denial: DeniedParams): void {
-    // Told of for all sessions together.
+    // Denials reports those of all sessions.
   }
 
-  /** Leaves the last words on show; VS Code would close the terminal at once, and with it what is to be read. */
+  /**
+   * Shows a final message and keeps the terminal open. VS Code would close it
+   * at once, before anybody can read it.
+   */
   private showEnd(message: string): void {
     this.isEnded = true;
     this.options.onEnded();
-    // CAN ends whatever escape sequence the program left open.
+    // CAN ends an escape sequence that the program left open.
     this.written.fire(
       `\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`,
     );

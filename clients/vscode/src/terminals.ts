@@ -13,7 +13,7 @@ import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
 import { SandboxTerminal } from "./terminal";
 
-/** VS Code's own name for the profile. */
+/** The id of the terminal profile in package.json. */
 export const profile = "sandboxSidecar.terminal";
 
 /** The window's sandboxed terminals. */
@@ -21,11 +21,10 @@ export class Terminals implements vscode.TerminalProfileProvider {
   private readonly all = new Map<string, SandboxTerminal>();
   private readonly warned = new Set<string>();
   private readonly changed = new vscode.EventEmitter<void>();
-  // "noop" is a command of the window's: it does nothing there, and its answer
-  // comes back.
+  // The window's command "noop" does nothing, and its answer returns.
   private readonly renderer = new Renderer(() => vscode.commands.executeCommand("noop"));
 
-  /** A terminal has started or ended. */
+  /** Fires when a terminal has started or ended. */
   readonly onDidChange = this.changed.event;
 
   constructor(
@@ -36,7 +35,10 @@ export class Terminals implements vscode.TerminalProfileProvider {
     context.subscriptions.push(this.changed, vscode.window.registerTerminalProfileProvider(profile, this));
   }
 
-  /** Answers the session of one of VS Code's terminals, if it is one of ours. */
+  /**
+   * Returns the session of a VS Code terminal; undefined if it is not sandboxed
+   * by this extension.
+   */
   of(terminal: vscode.Terminal | undefined): SandboxTerminal | undefined {
     const options = terminal?.creationOptions;
     if (options === undefined || !("pty" in options)) return undefined;
@@ -50,7 +52,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
       : new vscode.TerminalProfile(this.options(folder.uri.fsPath, folder.uri.fsPath));
   }
 
-  /** Opens a terminal where the user can see it. */
+  /**
+   * Opens a terminal in a folder, which the user selects if there are several.
+   */
   async create(): Promise<vscode.Terminal | undefined> {
     const folder = await pickFolder();
     return folder === undefined ? undefined : this.open(folder.uri.fsPath, folder.uri.fsPath);
@@ -75,7 +79,8 @@ export class Terminals implements vscode.TerminalProfileProvider {
         cwd,
         projectDir,
         shell: await this.shell(shell, projectDir, settings.shellIntegration),
-        // What the emulator is, not what the editor itself was started in.
+        // The values describe this terminal, not the one that started the
+        // editor.
         env: {
           TERM: "xterm-256color",
           COLORTERM: "truecolor",
@@ -107,8 +112,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
     integration: boolean,
   ): Promise<Shell> {
     const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
-    // Before anything runs; whether the sandbox was applied is looked at again
-    // in the answer.
+    // Checked before anything runs. accept checks the spawn's result again.
     if (!vscode.workspace.isTrusted && !policy.restricted) throw untrusted();
     if (!integration) return shell;
     const canRead = async (target: string) => {
@@ -126,7 +130,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return (await integrate(shell, scripts, this.context.globalStorageUri.fsPath, canRead)) ?? shell;
   }
 
-  /** Shows each warning once in a window's life. */
+  /** Shows each warning once per window. */
   private warn(warnings: string[]): void {
     for (const warning of warnings) {
       if (this.warned.has(warning)) continue;
@@ -135,7 +139,10 @@ export class Terminals implements vscode.TerminalProfileProvider {
     }
   }
 
-  /** Marks the terminals that a new one would get another policy than, and answers how many marks are new. */
+  /**
+   * Marks terminals that would get another policy if they were new. Returns how
+   * many were not marked before.
+   */
   markStale(stale: ReadonlySet<string>): number {
     let newlyStale = 0;
     for (const [id, terminal] of this.all) {
@@ -153,9 +160,8 @@ function untrusted(): Error {
 }
 
 /**
- * Answers what a terminal is called: what runs, and what confines it, so that
- * it is heard as well as seen. A mark stands in front, where a narrow list
- * still shows it.
+ * Returns a terminal's name: its program and its sandbox, in words for screen
+ * readers. The mark comes first, so that a narrow list shows it.
  */
 function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
   switch (spawned?.sandbox.status) {

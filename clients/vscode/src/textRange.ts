@@ -1,8 +1,8 @@
 /**
- * Answers what to underline for a place in a file: from it to the end of the
- * word, string or line there, as [line, column, line, column], all counted from
- * 0. line and column are counted from 1, the column in bytes of UTF-8; the
- * editor counts in units of UTF-16.
+ * Returns the range to underline at a place in a file: up to the end of the
+ * word, string or line. The range is [line, column, line, column], counted from
+ * 0. line and column are counted from 1, and column in bytes of UTF-8. The
+ * editor counts in UTF-16 code units.
  */
 export function rangeOf(lines: readonly string[], line: number, column: number): [number, number, number, number] {
   const row = Math.max(0, Math.min(line, lines.length) - 1);

@@ -11,7 +11,7 @@ import { Excerpt } from "./plain";
 import { PolicyGetRequest, type DeniedParams, type ExitStatus, type Policy, type SpawnResult } from "./protocol.gen";
 import { report, type Outcome } from "./toolReport";
 
-/** What an agent gives. */
+/** The input from an agent. */
 export interface ToolInput {
   command: string;
   cwd?: string;
@@ -21,13 +21,12 @@ export interface ToolInput {
 const standardTimeout = 120;
 const longestTimeout = 3600;
 
-/** Wide enough for compilers' messages; some programs wrap at 80. */
+/** Wide enough for compilers' messages; some programs wrap at 80 columns. */
 const size = { cols: 160, rows: 50 };
 
 /**
- * Output goes to a terminal, so programs would start a pager and wait for a key
- * that nobody presses. A shell sets these because the filter of variables lets
- * them not in.
+ * The output is a terminal, so programs would start a pager and wait for a key.
+ * The shell sets these variables, because the environment filter removes them.
  */
 const script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec /bin/sh -c "$1"';
 
@@ -35,7 +34,10 @@ function folders(): string[] {
   return (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
 }
 
-/** The language model tool "sandbox_run": a command in a session of the kind "tool". */
+/**
+ * The language model tool "sandbox_run": runs a command in a session of the
+ * kind "tool".
+ */
 export class RunTool implements vscode.LanguageModelTool<ToolInput> {
   static readonly id = "sandbox_run";
 
@@ -88,7 +90,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
     let ending: "timeout" | "cancelled" | undefined;
     const end = (why: "timeout" | "cancelled") => {
       ending ??= why;
-      // A session that is just starting is closed as soon as it has started.
+      // A session that is still starting is closed after it has started.
       if (spawned !== undefined) void sessions.close(sessionId, 0);
     };
     const timer = setTimeout(() => end("timeout"), timeout * 1000);
@@ -109,7 +111,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
           command: "/bin/sh",
           args: ["-c", script, "sh", command],
           ...size,
-          // Nobody draws what it sends.
+          // No terminal draws the output.
           env: { ...configuration().env, TERM: "dumb" },
         };
         sessions.spawn(params, listener).then((result) => {
@@ -132,7 +134,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
   }
 }
 
-/** The editor checks what a model gives against the schema only in part. */
+/** The editor checks the input against the schema only in part. */
 function check(input: ToolInput): ToolInput {
   const { command, cwd, timeout } = input as { command: unknown; cwd?: unknown; timeout?: unknown };
   if (typeof command !== "string" || command === "") throw new Error("command: expected a command line");
@@ -143,7 +145,7 @@ function check(input: ToolInput): ToolInput {
   return { command, ...(cwd === undefined ? {} : { cwd }), ...(timeout === undefined ? {} : { timeout }) };
 }
 
-/** Says what a command may do, for the person who is to decide whether it runs. */
+/** Describes what a command may do, for the user who approves it. */
 function allowance(policy: Policy): string[] {
   if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
   const own = policy.rules.filter(

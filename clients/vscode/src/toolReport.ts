@@ -2,20 +2,23 @@ import { json, line } from "./display";
 import type { Excerpt } from "./plain";
 import type { DeniedParams, ExitStatus, SandboxReport } from "./protocol.gen";
 
-/** How a tool's command has ended. */
+/** How a tool's command ended. */
 export interface Outcome {
   status: ExitStatus;
   output: Excerpt;
   denied: DeniedParams[];
   sandbox: SandboxReport | undefined;
-  /** Seconds after which it was killed; undefined where it was not. */
+  /**
+   * The time limit in seconds, if the command was killed for it; else
+   * undefined.
+   */
   timedOut: number | undefined;
 }
 
 /**
- * Writes what a model is told: how the command ended, what confined it, and
- * what was refused; and last the output. What a command prints could forge any
- * line that came behind it.
+ * Writes the report for a model: how the command ended, its sandbox, its
+ * denials, and last its output. Whatever follows the output could be forged by
+ * it.
  */
 export function report(outcome: Outcome): string {
   const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);
@@ -36,10 +39,13 @@ export function report(outcome: Outcome): string {
   return lines.join("\n");
 }
 
-/** So many denials have a line each: a model reads them all, and a command that searches a tree meets thousands. */
+/**
+ * How many denials get a line each. A model reads every line, and a command
+ * that searches a tree can cause thousands.
+ */
 const maxDenialLines = 20;
 
-/** Writes a line for each thing that was refused, however often, and one for those that are too many. */
+/** Formats one line for each distinct denial, and one for the rest. */
 function denialLines(denied: DeniedParams[]): string[] {
   const merged = new Map<string, { denial: DeniedParams; count: number }>();
   for (const denial of denied) {

@@ -14,10 +14,10 @@ import {
   type Project,
 } from "./protocol.gen";
 
-/** So many rows of text have room in the question, of so many characters. */
+/** The space for text in the question: rows, and columns of a row. */
 const [rows, columns] = [18, 70];
 
-/** Answers how many of the requests have room in the question; at least one. */
+/** Returns how many requests fit into the question; at least one. */
 function countThatFits(asks: string[]): number {
   let left = rows;
   const over = asks.findIndex((ask) => (left -= Math.ceil(ask.length / columns)) < 0);
@@ -25,9 +25,9 @@ function countThatFits(asks: string[]): number {
 }
 
 /**
- * Trust in a project's settings. Untrusted, they can only tighten the user's
- * own; what they ask for beyond that is shown before the user is asked, and
- * trusted is exactly the content that was shown.
+ * Trust in a project's settings. Untrusted settings can only tighten the user's
+ * own. The user sees every further request before the question, and trusts
+ * exactly the content that was shown.
  */
 export class Trust {
   private readonly notified = new Set<string>();
@@ -50,18 +50,18 @@ export class Trust {
     );
   }
 
-  /** Looks at every open folder, and tells what its project asks for. */
+  /** Checks the settings of every open folder, and reports their requests. */
   private async checkFolders(): Promise<void> {
     for (const folder of vscode.workspace.workspaceFolders ?? []) {
       try {
         this.notifyOnce(await this.manager.request(ProjectStatusRequest, { projectDir: folder.uri.fsPath }));
       } catch {
-        return; // the sidecar is gone, or the folder; whoever needs them is told
+        return; // the sidecar or the folder is gone; whoever needs it reports that
       }
     }
   }
 
-  /** Tells the user once of a content that asks for more than it gets. */
+  /** Notifies the user once per content that requests more than it gets. */
   private notifyOnce(project: Project): void {
     if (!project.exists || project.trusted || project.asks.length === 0 || this.notified.has(project.digest)) return;
     this.notified.add(project.digest);
@@ -75,13 +75,18 @@ export class Trust {
       await this.askFor(project.projectDir);
   }
 
-  /** Shows what a project asks for, and asks the user. */
+  /**
+   * Shows what the project's settings request, and asks whether to trust them.
+   */
   async ask(): Promise<void> {
     const folder = await pickFolder();
     if (folder !== undefined) await this.askFor(folder.uri.fsPath);
   }
 
-  /** Shows what a folder's project asks for, and asks the user. */
+  /**
+   * Shows what the settings of a folder request, and asks whether to trust
+   * them.
+   */
   async askFor(projectDir: string): Promise<void> {
     const project = await this.manager.request(ProjectStatusRequest, { projectDir });
     const obstacle = obstacleTo(project);
@@ -101,7 +106,7 @@ export class Trust {
       vscode.l10n.t("Trust This Content"),
     ];
     const question = vscode.l10n.t("Trust {0}? It asks for:", quote(project.file));
-    // The first button has the focus, and Enter is that one.
+    // The first button has the focus, so Enter does not trust.
     const choice = await vscode.window.showWarningMessage(
       question,
       { modal: true, detail },
@@ -121,14 +126,14 @@ export class Trust {
     }
   }
 
-  /** Shows everything that a project asks for, where there is more than a question has room for. */
+  /** Shows all requests, if the question has no space for them. */
   private async showAll(project: Project, asks: string[]): Promise<void> {
     const wrapped = asks.map((ask) => wrap(ask, 110).join("\n    "));
     const text = [vscode.l10n.t("{0} asks for:", quote(project.file)), "", ...wrapped, ""].join("\n");
     await this.documents.show(vscode.l10n.t("Sandbox Requests"), project.projectDir, () => Promise.resolve(text));
   }
 
-  /** Takes the trust back. */
+  /** Withdraws the trust. */
   async withdraw(): Promise<void> {
     const folder = await pickFolder();
     if (folder === undefined) return;
@@ -137,7 +142,7 @@ export class Trust {
   }
 }
 
-/** Why there is nothing to ask. */
+/** Returns why there is no question; undefined if there is one. */
 function obstacleTo(project: Project): string | undefined {
   return !project.exists || project.problem !== undefined || project.trusted ? project.message : undefined;
 }
