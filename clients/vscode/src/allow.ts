@@ -27,7 +27,7 @@ export class Allow {
     const items = [
       {
         label: vscode.l10n.t("$(account) For all my projects"),
-        description: vscode.l10n.t("in your own settings"),
+        description: vscode.l10n.t("in your user settings"),
         write: () => this.writeUser(suggestion),
       },
     ];
@@ -62,7 +62,9 @@ export class Allow {
     const uri = vscode.Uri.file(file);
     const open = vscode.workspace.textDocuments.find((document) => document.uri.fsPath === file && document.isDirty);
     if (open !== undefined)
-      throw new Error(vscode.l10n.t("{0} has changes that are not saved. Save them first.", quote(file)));
+      throw new Error(
+        vscode.l10n.t("Nothing was written: {0} has unsaved changes. Save it and try again.", quote(file)),
+      );
     const before = await vscode.workspace.fs.readFile(uri).then(
       (bytes) => new TextDecoder().decode(bytes),
       () => "",
@@ -75,7 +77,7 @@ export class Allow {
 
   private notifyWritten(file: string): void {
     void vscode.window.showInformationMessage(
-      vscode.l10n.t("{0} was changed. It counts in terminals that are opened from now on.", quote(file)),
+      vscode.l10n.t("The setting was written to {0}. It applies to new terminals.", quote(file)),
     );
   }
 }

@@ -30,7 +30,7 @@ export class Approvals {
   private async choose(params: RequestAccessParams): Promise<Decision> {
     const setting = params.suggestion?.message ?? "";
     const all: { label: string; detail?: string; decision: Decision }[] = [
-      { label: vscode.l10n.t("Not at all"), decision: "deny" },
+      { label: vscode.l10n.t("Don't allow"), decision: "deny" },
       { label: vscode.l10n.t("Once"), decision: "once" },
       { label: vscode.l10n.t("Until the session ends"), decision: "session" },
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
@@ -39,7 +39,7 @@ export class Approvals {
     const offered = all.filter(({ decision }) => params.choices.includes(decision));
     const chosen = await vscode.window.showQuickPick(offered, {
       title: params.message,
-      placeHolder: vscode.l10n.t("How long is it allowed?"),
+      placeHolder: vscode.l10n.t("Allow for how long?"),
       ignoreFocusOut: true,
     });
     return chosen?.decision ?? "deny";

@@ -3,6 +3,8 @@ import { access, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
+import { quote } from "./display";
+
 const name = "sandbox-sidecar";
 
 /** Where to search for the program. */
@@ -19,7 +21,15 @@ export interface SearchLocations {
 }
 
 /** The program was not found. */
-export class ProgramNotFound extends Error {}
+export class ProgramNotFound extends Error {
+  /** details says where it was searched, for the log. */
+  constructor(
+    message: string,
+    readonly details: string,
+  ) {
+    super(message);
+  }
+}
 
 async function executable(file: string): Promise<boolean> {
   try {
@@ -42,11 +52,17 @@ export async function findProgram(locations: SearchLocations): Promise<string> {
     for (const candidate of candidates) {
       if (path.isAbsolute(candidate) && (await executable(candidate))) return candidate;
     }
-    throw new ProgramNotFound(`find sidecar: ${configured} (setting sandboxSidecar.path): not an executable file`);
+    throw new ProgramNotFound(
+      `The sidecar cannot start: ${quote(configured)} is not a program. Correct the setting "sandboxSidecar.path".`,
+      `searched ${candidates.join(", ")}`,
+    );
   }
   for (const dir of [...directories, ...search]) {
     const candidate = path.join(dir, name);
     if (await executable(candidate)) return candidate;
   }
-  throw new ProgramNotFound(`find sidecar: no ${name} in ${directories.join(", ")} or in $PATH`);
+  throw new ProgramNotFound(
+    `The sidecar cannot start: ${name} was not found. Set "sandboxSidecar.path" or add it to $PATH.`,
+    `searched ${directories.join(", ")} and $PATH`,
+  );
 }

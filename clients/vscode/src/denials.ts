@@ -32,7 +32,7 @@ export class Denials {
   }
 
   private record(denial: DeniedParams): void {
-    this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` ${denial.missed} more are not told.`}`);
+    this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` ${denial.missed} more were not reported.`}`);
     const key = `${denial.access} ${denial.target}`;
     const before = this.seen.get(key);
     this.seen.delete(key);
@@ -74,7 +74,7 @@ export class Denials {
     const [first] = all;
     if (first === undefined) return;
     const count = all.reduce((total, { missed }) => total + 1 + (missed ?? 0), 0);
-    const message = vscode.l10n.t("The sandbox refused {0} things, such as: {1}", count, first.message);
+    const message = vscode.l10n.t("The sandbox refused {0} operations. The first: {1}", count, first.message);
     if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
   }
 
@@ -93,9 +93,9 @@ export class Denials {
       void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was refused in this window."));
       return;
     }
-    const placeHolder = vscode.l10n.t("Choose one to allow it. What has no setting below it cannot be allowed by one.");
+    const placeHolder = vscode.l10n.t("Select a denial to allow it. One without a setting cannot be allowed.");
     const chosen = await vscode.window.showQuickPick(items, {
-      title: vscode.l10n.t("What the sandbox refused"),
+      title: vscode.l10n.t("Sandbox denials"),
       placeHolder,
     });
     if (chosen !== undefined) await this.ask(chosen.denial);

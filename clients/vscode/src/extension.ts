@@ -125,7 +125,7 @@ async function showStatus(): Promise<void> {
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
-    ["showDenials", vscode.l10n.t("Show What Was Refused"), "circle-slash"],
+    ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
     ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],
@@ -142,10 +142,10 @@ async function showPolicy(sidecar: Manager, documents: Documents): Promise<void>
   const folder = await pickFolder();
   if (folder === undefined) return;
   const kinds: (vscode.QuickPickItem & { session: Kind })[] = [
-    { label: vscode.l10n.t("Terminals"), description: vscode.l10n.t("what you open yourself"), session: "terminal" },
-    { label: vscode.l10n.t("Tools"), description: vscode.l10n.t("what agents run"), session: "tool" },
+    { label: vscode.l10n.t("Terminals"), description: vscode.l10n.t("that you open"), session: "terminal" },
+    { label: vscode.l10n.t("Tools"), description: vscode.l10n.t("that agents run"), session: "tool" },
   ];
-  const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy of") });
+  const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy for") });
   if (chosen === undefined) return;
   const projectDir = folder.uri.fsPath;
   await documents.show(

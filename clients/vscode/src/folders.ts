@@ -23,12 +23,14 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
   const folders = vscode.workspace.workspaceFolders ?? [];
   if (folders.length === 1) return folders[0];
   if (folders.length > 1) {
-    return vscode.window.showWorkspaceFolderPick({ placeHolder: vscode.l10n.t("Which folder is it about?") });
+    return vscode.window.showWorkspaceFolderPick({ placeHolder: vscode.l10n.t("Select a folder") });
   }
   const open = vscode.l10n.t("Open Folder");
   // A session may write its project. Without a folder, that would be the home
   // directory.
-  const message = vscode.l10n.t("Open a folder first: a sandboxed session may write its project, and there is none.");
+  const message = vscode.l10n.t(
+    "No folder is open. A sandboxed session writes only its project, so open a folder first.",
+  );
   if ((await vscode.window.showWarningMessage(message, open)) === open) {
     await vscode.commands.executeCommand("vscode.openFolder");
   }
@@ -45,13 +47,13 @@ export async function placeOf(
   folders: readonly string[],
 ): Promise<{ cwd: string; folder: string }> {
   const first = folders[0];
-  if (first === undefined) throw new Error("no folder is open, so there is no project that the command could work in");
+  if (first === undefined) throw new Error("no folder is open, so the command has no project to run in");
   const wanted = path.resolve(first, cwd ?? ".");
   let real: string;
   try {
     real = await realpath(wanted);
   } catch {
-    throw new Error(`use directory: ${quote(wanted)}: no such directory`);
+    throw new Error(`cwd: ${quote(wanted)}: no such directory`);
   }
   let best: string | undefined;
   for (const folder of folders) {
@@ -59,6 +61,6 @@ export async function placeOf(
     const inside = real === realFolder || real.startsWith(realFolder.endsWith("/") ? realFolder : `${realFolder}/`);
     if (inside && (best === undefined || folder.length > best.length)) best = folder;
   }
-  if (best === undefined) throw new Error(`use directory: ${quote(wanted)}: it is outside of the open folders`);
+  if (best === undefined) throw new Error(`cwd: ${quote(wanted)} is outside of the open folders`);
   return { cwd: real, folder: best };
 }

@@ -184,6 +184,7 @@ export class Manager {
     } catch (error) {
       const reason = describe(error);
       this.log.error(reason);
+      if (error instanceof ProgramNotFound) this.log.info(line(error.details));
       this.set({ is: "failed", reason });
       throw error;
     }
@@ -215,7 +216,7 @@ export class Manager {
       },
       onLine: (text) => this.log.info(line(text)),
     });
-    if (sessions === undefined) throw new Error("start sidecar: the conversation was never opened");
+    if (sessions === undefined) throw new Error("The sidecar cannot start: no connection was opened.");
     this.log.info(
       `started ${quote(program)}, version ${sidecar.initializeResult.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`,
     );
@@ -226,26 +227,22 @@ export class Manager {
     if (this.running !== ended) return;
     this.running = undefined;
     const count = ended.sessions.size;
-    ended.sessions.notifyLost(how);
-    this.log.info(`the sidecar has ended (${how})`);
+    ended.sessions.notifyLost();
+    this.log.info(`the sidecar ended (${how})`);
     if (this.stopping) return;
     const wait = this.backoff.ended(Date.now());
-    const lost =
-      count === 0
-        ? vscode.l10n.t("The sandbox's sidecar ended unexpectedly ({0}).", how)
-        : vscode.l10n.t(
-            "The sandbox's sidecar ended unexpectedly ({0}), and {1} running session(s) with it.",
-            how,
-            count,
-          );
     if (wait === undefined) {
-      this.set({ is: "failed", reason: how });
-      void this.showEnd(`${lost} ${vscode.l10n.t("It keeps ending and is not started again.")}`);
+      this.set({ is: "failed", reason: vscode.l10n.t("The sandbox sidecar keeps ending ({0}). See the log.", how) });
+      void this.showEnd(vscode.l10n.t("The sandbox sidecar keeps ending, so it is not restarted. See the log."));
       return;
     }
-    this.set({ is: "waiting", reason: how });
+    this.set({ is: "waiting", reason: vscode.l10n.t("The sandbox sidecar ended ({0}). It is restarting.", how) });
     this.timer = setTimeout(() => void this.get().catch(() => undefined), wait);
-    void this.showEnd(`${lost} ${vscode.l10n.t("It is started again.")}`);
+    void this.showEnd(
+      count === 0
+        ? vscode.l10n.t("The sandbox sidecar ended unexpectedly. It is restarting.")
+        : vscode.l10n.t("The sandbox sidecar ended unexpectedly, and {0} session(s) with it. It is restarting.", count),
+    );
   }
 
   /** Shows an error that offers the log and a restart. */
@@ -279,7 +276,7 @@ export class Manager {
   private async offerRestart(): Promise<void> {
     const restart = vscode.l10n.t("Restart");
     const message = vscode.l10n.t(
-      "The new settings count when the sandbox's sidecar is started again. That ends every sandboxed terminal.",
+      "The new settings apply after a restart of the sidecar, which ends every sandboxed terminal.",
     );
     if ((await vscode.window.showInformationMessage(message, restart)) === restart) await this.tryRestart();
   }

@@ -57,8 +57,7 @@ function section(title: string, rows: Row[]): string[] {
 }
 
 function fileRow(rule: PolicyRule): Row {
-  const guarded =
-    rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only where protected paths are enforced`;
+  const guarded = rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only if protected paths are enforced`;
   return [rule.access.join(", "), text(rule.path), from(rule.setting, rule) + guarded];
 }
 
@@ -81,18 +80,18 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
     origins(...keys).map((origin) => [text(origin.value), from(origin.key, origin)]);
   return [
     `A ${kind} in ${text(policy.project)}, policy ${policyId}`,
-    policy.restricted ? "is sandboxed." : "is not sandboxed. If it were:",
+    policy.restricted ? "is sandboxed." : "is not sandboxed. In a sandbox it would get:",
     "",
     ...section("FILES", files),
-    ...section("PROTECTED (read-only, whatever is granted)", values("protected_paths", "settings files")),
-    ...section("VARIABLES THAT ARRIVE", values("allowed_env_vars")),
+    ...section("PROTECTED (read-only even inside a grant)", values("protected_paths", "settings files")),
+    ...section("ENVIRONMENT VARIABLES", values("allowed_env_vars")),
     ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
     ...section(
       "SWITCHES",
       switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)])),
     ),
     ...section(
-      "REMARKS ON THE SETTINGS",
+      "PROBLEMS IN THE SETTINGS",
       policy.diagnostics.map((d) => [d.severity, `${text(d.file)}:${d.line}`, d.message]),
     ),
   ].join("\n");

@@ -25,7 +25,7 @@ export interface Listener {
   /** Called after the last output. */
   exited(status: ExitStatus): void;
   /** Called if the sidecar has ended, and the session with it. */
-  lost(reason: string): void;
+  lost(): void;
   /** Called for each denial in the session. */
   denied(denial: DeniedParams): void;
 }
@@ -95,10 +95,10 @@ export class Sessions {
   }
 
   /** Notifies every session that the sidecar has ended. */
-  notifyLost(reason: string): void {
+  notifyLost(): void {
     const lost = [...this.listeners.values()];
     this.listeners.clear();
-    for (const listener of lost) listener.lost(reason);
+    for (const listener of lost) listener.lost();
   }
 
   private acknowledge(sessionId: string, bytes: number): void {

@@ -21,7 +21,7 @@ export function withSetting(text: string, platform: "linux" | "macos", key: stri
   const errors: ParseError[] = [];
   const tree = parseTree(source, errors, { allowTrailingComma: true });
   if (tree === undefined || errors.length > 0 || tree.type !== "object")
-    throw new Error("the file has mistakes: mend it first");
+    throw new Error("Nothing was written: the settings file is not valid JSON. Fix it first.");
   const block = ["terminal", "sandbox", ...key.split(".")];
   const own = [platform, ...block];
   const path = findNodeAtLocation(tree, own) === undefined ? block : own;

@@ -9,6 +9,7 @@ import {
   type NotificationType,
 } from "vscode-jsonrpc/node";
 
+import { quote } from "./display";
 import {
   ExitNotification,
   InitializedNotification,
@@ -65,7 +66,10 @@ export class Sidecar {
   static async start(launch: Launch): Promise<Sidecar> {
     const child = spawn(launch.program, launch.args, { stdio: "pipe", env: launch.env, cwd: "/" });
     const failed = new Promise<never>((_, reject) => {
-      child.once("error", (error) => reject(new Error(`start sidecar: ${launch.program}: ${error.message}`)));
+      child.once("error", (error) => {
+        launch.onLine(error.message);
+        reject(new Error(`The sidecar cannot start: ${quote(launch.program)} does not run. See the log.`));
+      });
     });
     const ended = new Promise<ExitReason>((resolve) => {
       child.once("exit", (code, signal) => {
@@ -85,14 +89,14 @@ export class Sidecar {
       new StreamMessageWriter(child.stdin),
     );
     // The end of the process reports a broken pipe.
-    child.stdin.on("error", (error) => launch.onLine(`write to sidecar: ${error.message}`));
-    connection.onError(([error]) => launch.onLine(`conversation with sidecar: ${error.message}`));
+    child.stdin.on("error", (error) => launch.onLine(`write to the sidecar: ${error.message}`));
+    connection.onError(([error]) => launch.onLine(`connection to the sidecar: ${error.message}`));
     launch.attach(connection);
     connection.listen();
     void ended.then(() => connection.dispose());
     try {
       const early = ended.then((how): never => {
-        throw new Error(`start sidecar: ${launch.program}: it ended at once (${how})`);
+        throw new Error(`The sidecar cannot start: ${quote(launch.program)} ended at once (${how}). See the log.`);
       });
       const initializeResult = await Promise.race([
         connection.sendRequest(InitializeRequest, launch.initialize),
@@ -100,9 +104,12 @@ export class Sidecar {
         early,
       ]);
       if (initializeResult.protocolVersion !== protocolVersion) {
+        const { version } = initializeResult.serverInfo;
+        launch.onLine(
+          `the sidecar speaks protocol ${initializeResult.protocolVersion}, the extension ${protocolVersion}`,
+        );
         throw new Error(
-          `start sidecar: ${launch.program}: version ${initializeResult.serverInfo.version ?? "unknown"} speaks protocol ${initializeResult.protocolVersion}, ` +
-            `this extension ${protocolVersion}; use a sidecar and an extension of one version`,
+          `The sidecar (version ${quote(version ?? "unknown")}) does not match this extension. Install one release of both.`,
         );
       }
       await connection.sendNotification(InitializedNotification, {});

@@ -21,11 +21,8 @@ export class Stale {
     const reopen = vscode.l10n.t("Reopen…");
     const message =
       count === 1
-        ? vscode.l10n.t("The sandbox's settings have changed. One running terminal keeps what it started with.")
-        : vscode.l10n.t(
-            "The sandbox's settings have changed. {0} running terminals keep what they started with.",
-            count,
-          );
+        ? vscode.l10n.t("The sandbox settings changed. One running terminal still uses the old ones.")
+        : vscode.l10n.t("The sandbox settings changed. {0} running terminals still use the old ones.", count);
     if ((await vscode.window.showInformationMessage(message, reopen)) === reopen) await this.reopen();
   }
 
@@ -49,15 +46,13 @@ export class Stale {
         : [];
     });
     if (open.length === 0) {
-      void vscode.window.showInformationMessage(
-        vscode.l10n.t("Every sandboxed terminal runs under the settings of now."),
-      );
+      void vscode.window.showInformationMessage(vscode.l10n.t("Every sandboxed terminal uses the current settings."));
       return;
     }
     const chosen = await vscode.window.showQuickPick(open, {
       canPickMany: true,
       title: vscode.l10n.t("Reopen terminals"),
-      placeHolder: vscode.l10n.t("What runs in the chosen terminals is ended."),
+      placeHolder: vscode.l10n.t("Programs in the selected terminals are ended."),
     });
     for (const { terminal, pty } of chosen ?? []) {
       const { cwd, projectDir } = await pty.options.params();

@@ -95,7 +95,7 @@ export class Status {
           "loading~spin",
           vscode.l10n.t("Sandbox: starting"),
           undefined,
-          vscode.l10n.t("The sandbox's sidecar is starting."),
+          vscode.l10n.t("The sandbox sidecar is starting."),
         );
       case "waiting":
         return this.show("error", vscode.l10n.t("Sandbox: restarting"), "error", escapeMarkdown(state.reason));
@@ -118,7 +118,7 @@ export class Status {
         : policies.tool.restricted
           ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(quote(folder.name)))
           : vscode.l10n.t(
-              "Nothing in **{0}** is sandboxed: the settings do not switch it on.",
+              "Nothing in **{0}** is sandboxed, because no settings file turns the sandbox on.",
               escapeMarkdown(quote(folder.name)),
             );
     const hover = `${scope}\n\n${this.terminal()}${this.protections(enforcement)}`;
@@ -139,7 +139,7 @@ export class Status {
     const pty = this.terminals.of(vscode.window.activeTerminal);
     const report = pty?.spawned?.sandbox;
     if (pty === undefined || report === undefined) return "";
-    const stale = pty.stale ? ` ${vscode.l10n.t("It runs under older settings.")}` : "";
+    const stale = pty.stale ? ` ${vscode.l10n.t("It uses old settings.")}` : "";
     // Reporting denials protects nothing by itself. A protection without a
     // mechanism was not requested, so it is not missing.
     const less = Object.entries(report.protections)
@@ -152,7 +152,7 @@ export class Status {
 
   private protections(protections: Protections): string {
     const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
-      const fixText = fix === undefined ? "" : ` — ${vscode.l10n.t("to mend it: {0}", escapeMarkdown(fix))}`;
+      const fixText = fix === undefined ? "" : ` — ${vscode.l10n.t("fix: {0}", escapeMarkdown(fix))}`;
       // An enforced protection is explained by its mechanism, any other by its
       // details.
       const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + fixText;
@@ -168,7 +168,7 @@ export class Status {
   private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
     // The text contains escaped names and paths. The Markdown is not trusted
     // either, so no link can run a command.
-    const more = vscode.l10n.t("Click for the policy, the settings, the doctor and the log.");
+    const more = vscode.l10n.t("Click for the policy, settings, doctor and log.");
     const markdown = new vscode.MarkdownString(`${hover}\n\n${more}`, true);
     this.item.text = `$(${icon}) ${text}`;
     this.item.tooltip = markdown;

@@ -171,9 +171,9 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     this.closed.fire(code);
   }
 
-  lost(reason: string): void {
+  lost(): void {
     this.running = undefined;
-    this.showEnd(vscode.l10n.t("The sandbox's sidecar ended ({0}), and this session with it.", reason));
+    this.showEnd(vscode.l10n.t("The sandbox sidecar ended, and this session with it."));
   }
 
   denied(_denial: DeniedParams): void {

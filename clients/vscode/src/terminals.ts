@@ -123,7 +123,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
         access: "read",
         target,
       });
-      if (!allowed) this.log.info(`no shell integration: ${quote(target)} cannot be read from inside`);
+      if (!allowed) this.log.info(`no shell integration: the sandbox does not let the shell read ${quote(target)}`);
       return allowed;
     };
     const scripts = path.join(vscode.env.appRoot, "out", "vs", "workbench", "contrib", "terminal", "common", "scripts");
@@ -155,7 +155,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
 function untrusted(): Error {
   return new Error(
-    vscode.l10n.t("This workspace is not trusted, and your settings or this machine do not sandbox terminals."),
+    vscode.l10n.t("This workspace is not trusted, so an unsandboxed terminal does not open. Trust it first."),
   );
 }
 

@@ -100,7 +100,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
         const listener = {
           output: (bytes: Buffer) => (output.add(bytes), undefined),
           exited: resolve,
-          lost: (reason: string) => reject(new Error(`the sidecar ended (${reason}), and the command with it`)),
+          lost: () => reject(new Error("The sandbox sidecar ended, and the command with it.")),
           denied: (denial: DeniedParams) => void denied.push(denial),
         };
         const params = {
@@ -147,7 +147,8 @@ function check(input: ToolInput): ToolInput {
 
 /** Describes what a command may do, for the user who approves it. */
 function allowance(policy: Policy): string[] {
-  if (!policy.restricted) return [vscode.l10n.t("Your settings do not sandbox tools: it has all your rights.")];
+  if (!policy.restricted)
+    return [vscode.l10n.t("Your settings do not sandbox tools: the command gets all your rights.")];
   const own = policy.rules.filter(
     (rule) =>
       rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"),
@@ -156,7 +157,7 @@ function allowance(policy: Policy): string[] {
   return [
     vscode.l10n.t(
       "It may write {0} and temporary directories, and read the system.",
-      writes === "" ? vscode.l10n.t("nothing of the project") : writes,
+      writes === "" ? vscode.l10n.t("nothing in the project") : writes,
     ),
     policy.allowNetwork ? vscode.l10n.t("It may use the network.") : vscode.l10n.t("It has no network."),
   ];

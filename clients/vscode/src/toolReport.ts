@@ -21,11 +21,11 @@ export interface Outcome {
  * it.
  */
 export function report(outcome: Outcome): string {
-  const { text } = outcome.output.text((missing) => `[${missing} bytes of output are left out here]`);
+  const { text } = outcome.output.text((missing) => `[${missing} bytes of output omitted here]`);
   const lines: string[] = [];
   const { exitCode, signal } = outcome.status;
   if (outcome.timedOut !== undefined)
-    lines.push(`Killed, with everything that it had started: it took longer than ${outcome.timedOut} s.`);
+    lines.push(`Timed out after ${outcome.timedOut} s: the command and everything it started were killed.`);
   else if (signal !== null) lines.push(`Ended by ${signal}.`);
   else lines.push(`Exit code: ${exitCode ?? "unknown"}`);
   const sandbox = outcome.sandbox;

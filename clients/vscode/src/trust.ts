@@ -98,7 +98,7 @@ export class Trust {
     const more = asks.length - countThatFits(asks);
     const shown = more > 0 ? [...asks.slice(0, -more), vscode.l10n.t("… and {0} more: choose Show All.", more)] : asks;
     const detail =
-      asks.length === 0 ? vscode.l10n.t("It asks for nothing that your own settings do not allow.") : shown.join("\n");
+      asks.length === 0 ? vscode.l10n.t("It asks for nothing beyond your own settings.") : shown.join("\n");
     const [no, all, view, trust] = [
       vscode.l10n.t("Don't Trust"),
       vscode.l10n.t("Show All"),

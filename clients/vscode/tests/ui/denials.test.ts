@@ -47,7 +47,7 @@ describe("what the sandbox refuses", () => {
     const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `write "${file}"` });
     // What happens again is told again after a second, with its number.
     await until("its number in the list", async () => {
-      await window.command("Sandbox: Show What Was Refused");
+      await window.command("Sandbox: Show Denials");
       await rows.first().waitFor();
       const all = await rows.allInnerTexts();
       await window.page.keyboard.press("Escape");
@@ -86,7 +86,7 @@ describe("what the sandbox refuses", () => {
     await window.answer(`refused to let "bash" write "${file}"`, "Allow…");
     await window.choose("For all my projects");
     await until("the setting is written", () => readFileSync(world.settingsFile, "utf8").includes("more"));
-    await window.notification("counts in terminals that are opened from now on");
+    await window.notification("It applies to new terminals");
     await until("it is allowed", async () => {
       await window.newTerminal();
       return until(
@@ -150,7 +150,7 @@ describe("what the sandbox refuses", () => {
     const dir = path.join(world.home, "crowd");
     await window.command("Notifications: Clear All Notifications");
     await window.run(`clear; for i in $(seq 100); do echo x >>${dir}/$i; done 2>/dev/null; echo cro''wd`, /^crowd$/m);
-    await window.notification(/The sandbox refused ([1-9]\d|1\d\d) things, such as: .*crowd/);
+    await window.notification(/The sandbox refused ([1-9]\d|1\d\d) operations\. The first: .*crowd/);
     const told = await window.listed("The sandbox refused");
     await told.first().waitFor();
     const all = await told.allInnerTexts();

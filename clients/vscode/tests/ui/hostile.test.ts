@@ -92,7 +92,7 @@ describe("hostile names", () => {
       await picture(told, `notification-${what.replace(/\W/g, "-")}`);
     }
     await window.command("Notifications: Clear All Notifications");
-    await window.command("Sandbox: Show What Was Refused");
+    await window.command("Sandbox: Show Denials");
     const list = window.page.locator(".quick-input-widget");
     const row = list.locator(".monaco-list-row", { hasText: "refused to let" }).first();
     await row.waitFor();
@@ -143,11 +143,7 @@ describe("hostile names that are asked about", () => {
       await picture(question, `question-${what}`);
       await question.getByText("Allow…").click();
       const list = window.page.locator(".quick-input-widget");
-      await list
-        .getByText("How long is it allowed?")
-        .or(list.locator("input[placeholder*='How long']"))
-        .first()
-        .waitFor();
+      await list.getByText("Allow for how long?").or(list.locator("input[placeholder*='how long']")).first().waitFor();
       await harmless(list, `how long, of ${what}`);
       assert.equal(
         await list
@@ -155,7 +151,7 @@ describe("hostile names that are asked about", () => {
           .first()
           .innerText()
           .then((row) => row.trim()),
-        "Not at all",
+        "Don't allow",
       );
       await picture(list, `question-how-long-${what}`);
       // Who presses Enter without a look denies.
@@ -236,7 +232,7 @@ describe("a project whose settings hold hostile values", () => {
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
     const all = await whole(window, "A terminal in");
-    assert.match(all, /^REMARKS ON THE SETTINGS$/m);
+    assert.match(all, /^PROBLEMS IN THE SETTINGS$/m);
     assert.match(all, /FORGED/);
     assert.doesNotMatch(all, /^\s*FORGED/m);
     await picture(window.page.locator(".editor-instance").first(), "policy");

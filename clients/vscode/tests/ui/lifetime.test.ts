@@ -37,7 +37,7 @@ describe("what was started in a terminal", () => {
     await window.notification("ended unexpectedly");
     await until("the daemon is dead", () => !alive(pid));
     await until("the terminal says so", async () =>
-      (await window.terminal()).includes("The sandbox's sidecar ended (killed by SIGKILL)"),
+      (await window.terminal()).includes("The sandbox sidecar ended, and this session with it."),
     );
     await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
     await window.focusTerminal();

@@ -79,7 +79,7 @@ for (const [scheme, theme] of [
     it("of the policy", async () => {
       const { window, world } = at();
       world.write(world.settingsFile, '{ "terminal": { "sandbox": { "enabled": true, "toolchains": ["go"] } } }\n');
-      await window.notification("keeps what it started with");
+      await window.notification("still uses the old ones");
       await window.command("Notifications: Clear All Notifications");
       await window.page.keyboard.press("Control+J"); // the panel goes
       await window.page.keyboard.press("Control+B"); // and the side bar

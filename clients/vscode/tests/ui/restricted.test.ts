@@ -28,7 +28,7 @@ describe("a workspace that is not trusted", () => {
   it("has no others", async () => {
     const { window, world } = fixture();
     world.settings({ enabled: true, apply_to: "tool" });
-    await window.notification("keeps what it started with");
+    await window.notification("still uses the old ones");
     await newTerminal();
     await until("a refusal", async () => (await window.terminal()).includes("This workspace is not trusted"));
     assert.doesNotMatch(await window.terminal(), /ready\$/);

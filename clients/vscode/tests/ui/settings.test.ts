@@ -20,7 +20,7 @@ async function explained(window: Workbench, diagnoses: Protection[]): Promise<st
   );
   const shown = rows.map((row) => row.map(plain).join(" | "));
   const wanted = diagnoses.map(({ name, status, mechanism, detail, fix }) => {
-    const why = status === "enforced" ? mechanism : `${detail}${fix === undefined ? "" : ` — to mend it: ${fix}`}`;
+    const why = status === "enforced" ? mechanism : `${detail}${fix === undefined ? "" : ` — fix: ${fix}`}`;
     return plain(`${name.replaceAll("_", " ")} | ${status} | ${why}`);
   });
   assert.deepEqual(shown.sort(), wanted.sort());
@@ -59,7 +59,7 @@ describe("settings in the window", () => {
     await window.command("Sandbox: Open User Settings");
     await until("the file", async () => (await window.editorText()).includes('"enabled"'));
     world.settings({ enabled: true, allow_network: false, enabeld: true });
-    await window.notification("keeps what it started with");
+    await window.notification("still uses the old ones");
     await window.page.locator(".squiggly-warning, .squiggly-error").first().waitFor();
     await window.command("View: Focus Problems");
     await window.page.locator(".markers-panel", { hasText: "unknown setting" }).waitFor();
@@ -73,7 +73,7 @@ describe("settings in the window", () => {
   it("count in the terminal that is opened in a stale one's place", async () => {
     const { window } = fixture();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
-    await window.answer("keeps what it started with", "Reopen…");
+    await window.answer("still uses the old ones", "Reopen…");
     await window.page
       .locator(".quick-input-widget:visible .quick-input-action, .quick-input-widget:visible .monaco-button", {
         hasText: "OK",

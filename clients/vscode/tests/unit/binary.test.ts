@@ -63,7 +63,7 @@ describe("the program", () => {
     make("own", 0o644);
     await assert.rejects(
       findProgram({ configured: "", directories: [at("own")], searchPath: "" }),
-      /no sandbox-sidecar in/,
+      /sandbox-sidecar was not found/,
     );
   });
 });

@@ -48,8 +48,8 @@ describe("a setting that is written", () => {
   });
 
   it("is not written into a file that nobody understands", () => {
-    assert.throws(() => withSetting('{"terminal": ', "linux", "enabled", true), /mistakes/);
-    assert.throws(() => withSetting("[]", "linux", "enabled", true), /mistakes/);
+    assert.throws(() => withSetting('{"terminal": ', "linux", "enabled", true), /not valid JSON/);
+    assert.throws(() => withSetting("[]", "linux", "enabled", true), /not valid JSON/);
   });
 });
 

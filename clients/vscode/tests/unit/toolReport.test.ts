@@ -57,7 +57,7 @@ describe("the tool's report", () => {
 
   it("says that the time was up, and not by which signal", () => {
     const text = report(outcome({ status: { exitCode: null, signal: "SIGKILL" }, timedOut: 2 }));
-    assert.match(text, /took longer than 2 s/);
+    assert.match(text, /Timed out after 2 s/);
     assert.doesNotMatch(text, /SIGKILL/);
   });
 
