@@ -3,8 +3,8 @@ if vim.g.loaded_sandbox_sidecar then
 end
 vim.g.loaded_sandbox_sidecar = true
 
--- Everything below this line may only use what 0.7 has; everything that it
--- requires, what 0.10 has.
+-- Code below this line uses only what Neovim 0.7 has. The modules that it
+-- requires use what 0.10 has.
 if vim.fn.has('nvim-0.10') == 0 then
   local notified = false
   local function notify()

@@ -1,13 +1,14 @@
----Access that a session waits for, where the setting `on_denied` is "ask": the user decides, one question after the other.
+---Asks the user about an access while the session waits, if the setting
+---`on_denied` is "ask". One question is open at a time.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local sidecar = require('sandbox_sidecar.sidecar')
 local view = require('sandbox_sidecar.view')
 
----How long, in milliseconds, an answer counts. The sidecar waits no longer either.
+---How long, in milliseconds, an answer is valid. The sidecar waits no longer.
 local TIMEOUT = 60 * 1000
 
----In the order in which they are offered. The first is what a hasty key gives.
+---In the order in which they are offered. A hasty key press picks the first.
 ---@type { decision: string, text: string }[]
 local CHOICES = {
   { decision = 'deny', text = 'Do not allow' },
@@ -19,8 +20,8 @@ local CHOICES = {
 
 ---@class sandbox_sidecar.Question
 ---@field prompt string
----@field choices string[] Decisions that the sidecar would take.
----@field asked integer When, by vim.uv.now().
+---@field choices string[] The decisions that the sidecar accepts.
+---@field asked integer The time of the request, by vim.uv.now().
 ---@field answer fun(result: any)
 
 local waiting = {} ---@type sandbox_sidecar.Question[]
@@ -37,7 +38,8 @@ local function decide(question, decision)
   question.answer({ decision = decision })
 end
 
----Whether a key that is typed now is meant for a question. Elsewhere it may be meant for a program, and would answer one.
+---Whether a question may open now. In other modes a key that is meant for a
+---program could answer it.
 ---@return boolean
 local function accepts_keys()
   local mode = vim.api.nvim_get_mode()
@@ -59,7 +61,7 @@ function ask(question)
     return choice.decision == 'deny' or vim.tbl_contains(question.choices, choice.decision)
   end, CHOICES)
   open = true
-  -- What was typed before the question must not answer it.
+  -- Keys typed before the question must not answer it.
   for _ = 1, 1000 do
     if vim.fn.getchar(0) == 0 then
       break
@@ -81,11 +83,11 @@ end
 sidecar.requests['sandbox/requestAccess'] = function(params, answer)
   local label = sidecar.label(params.sessionId)
   waiting[#waiting + 1] = {
-    -- The names in the messages are quoted.
+    -- The sidecar has quoted the names in the messages.
     prompt = ('%s: %s Allow it?%s'):format(
       label,
       display.line(params.message),
-      -- What two of the choices write.
+      -- Two of the choices write this setting.
       params.suggestion and (' (in settings: %s)'):format(display.line(params.suggestion.message))
         or ''
     ),
@@ -105,7 +107,7 @@ vim.api.nvim_create_autocmd('ModeChanged', {
   callback = vim.schedule_wrap(next_question),
 })
 
--- With the sidecar go those who have waited.
+-- Without a sidecar nobody waits for an answer.
 table.insert(sidecar.on_change, function()
   if not sidecar.initialize_result() then
     waiting = {}

@@ -1,15 +1,15 @@
----Where the program is.
+---Finds the program.
 local config = require('sandbox_sidecar.config')
 
 local M = {}
 
 local NAME = 'sandbox-sidecar'
 
----@return string[] # Directories that may hold the program beside $PATH, best first.
+---@return string[] # Directories that may contain the program, besides $PATH, best first.
 local function own_directories()
   local here = vim.uv.fs_realpath(debug.getinfo(1, 'S').source:sub(2)) or ''
   local plugin = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(here)))
-  -- In a checkout of the whole project the plugin is clients/neovim.
+  -- In a checkout of the repository the plugin is clients/neovim.
   return {
     vim.fs.joinpath(plugin, 'bin'),
     vim.fs.normalize(vim.fs.joinpath(plugin, '..', '..', 'bin')),
@@ -17,7 +17,7 @@ local function own_directories()
 end
 
 ---@return string? path
----@return string? err What was tried.
+---@return string? err What was searched.
 function M.find()
   local configured = config.get().binary
   if configured then

@@ -1,7 +1,8 @@
----One process of the sidecar, from its start to its end: bytes in, bytes out, answers to their askers. It knows no terminals.
+---One sidecar process from start to end: writes requests, reads responses and
+---notifications. It knows nothing about terminals.
 ---
----The editor stays usable while output floods: messages are handled in slices, and a pipe that is not being read stops the sidecar,
----which stops the program.
+---The editor stays responsive during a flood of output. Messages are handled in
+---slices. While the pipe is not read, the sidecar stops, and then the program.
 local framing = require('sandbox_sidecar.framing')
 local log = require('sandbox_sidecar.log')
 
@@ -9,12 +10,15 @@ local uv = vim.uv
 
 local M = {}
 
----How long messages may be handled in one go, in nanoseconds. Longer slices are felt while typing.
+---The longest slice of message handling, in nanoseconds. Longer slices would
+---delay typing.
 local SLICE = 10 * 1000 * 1000
----The pause between slices, in milliseconds, in which the editor draws and reads keys. Scheduling the next one at once would not do: the
----main loop works its queue off before it draws.
+---The pause between slices, in milliseconds, in which the editor draws and
+---reads keys. Without a pause the main loop would run its whole queue before it
+---draws.
 local PAUSE = 1
----Beyond so many bytes nothing more is read. It bounds memory, and what still comes after Ctrl-C.
+---Reading pauses above this many buffered bytes. It limits memory, and the
+---output that still arrives after Ctrl-C.
 local HIGH_WATER = 256 * 1024
 
 ---@class sandbox_sidecar.Error
@@ -42,8 +46,8 @@ local HIGH_WATER = 256 * 1024
 ---@field private pending table<integer, sandbox_sidecar.Callback>
 ---@field private last_id integer
 ---@field private draining boolean A slice is running or on its way.
----@field private paused boolean Nothing is read for the moment.
----@field private eof boolean Nothing more will be read.
+---@field private paused boolean Whether reading is paused.
+---@field private eof boolean Whether the output has ended.
 ---@field private exit string? How the process ended.
 ---@field private over boolean on_exit was called.
 local Client = {}
@@ -71,9 +75,9 @@ function M.start(options)
   local handle, pid = uv.spawn(options.command[1], {
     args = vim.list_slice(options.command, 2),
     stdio = { self.stdin, self.stdout, self.stderr },
-    -- A session of its own: :suspend and the terminal's hang-up are not for the
-    -- sidecar. It ends with its standard input, which also ends when the editor
-    -- is killed.
+    -- A session of its own, so that :suspend and a hang-up do not reach the
+    -- sidecar. It ends when its standard input closes, also if the editor is
+    -- killed.
     detached = true,
   }, function(code, signal)
     self.exit = signal ~= 0 and ('killed by signal %d'):format(signal)
@@ -126,7 +130,7 @@ function Client:drain_soon()
   end
 end
 
----Handles what has come, for one slice.
+---Handles received messages for one slice.
 ---@private
 function Client:drain()
   local begun = uv.hrtime()
@@ -148,7 +152,7 @@ function Client:drain()
       log.write('error', 'handle a message: %s', problem)
     end
   end
-  -- draining stays true: this is the slice that is on its way.
+  -- draining stays true, because the next slice is scheduled.
   self.timer:start(PAUSE, 0, function()
     vim.schedule(function()
       self:drain()
@@ -156,7 +160,7 @@ function Client:drain()
   end)
 end
 
----Everything that has come was handled.
+---Called when every received message was handled.
 ---@private
 function Client:on_drained()
   if self.paused and not self.eof then
@@ -180,8 +184,8 @@ end
 ---@private
 ---@param body string
 function Client:handle_message(body)
-  -- null in an object becomes nil; in 0.11 and newer it would be vim.NIL, which
-  -- counts as true.
+  -- null in an object becomes nil. Since 0.11 it would be vim.NIL, which is
+  -- true.
   local message = vim.json.decode(body, { luanil = { object = true, array = true } })
   if message.method and message.id == nil then
     self.options.on_notification(message.method, message.params)
@@ -242,14 +246,15 @@ function Client:ended()
   return self.over
 end
 
----Ends the conversation in order, and closes the pipe that the sidecar must not outlive. Returns at once.
+---Ends the connection, and closes the pipe, which ends the sidecar. Returns at
+---once.
 function Client:shutdown()
   if self.over or self.stdin:is_closing() then
     return
   end
   self:request('shutdown', nil, function() end)
   self:notify('exit')
-  -- What is queued is written first.
+  -- Queued messages are written first.
   self.stdin:shutdown(function()
     if not self.stdin:is_closing() then
       self.stdin:close()
@@ -257,7 +262,7 @@ function Client:shutdown()
   end)
 end
 
----Kills the process; its watchdog ends what it has started.
+---Kills the process; its watchdog ends what it started.
 function Client:kill()
   if not self.exit then
     self.handle:kill('sigkill')

@@ -1,4 +1,5 @@
----The command |:Sidecar|. Each subcommand is a row of the table below, which completion and the help's test read, too.
+---The command |:Sidecar|. Each subcommand is a row of the table below.
+---Completion and the test of the help read the table, too.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
@@ -7,11 +8,11 @@ local view = require('sandbox_sidecar.view')
 local M = {}
 
 ---@class sandbox_sidecar.Subcommand
----The last parameter is the arguments as they were typed.
+---The last parameter is the arguments as typed.
 ---@field run fun(args: string[], command: vim.api.keyset.create_user_command.command_args, line: string)
----@field complete? fun(lead: string, position: integer): string[] What may come at that position (the first argument is 1).
----@field arguments string For the usage.
----@field max_args integer How many arguments it takes.
+---@field complete? fun(lead: string, position: integer): string[] Candidates at a position; the first argument is 1.
+---@field arguments string For the usage message.
+---@field max_args integer The most arguments it takes.
 
 ---@param lead string
 ---@param list string[]
@@ -22,7 +23,7 @@ local function matching(lead, list)
   end, list)
 end
 
----Shows what the program prints.
+---Shows the output of the program.
 ---@param args string[]
 ---@param mods vim.api.keyset.cmd.mods
 local function show_output(args, mods)
@@ -34,7 +35,7 @@ local function show_output(args, mods)
     require('sandbox_sidecar.wrap').mark(vim.list_extend({ path }, args)),
     { text = true },
     vim.schedule_wrap(function(done)
-      -- Plugins that take the place of vim.system() may leave one of them out.
+      -- Plugins that replace vim.system() may return only one of them.
       local text = (done.stdout or '') .. (done.stderr or '')
       view.lines(args[1], display.lines(vim.trim(text)), mods)
     end)
@@ -48,7 +49,7 @@ local function settings_flags()
 end
 
 ---@param mods vim.api.keyset.cmd.mods
----@return boolean # The user said where the window is to open.
+---@return boolean # Whether the user said where the window opens.
 local function placed(mods)
   return mods.vertical or mods.horizontal or mods.tab >= 0 or mods.split ~= ''
 end
@@ -176,7 +177,7 @@ M.subcommands = {
       else
         view.file('edit', path)
       end
-      -- A comment in the file is no error of its.
+      -- Comments are allowed in the file.
       vim.bo.filetype = 'jsonc'
     end,
     complete = function(lead)
@@ -245,7 +246,7 @@ end
 ---@param position integer Bytes before the cursor.
 ---@return string[]
 function M.complete(lead, line, position)
-  -- What stands before the command (modifiers, a range) is no argument of its.
+  -- Modifiers and a range before the command are no arguments.
   local before = line:sub(1, position):match('Sidecar!?%s+(.*)$') or ''
   local words = vim.split(vim.trim(before:sub(1, #before - #lead)), '%s+', { trimempty = true })
   if #words == 0 then

@@ -1,10 +1,11 @@
----The plugin's options. The table below is the only source: defaults, checks and the help file come from it.
+---The plugin's options. Defaults, checks and the help come from the table
+---below.
 local M = {}
 
 ---@class (exact) sandbox_sidecar.OptionSpec
 ---@field name string
 ---@field type string|string[] As vim.validate takes it.
----@field shown? string The type for people, where it is not the same.
+---@field shown? string The type in the help, if it differs.
 ---@field default any
 ---@field doc string
 
@@ -80,7 +81,7 @@ M.spec = {
 ---@field clipboard boolean
 ---@field log_level 'debug'|'info'|'warn'|'error'
 
----The same, for the user: everything may be left out.
+---The same with every field optional, for the user.
 ---@class sandbox_sidecar.SetupOptions
 ---@field binary? string
 ---@field settings_path? string
@@ -105,7 +106,7 @@ local function validate(name, value, types)
   end
 end
 
----Raises an error that names the option and what was expected.
+---Raises an error that names the option and the expected type.
 ---@param options table
 function M.check(options)
   validate('sandbox_sidecar', options, 'table')
@@ -147,7 +148,8 @@ function M.set(options)
   given = vim.deepcopy(options)
 end
 
----The options that count now: the defaults, then vim.g.sandbox_sidecar, then setup().
+---The effective options: setup(), else vim.g.sandbox_sidecar, else the
+---defaults.
 ---@return sandbox_sidecar.Config
 function M.get()
   local global = vim.g.sandbox_sidecar or {}

@@ -1,5 +1,5 @@
----What sessions were refused, and what happened to protected paths, as the sidecar tells it: one message for what comes together, and a
----list to look at.
+---Reports denials and changes of protected paths, several in one message, and
+---lists them all.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
@@ -7,20 +7,21 @@ local sidecar = require('sandbox_sidecar.sidecar')
 
 local M = {}
 
----How long, in milliseconds, further ones are waited for before a message: a program that is refused mostly tries several things.
+---How long, in milliseconds, to wait for further denials before a message. A
+---program that is refused usually tries several things.
 local BATCH_DELAY = 300
 ---The least time, in milliseconds, between two messages.
 local MIN_INTERVAL = 5000
----How many are kept for the list, the newest.
+---How many denials the list keeps.
 local MAX_LISTED = 200
----How many a message names.
+---How many denials a message names.
 local MAX_NAMED = 3
 
 ---@class sandbox_sidecar.Denial
----@field label string What the session runs.
+---@field label string The session's command line.
 ---@field params sandbox_sidecar.DeniedParams The newest of its kind.
----@field count integer How often, in all.
----@field time integer When for the last time.
+---@field count integer How often it happened.
+---@field time integer When it happened last.
 
 local list = {} ---@type sandbox_sidecar.Denial[] Oldest first.
 local pending = {} ---@type sandbox_sidecar.Denial[] Not said yet.
@@ -28,16 +29,17 @@ local missed = 0
 local last_notified = -MIN_INTERVAL
 
 ---@param denial sandbox_sidecar.Denial
----@return string # What was refused, in the sidecar's words, in which names that others chose are quoted.
+---@return string # The sidecar's message, with quoted names, and the count.
 local function describe(denial)
   local message = display.line(denial.params.message)
-  -- The sidecar counts what came together.
+  -- The sidecar's message contains its own count.
   return denial.count > denial.params.count
       and ('%s (%d times in all)'):format(message, denial.count)
     or message
 end
 
----What would allow it, in words, unless the message says that; nil where nothing would.
+---Returns the setting that would allow it, or a hint; nil if there is neither,
+---or if the message contains it.
 ---@param params sandbox_sidecar.DeniedParams
 ---@return string?
 local function suggestion_text(params)
@@ -79,7 +81,8 @@ local function notify_pending()
   )
 end
 
----The same of the same session, or of one that runs the same: agents run a command again and again.
+---Finds the same denial of the same session, or of one with the same command
+---line: agents run commands repeatedly.
 ---@param label string
 ---@param params sandbox_sidecar.DeniedParams
 ---@return sandbox_sidecar.Denial?
@@ -101,7 +104,7 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   missed = missed + (params.missed or 0)
   local same = known(label, params)
   if same then
-    -- It was said, or is about to be: the list counts it.
+    -- It was reported, or soon will be. Only the list counts it.
     same.params, same.count, same.time = params, same.count + params.count, os.time()
     return
   end
@@ -116,7 +119,8 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   end
 end
 
----What a session changed that programs outside act upon is worth a look before they do.
+---Reports what a session has changed that runs outside of the sandbox, so that
+---the user reviews it first.
 table.insert(sidecar.on_closed, function(id, result)
   local findings = {}
   for i, finding in ipairs(result.review or {}) do
@@ -136,7 +140,7 @@ table.insert(sidecar.on_closed, function(id, result)
   end
 end)
 
----@return string[] # What was refused, oldest first, each with what would allow it.
+---@return string[] # The denials, oldest first, each with the setting that would allow it.
 function M.lines()
   local lines = {}
   for _, denial in ipairs(list) do

@@ -1,4 +1,5 @@
----What is wrong in settings files, as diagnostics of their buffers; and which terminals run under older settings.
+---Shows problems in settings files as diagnostics of their buffers, and marks
+---terminals that use old settings.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
@@ -52,7 +53,7 @@ local function show_known(buf)
   end
 end
 
----@return table<string, sandbox_sidecar.Diagnostic[]> # What is known to be wrong, by real path.
+---@return table<string, sandbox_sidecar.Diagnostic[]> # All known problems, by real path.
 function M.all()
   return files
 end
@@ -68,8 +69,8 @@ sidecar.notifications[protocol.methods.settings_diagnostics] = function(params)
     end
   end
   for _, d in ipairs(params.diagnostics) do
-    -- Whoever has the file open sees it there. Anybody else must hear that a
-    -- setting does not count.
+    -- If the file is open, its buffer shows the error. Otherwise a message
+    -- does.
     if d.severity == 'error' and not shown then
       notify.show(
         ('%s:%d:%d: %s'):format(display.path(params.file), d.line, d.column, d.message),
@@ -103,7 +104,7 @@ sidecar.notifications[protocol.methods.settings_changed] = function(params)
   end
 end
 
--- Another sidecar says everything again.
+-- A new sidecar reports everything again.
 table.insert(sidecar.on_change, function()
   if not sidecar.initialize_result() then
     files = {}

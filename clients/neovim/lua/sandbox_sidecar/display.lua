@@ -1,15 +1,19 @@
----Text that others chose, made fit for a person's eyes: what package display of the sidecar does, for what only the editor knows, such as
----command lines. Shown raw, such text can forge a second line, turn around what stands beside it, or be a link.
+---Escapes untrusted text for display, by the rules of the sidecar's Go package
+---display. Messages from the sidecar are escaped already. This is for text that
+---only the editor knows, such as command lines. Unescaped, it could forge a
+---line, reverse the text beside it, or be a link.
 local M = {}
 
----The most characters that text() returns.
+---The longest text that text() returns, in characters.
 local MAX_CHARS = 120
----The most bytes that are looked at. A longer text loses its middle first.
+---The longest text that is processed whole, in bytes. A longer one loses its
+---middle first.
 local MAX_BYTES = 8192
----How many combining marks may stand on one letter.
+---How many combining marks one letter may carry.
 local MAX_MARKS = 2
 
----Characters without a shape or a width of their own, of private use, or that change the direction of text; from, to.
+---Ranges of characters that are invisible, have no width, are for private use,
+---or change the direction of text.
 local HIDDEN = {
   { 0x00, 0x1f },
   { 0x7f, 0xa0 },
@@ -38,7 +42,7 @@ local HIDDEN = {
   { 0xe0000, 0x10ffff },
 }
 
----Names of characters that have one.
+---Escapes with a name.
 local NAMED = { [0x09] = '\\t', [0x0a] = '\\n', [0x0d] = '\\r' }
 
 ---@param code integer
@@ -59,10 +63,10 @@ local function escaped(code)
     or (code < 0x80 and '\\x%02x' or code < 0x10000 and '\\u%04x' or '\\U%08x'):format(code)
 end
 
----Reads the character at a position, which must be the shortest form of one.
+---Decodes the character at a position. Overlong forms are errors.
 ---@param s string
 ---@param at integer
----@return integer? code nil: a byte that is not UTF-8.
+---@return integer? code nil for a byte that is not UTF-8.
 ---@return integer size
 local function decode(s, at)
   local first = s:byte(at)
@@ -85,9 +89,10 @@ local function decode(s, at)
   return code, size
 end
 
----Splits a text into what may not be cut apart: a character with its marks, an escape.
+---Splits a text into units that shortening keeps whole: a character with its
+---marks, or an escape.
 ---@param s string
----@param all boolean What Markdown acts upon is escaped, too, and so is the backslash.
+---@param all boolean Whether to escape Markdown characters and backslashes, too.
 ---@return string[]
 local function units(s, all)
   local list = {}
@@ -100,7 +105,7 @@ local function units(s, all)
     if at == 1 then
       before = ''
     end
-    -- Alone, a mark would be as wide as a letter.
+    -- A mark without a letter is as wide as a letter.
     local mark = code and code >= 0x300 and vim.api.nvim_strwidth('a' .. char) == 1
     mark_count = mark and mark_count + 1
       or (code and (code >= 0x80 or char:find('%w')) and 0 or MAX_MARKS)
@@ -139,7 +144,7 @@ local function scan(s, all)
   return vim.list_extend(list, units(s:sub(-MAX_BYTES / 2), all))
 end
 
----@param list string[] Each is one character wide, or an escape.
+---@param list string[] Characters and escapes.
 ---@param limit integer
 ---@return string
 local function shorten(list, limit)
@@ -151,7 +156,7 @@ local function shorten(list, limit)
   if sum <= limit then
     return table.concat(list)
   end
-  -- From both ends in turn, until the next one does not fit.
+  -- Takes units from both ends in turn, until the next one does not fit.
   local first, last, length, front = 0, #list + 1, 1, true
   while true do
     local next_one = front and first + 1 or last - 1
@@ -165,15 +170,16 @@ local function shorten(list, limit)
   return table.concat(list, '', 1, first) .. '…' .. table.concat(list, '', last)
 end
 
----A text on one line, in which nothing moves a cursor, is invisible, or is Markdown or a link. A long one loses its middle.
+---Text on one line, shortened in the middle. Nothing in it moves the cursor, is
+---invisible, or acts as Markdown or a link.
 ---@param s any
----@param limit? integer The most characters. Default: 120.
+---@param limit? integer The longest result, in characters. Default: 120.
 ---@return string
 function M.text(s, limit)
   return shorten(scan(tostring(s), true), limit or MAX_CHARS)
 end
 
----The same between quotation marks, for use inside of a sentence.
+---Text in quotation marks, for use within a sentence.
 ---@param s any
 ---@param limit? integer
 ---@return string
@@ -185,22 +191,22 @@ function M.quote(s, limit)
   return '"' .. shorten(list, limit or MAX_CHARS) .. '"'
 end
 
----A path as people know it, between quotation marks.
+---A path in quotation marks, with "~" for the home directory.
 ---@param path string
 ---@return string
 function M.path(path)
   return M.quote(vim.startswith(path, '/') and vim.fn.fnamemodify(path, ':~') or path)
 end
 
----A whole sentence, whose values were made fit before: the last defence where it is shown. It loses nothing, and what is fit comes back
----as it is.
+---A whole sentence whose values were escaped before. It is not shortened, and
+---safe text is returned unchanged.
 ---@param s any
 ---@return string
 function M.line(s)
   return table.concat(units(tostring(s), false))
 end
 
----Several lines, each made fit.
+---Several lines, each escaped.
 ---@param s string
 ---@return string[]
 function M.lines(s)

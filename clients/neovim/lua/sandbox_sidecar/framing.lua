@@ -1,10 +1,11 @@
----Messages on the wire: a header that says how long the body is, an empty line, and the body. It is done here and not by vim.lsp.rpc
----because that queues a callback per message without limit: a flood of output freezes the editor for seconds.
+---The wire format: a header with the body's length, an empty line, and the
+---body. vim.lsp.rpc does not serve here. It queues a callback per message
+---without limit, so a flood of output freezes the editor for seconds.
 local protocol = require('sandbox_sidecar.protocol_gen')
 
 local M = {}
 
----The longest header that is not yet nonsense, in bytes.
+---The longest valid header, in bytes.
 local MAX_HEADER = 4096
 
 ---@param message table
@@ -14,14 +15,15 @@ function M.encode(message)
   return ('Content-Length: %d\r\n\r\n%s'):format(#body, body)
 end
 
----A decoder takes bytes as they come and gives bodies back. Chunks are joined only when a whole message has come, and what was used of
----one is skipped, not cut off: a flood of messages costs time in proportion to its bytes, however they are cut.
+---Decodes bytes into message bodies. Chunks are joined only when a whole
+---message has arrived, and used bytes are skipped, not cut off. The time is
+---proportional to the number of bytes, however they are split.
 ---@class sandbox_sidecar.Decoder
 ---@field private chunks table<integer, string>
 ---@field private first integer Index of the oldest chunk.
----@field private last integer Index of the newest one; less than first where there is none.
----@field private used integer How many bytes of the oldest chunk are used up.
----@field private buffered integer Bytes that are not used up.
+---@field private last integer Index of the newest one; less than first if there is none.
+---@field private used integer How many bytes of the oldest chunk are used.
+---@field private buffered integer Unused bytes.
 ---@field private expected integer? Length of the body whose header has been read.
 local Decoder = {}
 Decoder.__index = Decoder
@@ -43,7 +45,7 @@ function Decoder:size()
   return self.buffered
 end
 
----Makes the oldest chunk one that holds so many unused bytes, or all there are.
+---Joins chunks until the oldest has this many unused bytes, or all there are.
 ---@private
 ---@param bytes integer
 ---@return string
@@ -65,7 +67,7 @@ function Decoder:join(bytes)
   return self.chunks[self.first] or ''
 end
 
----Skips bytes, all of which are in the oldest chunk.
+---Skips bytes of the oldest chunk.
 ---@private
 ---@param bytes integer
 function Decoder:skip(bytes)
@@ -81,7 +83,7 @@ end
 ---@private
 ---@return string? err
 function Decoder:header()
-  -- A header is short: it is nearly always within the oldest chunk.
+  -- A header is short, and nearly always within the oldest chunk.
   local text = self:join(1)
   local from, to = text:find('\r\n\r\n', self.used + 1, true)
   if not from then
@@ -108,8 +110,8 @@ function Decoder:header()
   self.expected = length
 end
 
----@return string? body # nil: not all of it has come.
----@return string? err # The stream cannot be read any further.
+---@return string? body # nil until the whole body has arrived.
+---@return string? err # Set if the stream is invalid.
 function Decoder:next()
   if not self.expected and self.buffered > 0 then
     local err = self:header()

@@ -1,7 +1,8 @@
----|:checkhealth| sandbox_sidecar.
+---:checkhealth| sandbox_sidecar.
 local M = {}
 
----How long to wait for a sidecar to start, in milliseconds: it tries every protection of the machine first.
+---How long to wait for a sidecar to start, in milliseconds. It tests every
+---protection of the machine first.
 local TIMEOUT = 15000
 
 ---@return table<string, fun(text: string, advice?: string[])>

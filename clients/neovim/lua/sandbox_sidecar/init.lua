@@ -1,7 +1,8 @@
----Sandboxed terminals, for you and for agents. See |sandbox-sidecar|.
+---Sandboxed terminals for you and for agents. See |sandbox-sidecar|.
 local M = {}
 
----Sets options; not needed for the defaults. |vim.g.sandbox_sidecar| does the same.
+---Sets options. It need not be called for the defaults, and
+---|vim.g.sandbox_sidecar| does the same.
 ---@param options? sandbox_sidecar.SetupOptions
 function M.setup(options)
   if vim.fn.has('nvim-0.10') == 0 then
@@ -27,7 +28,8 @@ function M.run(cmd, options, on_done)
   return require('sandbox_sidecar.tool').run(cmd, options, on_done)
 end
 
----Makes a command line confined: for other plugins' options. Raises an error where there is no sidecar.
+---Returns a command line that runs sandboxed, for other plugins' options.
+---Raises an error if there is no sidecar.
 ---@param argv string[]
 ---@param options? sandbox_sidecar.WrapOptions
 ---@return string[]
@@ -35,8 +37,9 @@ function M.wrap(argv, options)
   return require('sandbox_sidecar.wrap').argv(argv, options)
 end
 
----What 'statusline' can show of a terminal: "%{%v:lua.require'sandbox_sidecar'.statusline()%}".
----@param buf? integer Default: the buffer of the window that is drawn.
+---The text of a terminal for 'statusline':
+---"%{%v:lua.require'sandbox_sidecar'.statusline()%}".
+---@param buf? integer Default: the buffer of the current window.
 ---@return string # Empty for other buffers.
 function M.statusline(buf)
   return require('sandbox_sidecar.statusline').text(buf)

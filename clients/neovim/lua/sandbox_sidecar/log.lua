@@ -1,9 +1,10 @@
----The log file: what the sidecar says on its standard error, and what goes wrong here.
+---The log file: the sidecar's standard error and the plugin's own messages.
 local display = require('sandbox_sidecar.display')
 
 local M = {}
 
----Beyond this size, in bytes, the file is put aside when the editor starts to write.
+---The size, in bytes, from which the file is renamed when the editor first
+---writes to it.
 local MAX_SIZE = 1024 * 1024
 
 local file ---@type file*?
@@ -28,7 +29,7 @@ local function open()
   return file
 end
 
----Appends text as it is. Not for callbacks of libuv.
+---Appends text as it is. Do not call it from libuv callbacks.
 ---@param text string
 function M.raw(text)
   local out = open()
@@ -45,7 +46,7 @@ function M.write(level, format, ...)
   M.raw(('time=%s level=%s client=neovim msg=%q\n'):format(
     os.date('!%Y-%m-%dT%H:%M:%SZ'),
     level:upper(),
-    -- "%q" would leave line ends.
+    -- "%q" would keep line breaks.
     display.line(format:format(...))
   ))
 end

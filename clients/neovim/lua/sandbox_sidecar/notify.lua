@@ -1,4 +1,4 @@
----What is said to the user.
+---Messages to the user.
 local display = require('sandbox_sidecar.display')
 local log = require('sandbox_sidecar.log')
 
@@ -8,7 +8,7 @@ local LEVELS = { [vim.log.levels.ERROR] = 'error', [vim.log.levels.WARN] = 'warn
 
 local shown = {} ---@type table<string, true>
 
----@param message string Values in it that others chose are quoted. It is shown as one line in any case.
+---@param message string Untrusted values in it are quoted. It is always shown as one line.
 ---@param level integer One of vim.log.levels.
 function M.show(message, level)
   message = display.line(message)
@@ -31,7 +31,7 @@ function M.warn(message)
   M.show(message, vim.log.levels.WARN)
 end
 
----Says a warning the first time only: every terminal of a project would repeat it.
+---Shows a warning only once: every terminal of a project would repeat it.
 ---@param message string
 function M.warn_once(message)
   if not shown[message] then
@@ -40,7 +40,7 @@ function M.warn_once(message)
   end
 end
 
----An error of the sidecar's in words, with what can be done about it.
+---Formats an error of the sidecar, with its hint.
 ---@param err sandbox_sidecar.Error
 ---@return string
 function M.describe(err)

@@ -1,18 +1,21 @@
----Takes the escape sequence that writes the clipboard (OSC 52) out of a stream.
+---Removes the escape sequence that writes the clipboard (OSC 52) from a stream.
 ---
----Whatever runs in a terminal can send it, and Neovim obeys since 0.11: code that is confined to a project could put a command into
----the clipboard, for the user to paste into a shell that is not. The emulator (libvterm) is lenient, so it is not enough to look for
----the plain sequence: it skips control characters within an introducer, takes leading zeros, and counts numbers modulo 2^32. Here only
----numbers of up to nine plain digits pass, and what is taken out leaves an ST ("ESC \") behind, so that what stood around it cannot come
----together to a new sequence. What comes after an ESC in the next chunk is waited for.
+---Any program in a terminal can send it, and Neovim obeys since 0.11. Sandboxed
+---code could write a command that the user pastes into another shell.
+---
+---The emulator (libvterm) is lenient: it skips control characters within an
+---introducer, accepts leading zeros, and counts numbers modulo 2^32. So only
+---numbers of up to nine plain digits pass. A removed sequence leaves an ST
+---("ESC \") behind, so that the text around it cannot form a new sequence. An
+---ESC at the end of a chunk waits for the next one.
 local M = {}
 
 local ESC = '\27'
 local ST = '\27\\'
 
 ---@class sandbox_sidecar.Filter
----@field private held string The start of a sequence, whose rest has not come.
----@field private dropping boolean Within a sequence that is taken out.
+---@field private held string The start of an incomplete sequence.
+---@field private dropping boolean Whether the stream is within a removed sequence.
 local Filter = {}
 Filter.__index = Filter
 
@@ -47,20 +50,20 @@ function Filter:pass(bytes)
   return table.concat(out)
 end
 
----Decides about the ESC at a position.
+---Decides what happens to the ESC at a position.
 ---@private
 ---@param text string
 ---@param from integer
----@return string keep What takes the place of the bytes.
----@return integer to Where to go on.
+---@return string keep The replacement of the bytes.
+---@return integer to Where to continue.
 function Filter:classify(text, from)
   local second = text:sub(from + 1, from + 1)
   if second == '' then
     self.held = ESC
     return '', #text + 1
   elseif second:find('[%z\1-\23\25\28-\31\127]') then
-    -- The emulator would carry the control character out and still wait for the
-    -- rest of the sequence; no program means that.
+    -- The emulator would execute the control character and continue the
+    -- sequence. No harmless program sends that.
     return ST, from + 1
   elseif second ~= ']' then
     return ESC, from + 1
@@ -77,11 +80,11 @@ function Filter:classify(text, from)
   return text:sub(from, from + 1 + #digits), from + 2 + #digits
 end
 
----Finds the end of what is being taken out.
+---Finds the end of the removed sequence.
 ---@private
 ---@param text string
 ---@param at integer
----@return integer # Where to go on.
+---@return integer # Where to continue.
 function Filter:skip(text, at)
   local from = text:find('[\7\24\26\27]', at)
   if not from then
@@ -94,7 +97,7 @@ function Filter:skip(text, at)
       return #text + 1
     end
     self.dropping = false
-    -- Any other sequence ends this one, too, and counts itself.
+    -- Any other sequence also ends this one, and is examined itself.
     return second == '\\' and from + 2 or from
   end
   self.dropping = false

@@ -1,13 +1,13 @@
----Which project a directory belongs to.
+---Finds the project of a directory.
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
 
 local M = {}
 
 ---@param path string
----@return string # Absolute, without "~" or symlinks in what exists of it.
+---@return string # Absolute; without "~" or, as far as the path exists, symlinks.
 function M.absolute(path)
-  -- What exists is meant as it is written, "$" and all.
+  -- A path that exists is taken literally, with "$" and all.
   local real = vim.startswith(path, '/') and vim.uv.fs_realpath(path)
   if real then
     return real
@@ -18,13 +18,13 @@ function M.absolute(path)
 end
 
 ---@param dir string
----@return string? # The nearest directory above that is marked as a project; nil: none is.
+---@return string? # The nearest directory above with a project marker; nil if there is none.
 local function find_marked(dir)
   local home = vim.uv.os_homedir()
   home = home and M.absolute(home)
   local function is_home_or_above(candidate)
-    -- Dotfiles are often kept in a repository that is the home directory
-    -- itself: that would make all of it writable.
+    -- Many users keep their dotfiles in a repository. A project there would
+    -- make the whole home directory writable.
     return not home or candidate == home or vim.startswith(home .. '/', candidate .. '/')
   end
   local at = dir
@@ -57,8 +57,10 @@ local function contains(root, dir)
   return vim.startswith(dir .. '/', root == '/' and '/' or root .. '/')
 end
 
----The project that may be written by what starts in a directory which a file of a project may have named. It is one that the user works
----in, by the editor's directory or by a file in a window; if the directory is in none of them, it is the current one.
+---Returns the project that a session may write, if its directory comes from an
+---untrusted file. It must be a project that the user works in: the current one,
+---or that of a file in a window. If none contains the directory, it is the
+---current project.
 ---@param dir string
 ---@return string
 function M.working(dir)
@@ -80,12 +82,13 @@ function M.working(dir)
   return current
 end
 
----Finds a directory that an agent named. It must be in the project as the kernel sees it: "..", links and names that only begin alike
----lead nowhere else. What is outside and what does not exist get the same answer, so that nobody learns which it is.
+---Resolves a directory that an agent named. It must be in the project as the
+---kernel sees it, so "..", links and similar names lead nowhere else. Paths
+---outside and missing paths get the same answer, which reveals nothing.
 ---@param root string The project, as root() returns it.
 ---@param dir any A path, absolute or below the project; nil is the project.
 ---@return string? dir Without symlinks.
----@return string? err Fit to be shown.
+---@return string? err Escaped.
 function M.inside(root, dir)
   if dir == nil or dir == vim.NIL then
     return root
@@ -93,7 +96,7 @@ function M.inside(root, dir)
     return nil, ('expected a path, found a %s'):format(type(dir))
   end
   local path = vim.startswith(dir, '/') and dir or root .. '/' .. dir
-  -- The system would read no further than a NUL.
+  -- The system calls read only up to a NUL.
   local real = not dir:find('%z') and vim.uv.fs_realpath(path) or nil
   local stat = real and vim.uv.fs_stat(real)
   if not stat or stat.type ~= 'directory' or not contains(root, real) then

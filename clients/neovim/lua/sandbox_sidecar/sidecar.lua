@@ -1,5 +1,6 @@
----The sidecar of this editor: one process, started when it is first needed, with a table of what runs in it. It lives as long as the
----editor; the process below it may be restarted.
+---The editor's sidecar: one process, which starts when it is first needed, and
+---the listeners of its sessions. The module's state lives as long as the
+---editor; the process may be restarted.
 local binary = require('sandbox_sidecar.binary')
 local client = require('sandbox_sidecar.client')
 local config = require('sandbox_sidecar.config')
@@ -13,40 +14,41 @@ local methods = protocol.methods
 
 local M = {}
 
----How long, in milliseconds, the editor waits at its end for the sessions to be gone. They go without it, too.
+---How long, in milliseconds, the editor waits for the sidecar when it exits.
+---The sessions end even if the wait is too short.
 local SHUTDOWN_TIMEOUT = 1500
 
----What a session wants to hear.
+---Receives the events of a session.
 ---@class sandbox_sidecar.Listener
----@field label string What the session runs, for people.
+---@field label string The session's command line, for messages.
 ---@field on_output fun(bytes: string) Raw bytes, in order.
----@field on_exited fun(status: sandbox_sidecar.ExitStatus) After the last output.
----@field on_lost fun(reason: string) The sidecar is gone, and the session with it.
+---@field on_exited fun(status: sandbox_sidecar.ExitStatus) Called after the last output.
+---@field on_lost fun(reason: string) Called if the sidecar has ended, and the session with it.
 
 ---@class sandbox_sidecar.State
 ---@field client? sandbox_sidecar.Client
----@field ready boolean The conversation is open.
+---@field ready boolean Whether the connection is initialized.
 ---@field initialize_result? sandbox_sidecar.InitializeResult
----@field waiting sandbox_sidecar.Callback[] Called when the conversation is open, or cannot be.
+---@field waiting sandbox_sidecar.Callback[] Called when the connection is initialized, or has failed.
 ---@field listeners table<string, sandbox_sidecar.Listener>
----@field labels table<string, string> What each session runs, for people.
----@field folder? string The workspace folder that the sidecar was told.
----@field stopping boolean The end of the process is wanted.
+---@field labels table<string, string> Each session's command line, for messages.
+---@field folder? string The workspace folder that the sidecar knows.
+---@field stopping boolean Whether the process is being shut down on purpose.
 local state = { ready = false, waiting = {}, listeners = {}, labels = {}, stopping = false }
 
----Handlers of what the sidecar tells that is no session's, by method.
+---Handlers of notifications that concern no single session, by method.
 ---@type table<string, fun(params: any)>
 M.notifications = {}
 
----Handlers of what the sidecar asks, by method.
+---Handlers of requests from the sidecar, by method.
 ---@type table<string, fun(params: any, answer: fun(result: any, err?: sandbox_sidecar.Error))>
 M.requests = {}
 
----Called when a session was closed, with what the sidecar says about it.
+---Called after a session was closed, with the sidecar's result.
 ---@type fun(id: string, result: sandbox_sidecar.CloseResult)[]
 M.on_closed = {}
 
----Called when the process has ended or a new one has begun.
+---Called when the process has ended or a new one is ready.
 ---@type fun()[]
 M.on_change = {}
 
@@ -74,8 +76,7 @@ local function on_notification(method, params)
     if listener then
       listener.on_output(bytes)
     end
-    -- Consumed is what the listener has taken, so this is also true for what
-    -- nobody wants any more.
+    -- Output without a listener counts as consumed, too.
     M.acknowledge(params.sessionId, #bytes)
   elseif method == methods.exited then
     local listener = state.listeners[params.sessionId]
@@ -83,7 +84,7 @@ local function on_notification(method, params)
     if listener then
       listener.on_exited({ exitCode = params.exitCode, signal = params.signal })
     end
-    -- Nobody asks for it again: let the sidecar forget it.
+    -- Nobody queries the session after its end, so the sidecar may forget it.
     M.close(params.sessionId)
   elseif M.notifications[method] then
     M.notifications[method](params)
@@ -138,7 +139,7 @@ local function on_exit(ended, reason)
   changed()
 end
 
----Bytes of each session that were consumed and not yet acknowledged.
+---Each session's bytes that were consumed but not yet acknowledged.
 local consumed = {} ---@type table<string, integer>
 
 ---@param id string
@@ -149,8 +150,8 @@ function M.acknowledge(id, bytes)
     return
   end
   consumed[id] = bytes
-  -- One message for a slice is enough: the sidecar sends on long before it has
-  -- used its credit up.
+  -- One message per slice is enough: the sidecar sends the next output long
+  -- before its credit is used up.
   vim.schedule(function()
     local sum = consumed[id]
     consumed[id] = nil
@@ -205,7 +206,7 @@ end
 
 ---@return sandbox_sidecar.Error?
 local function start()
-  -- It listens to what a sidecar says from its first message on.
+  -- These modules register their handlers before the first message.
   require('sandbox_sidecar.diagnostics')
   require('sandbox_sidecar.denials')
   require('sandbox_sidecar.approval')
@@ -236,7 +237,7 @@ local function start()
   handshake(started)
 end
 
----Calls back as soon as the sidecar can be talked to, starting it if need be.
+---Calls back when the sidecar is ready for requests. Starts one if needed.
 ---@param callback sandbox_sidecar.Callback
 function M.ensure(callback)
   if state.ready then
@@ -246,8 +247,7 @@ function M.ensure(callback)
   if not state.client then
     local err = start()
     if err then
-      -- Later, as every other answer: the caller has its result in hand by
-      -- then.
+      -- Always asynchronous: the caller has its return value by then.
       vim.schedule(function()
         settle(err)
       end)
@@ -267,7 +267,7 @@ function M.request(method, params, callback)
   end)
 end
 
----Tells something to a sidecar that runs; else nothing.
+---Sends a notification if a sidecar is running.
 ---@param method string
 ---@param params table
 function M.notify(method, params)
@@ -276,7 +276,7 @@ function M.notify(method, params)
   end
 end
 
----Starts a session. The listener hears nothing before the callback.
+---Starts a session. The listener gets no event before the callback.
 ---@param params sandbox_sidecar.SpawnParams With a sessionId.
 ---@param listener sandbox_sidecar.Listener
 ---@param callback fun(err?: sandbox_sidecar.Error, result?: sandbox_sidecar.SpawnResult)
@@ -296,7 +296,7 @@ function M.spawn(params, listener, callback)
   end)
 end
 
----Ends a session, and calls back when no process of it is left.
+---Ends a session. Calls back when no process of it is left.
 ---@param id string
 ---@param grace_ms? integer
 ---@param callback? fun(err?: sandbox_sidecar.Error, result?: sandbox_sidecar.CloseResult)
@@ -318,17 +318,17 @@ function M.close(id, grace_ms, callback)
 end
 
 ---@param id string
----@return string # What a session runs, for people.
+---@return string # A session's command line, for messages.
 function M.label(id)
   return state.labels[id] or 'a session'
 end
 
----@return sandbox_sidecar.InitializeResult? # What the running sidecar said of itself.
+---@return sandbox_sidecar.InitializeResult? # nil if no sidecar is running.
 function M.initialize_result()
   return state.initialize_result
 end
 
----@return integer? # The running sidecar's process.
+---@return integer? # The process id of the running sidecar.
 function M.pid()
   return state.client and state.client.pid
 end
@@ -365,7 +365,7 @@ function M.restart(callback)
   end)
 end
 
----The editor works in another directory from now on.
+---Tells the sidecar that the editor's directory has changed.
 local function directory_changed()
   if not state.ready then
     return

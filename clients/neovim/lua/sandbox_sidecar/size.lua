@@ -1,7 +1,9 @@
 ---The size of a terminal buffer.
 ---
----Neovim has no event for the size of an emulator without a process. It takes the largest window that shows the buffer, without the columns
----for line numbers and signs; so does this, on everything that can change it. Toggling 'number' and its like fires no WinResized.
+---Neovim has no event for the size of an emulator without a process. It uses
+---the largest window that shows the buffer, without the columns for line
+---numbers and signs. This module computes the same after every event that can
+---change it. Toggling options such as 'number' fires no WinResized.
 local M = {}
 
 local EVENTS = { 'WinResized', 'VimResized', 'BufWinEnter', 'WinEnter', 'TermEnter' }
@@ -33,7 +35,7 @@ function M.of(buf)
   end
 end
 
----Calls back with the new size whenever it has changed, until the buffer is gone.
+---Calls back with the new size after each change, until the buffer is gone.
 ---@param buf integer
 ---@param callback fun(cols: integer, rows: integer)
 function M.watch(buf, callback)
@@ -52,7 +54,7 @@ function M.watch(buf, callback)
     end
   end
   local function soon()
-    -- One drag of a separator fires many events; and the layout is settled only
+    -- Dragging a separator fires many events, and the layout is final only
     -- after the event.
     if not queued then
       queued = true

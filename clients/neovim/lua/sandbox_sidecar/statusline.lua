@@ -1,4 +1,4 @@
----What the statusline says about a terminal.
+---The statusline's text for a terminal.
 local M = {}
 
 ---@type table<string, { text: string, group: string, link: string }>
@@ -40,7 +40,7 @@ function M.text(buf)
   if state.failed then
     parts[#parts + 1] = 'not running'
   elseif state.signal then
-    -- What comes back is evaluated.
+    -- Neovim evaluates "%" in the result.
     parts[#parts + 1] = 'ended by ' .. tostring(state.signal):gsub('%%', '%%%%')
   elseif state.exit_code then
     parts[#parts + 1] = ('exited %d'):format(state.exit_code)

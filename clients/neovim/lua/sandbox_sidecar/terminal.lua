@@ -1,4 +1,4 @@
----A terminal in a buffer, whose program runs in a session of the sidecar.
+---A terminal in a buffer, whose program runs in a sandboxed session.
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
@@ -15,27 +15,28 @@ local M = {}
 ---@field cmd? string|string[] A line for /bin/sh -c, or a program with its arguments. Default: the option `shell`.
 ---@field cwd? string Default: the current directory.
 ---@field project_dir? string What the session may write. Default: see the option `root_markers`.
----@field env? table<string, string> Beside the option `env`.
----Where the window opens, as in |nvim_cmd()| or as text such as "vertical". Default: the current window.
+---@field env? table<string, string> In addition to the option `env`.
+---Where the window opens, as in |nvim_cmd()|, or text such as "vertical".
+---Default: the current window.
 ---@field mods? vim.api.keyset.cmd.mods|string
 ---@field start_insert? boolean Default: the option of that name.
----@field on_output? fun(bytes: string) What comes, unfiltered.
+---@field on_output? fun(bytes: string) Receives the unfiltered output.
 ---@field on_exit? fun(terminal: sandbox_sidecar.Terminal)
 
 ---@class sandbox_sidecar.Terminal
 ---@field buf integer
 ---@field id string The session's id.
----@field title string What runs.
+---@field title string The command line.
 ---@field spawned? sandbox_sidecar.SpawnResult nil until the session has started.
 ---@field status? sandbox_sidecar.ExitStatus nil until the program has ended.
----@field failed? string Why there is no session.
+---@field failed? string Why the session did not start, or was lost.
 ---@field stale boolean A new terminal would get another policy.
 ---@field package channel? integer nil when the emulator is closed.
 ---@field package filter? sandbox_sidecar.Filter
----@field package input string[] Typed, not sent.
----@field package cols? integer What the session was told last; nil: the sidecar's default.
+---@field package input string[] Typed, but not sent yet.
+---@field package cols? integer The size that the session has; nil: the sidecar's default.
 ---@field package rows? integer
----@field package abandoned? boolean The session is being closed, because the buffer is gone.
+---@field package discarded? boolean Whether the session is being closed because its buffer is gone.
 ---@field package options sandbox_sidecar.TerminalOptions
 local Terminal = {}
 Terminal.__index = Terminal
@@ -49,7 +50,7 @@ function M.of(buf)
   return terminals[buf and buf ~= 0 and buf or vim.api.nvim_get_current_buf()]
 end
 
----@return sandbox_sidecar.Terminal[] # Those whose buffer exists, oldest first.
+---@return sandbox_sidecar.Terminal[] # Terminals whose buffer exists, oldest first.
 function M.list()
   local list = vim.tbl_values(terminals)
   table.sort(list, function(a, b)
@@ -58,7 +59,7 @@ function M.list()
   return list
 end
 
----What the user's own scripts see: b:sandbox_sidecar.
+---Sets b:sandbox_sidecar for the user's scripts.
 ---@private
 function Terminal:publish()
   if not vim.api.nvim_buf_is_valid(self.buf) then
@@ -100,8 +101,7 @@ end
 ---@param bytes string
 function Terminal:write(bytes)
   if self.channel then
-    -- The buffer may have been wiped out since the bytes were sent; then nobody
-    -- wants them.
+    -- Fails if the buffer was wiped out meanwhile.
     pcall(vim.api.nvim_chan_send, self.channel, bytes)
   end
 end
@@ -115,12 +115,13 @@ function Terminal:on_output(bytes)
   end
 end
 
----Ends the emulator with a last line. Any key in Terminal-mode then closes the buffer, as in |:terminal|.
+---Closes the emulator with a last line. Any key in Terminal-mode then closes
+---the buffer, as in |:terminal|.
 ---@private
 ---@param line string
 function Terminal:finish(line)
-  -- CAN ends whatever escape sequence the program left open, or the line would
-  -- be part of it.
+  -- CAN ends an escape sequence that the program left open. It would swallow
+  -- the line.
   self:write('\24\27[0m\r\n[' .. display.line(line) .. ']')
   self:publish()
   local channel = self.channel
@@ -159,14 +160,15 @@ end
 function Terminal:on_input(data)
   self.input[#self.input + 1] = data
   if #self.input == 1 then
-    -- Pasting comes in thousands of pieces; they go as one.
+    -- Pasted text arrives in thousands of pieces, which are sent together.
     vim.schedule(function()
       self:flush()
     end)
   end
 end
 
----Sends what was typed. What is typed while the session starts waits for it.
+---Sends the typed input. Input that is typed before the session has started
+---waits for it.
 ---@private
 function Terminal:flush()
   if self.spawned and #self.input > 0 then
@@ -224,7 +226,7 @@ function Terminal:close(callback)
 end
 
 ---@param stale boolean A new terminal would get another policy.
----@return boolean # It was not stale before.
+---@return boolean # Whether the mark is new.
 function Terminal:set_stale(stale)
   local newly_stale = stale and not self.stale
   if stale ~= self.stale then
@@ -234,7 +236,7 @@ function Terminal:set_stale(stale)
   return newly_stale
 end
 
----The buffer is gone, and nobody sees the program any more.
+---Ends the session of a buffer that is gone.
 ---@private
 function Terminal:discard()
   if self.spawned and not self.status and not self.failed and not self.discarded then
@@ -256,7 +258,7 @@ local function spawn_params(terminal)
     projectDir = options.project_dir and project.absolute(options.project_dir) or project.root(cwd),
     cols = terminal.cols,
     rows = terminal.rows,
-    -- What the emulator is, not what the editor itself runs in.
+    -- The values describe this terminal, not the one that runs the editor.
     env = vim.tbl_extend('force', {
       TERM = 'xterm-256color',
       COLORTERM = vim.o.termguicolors and 'truecolor' or nil,
@@ -290,9 +292,9 @@ local function open_window(mods)
   end
 end
 
----Makes the buffer of a terminal, and an emulator in it.
+---Creates a terminal's buffer, with an emulator.
 ---@param options sandbox_sidecar.TerminalOptions
----@param win? integer Where it is shown from the beginning.
+---@param win? integer The window that shows it.
 ---@return sandbox_sidecar.Terminal
 local function new(options, win)
   local settings = config.get()
@@ -314,7 +316,7 @@ local function new(options, win)
     vim.api.nvim_win_set_buf(win, buf)
   end
   terminal.channel = vim.api.nvim_open_term(buf, {
-    -- The program's own terminal has done that already.
+    -- The session's terminal has converted line ends already.
     force_crlf = false,
     on_input = function(_, _, _, data)
       terminal:on_input(data)
@@ -359,7 +361,7 @@ local function start(terminal)
   end)
 end
 
----Starts a terminal that no window shows.
+---Starts a terminal without a window.
 ---@param options sandbox_sidecar.TerminalOptions
 ---@return sandbox_sidecar.Terminal
 function M.create(options)

@@ -1,7 +1,8 @@
----Output of a terminal, as text for programs and models that are none.
+---Turns terminal output into plain text, for programs and models.
 local M = {}
 
----Takes escape sequences out and makes lines of it. Where a program overwrote a line (progress bars) the last state stays.
+---Removes escape sequences. If a program overwrote a line, as progress bars do,
+---its last state stays.
 ---@param bytes string
 ---@return string
 function M.plain(bytes)
@@ -14,7 +15,7 @@ function M.plain(bytes)
     :gsub('\27[\32-\47]*[\48-\126]', '')
     :gsub('\r+\n', '\n')
   text = text:gsub('[^\n]*\r([^\n\r])', '%1')
-  -- A character and a backspace, as man pages write bold.
+  -- A character and a backspace: bold text in manual pages.
   text = text:gsub('[^\n\8]\8', '')
   return (text:gsub('[%z\1-\8\11-\31\127]', ''))
 end

@@ -1,4 +1,4 @@
----Commands that run as sandboxed tools, without a window: what agents use.
+---Commands that run as sandboxed tools, without a window, for agents.
 local config = require('sandbox_sidecar.config')
 local project = require('sandbox_sidecar.project')
 local sidecar = require('sandbox_sidecar.sidecar')
@@ -7,27 +7,27 @@ local uuid = require('sandbox_sidecar.uuid')
 
 local M = {}
 
----Wide enough for compilers' messages; a terminal of no width would make some programs wrap at 80.
+---Wide enough for compilers' messages; some programs wrap at 80 columns.
 local COLS, ROWS = 160, 50
 
 ---@class sandbox_sidecar.RunOptions
 ---@field cwd? string Default: the current directory.
 ---@field project_dir? string What the tool may write. Default: see the option `root_markers`.
----@field env? table<string, string> Beside the option `env`.
+---@field env? table<string, string> In addition to the option `env`.
 ---@field timeout? integer Milliseconds, after which everything the tool started is killed.
----@field max_bytes? integer Keep so many bytes of output, the newest. Default: 1 MiB.
----@field raw? boolean Output as the terminal got it, with escape sequences and CR LF.
----@field on_output? fun(bytes: string) Raw output as it comes.
+---@field max_bytes? integer How many bytes of output to keep, the newest. Default: 1 MiB.
+---@field raw? boolean Whether to keep escape sequences and CR LF in the output.
+---@field on_output? fun(bytes: string) Receives raw output.
 
 ---@class sandbox_sidecar.RunResult
 ---@field exit_code? integer nil where a signal ended it, or it was not started.
 ---@field signal? string
 ---@field output string Standard output and error together, as on a terminal.
----@field truncated boolean Output before the kept one was thrown away.
----@field killed boolean It ended because of kill() or the time limit, whatever its status says.
----@field timed_out boolean The time limit killed it.
----@field sandbox? sandbox_sidecar.SandboxReport What confined it.
----@field error? sandbox_sidecar.Error Why it was not started, or why nobody knows how it ended.
+---@field truncated boolean Whether older output was dropped.
+---@field killed boolean Whether kill() or the time limit ended it, whatever its status is.
+---@field timed_out boolean Whether the time limit ended it.
+---@field sandbox? sandbox_sidecar.SandboxReport The sandbox of the session.
+---@field error? sandbox_sidecar.Error Why it did not start, or why its end is unknown.
 
 ---@class sandbox_sidecar.Job
 ---@field id string The session's id.
@@ -63,13 +63,13 @@ end
 function Job:trim(limit)
   if self.size > limit then
     local kept = table.concat(self.chunks):sub(-limit)
-    -- Not from the middle of a character.
+    -- Drops the rest of a character that was cut.
     kept = kept:gsub('^[\128-\191]+', '')
     self.chunks, self.size, self.truncated = { kept }, #kept, true
   end
 end
 
----What has come so far.
+---Returns the output so far.
 ---@return string output
 ---@return boolean truncated
 function Job:output()
@@ -107,13 +107,13 @@ function Job:finish(status, err)
   end
 end
 
----Kills everything that the tool has started. It then ends as any tool ends.
+---Kills everything that the tool started. It then ends like any tool.
 function Job:kill()
   if self.result then
     return
   end
   self.killed = true
-  -- A session that is just starting is closed by the answer to its spawn.
+  -- A session that is still starting is closed after the response to its spawn.
   if self.spawned then
     sidecar.close(self.id, 0, function(_, closed)
       self:finish(closed, not closed and { code = 0, message = 'the sidecar has ended' } or nil)
@@ -121,7 +121,7 @@ function Job:kill()
   end
 end
 
----Waits for the end; the editor goes on meanwhile, as in |vim.wait()|.
+---Waits for the end. The editor processes events meanwhile, as in |vim.wait()|.
 ---@param timeout? integer Milliseconds, after which the tool is killed.
 ---@return sandbox_sidecar.RunResult
 function Job:wait(timeout)
@@ -142,14 +142,14 @@ end
 ---@return string[] args
 local function command_line(cmd)
   local argv = type(cmd) == 'string' and { '/bin/sh', '-c', cmd } or cmd --[[@as string[] ]]
-  -- Output goes to a terminal, so programs would start a pager, and wait for a
-  -- key that nobody presses. A shell sets these because the filter of variables
-  -- does not let them in.
+  -- The output is a terminal, so programs would start a pager and wait for a
+  -- key. The shell sets these variables, because the environment filter removes
+  -- them.
   local script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec "$@"'
   return '/bin/sh', vim.list_extend({ '-c', script, 'sh' }, argv)
 end
 
----Runs a command as a tool. Its standard input is empty, and it cannot be typed to.
+---Runs a command as a tool. Its standard input is empty.
 ---@param cmd string|string[] A line for /bin/sh -c, or a program with its arguments.
 ---@param options? sandbox_sidecar.RunOptions
 ---@param on_done? fun(result: sandbox_sidecar.RunResult) Called once.
@@ -188,7 +188,7 @@ function M.run(cmd, options, on_done)
     args = args,
     cols = COLS,
     rows = ROWS,
-    -- Nobody draws what it sends.
+    -- No terminal draws the output.
     env = vim.tbl_extend('force', { TERM = 'dumb' }, config.get().env, options.env or {}),
   }, {
     label = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]],

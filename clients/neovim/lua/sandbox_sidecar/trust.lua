@@ -1,5 +1,6 @@
----Trust in a project's settings. Untrusted, they can only tighten the user's own; what they ask for beyond that is shown before the user is
----asked, and trusted is exactly the content that was shown.
+---Trust in a project's settings. Untrusted settings can only tighten the user's
+---own. The user sees every further request before the question, and trusts
+---exactly the content that was shown.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
@@ -13,7 +14,7 @@ local M = {}
 
 local notified = {} ---@type table<string, true> Digests that the user was notified of.
 
----Tells the user once of a content that asks for more than it gets.
+---Notifies the user once per content that requests more than it gets.
 ---@param status sandbox_sidecar.Project
 function M.notify_once(status)
   if status.exists and not status.trusted and #status.asks > 0 and not notified[status.digest] then
@@ -22,7 +23,7 @@ function M.notify_once(status)
   end
 end
 
----Looks at a directory's project, and tells what it asks for.
+---Checks the project of a directory, and reports its requests.
 ---@param dir string
 function M.check(dir)
   sidecar.request(methods.project_status, { projectDir = dir }, function(_, status)
@@ -47,14 +48,15 @@ local function trust(status)
   )
 end
 
----Shows what a file asks for in a window, one line for each thing, from one on as many as fit.
+---Shows requests in a window, one per line, starting with the request number
+---from, as many as fit.
 ---@param asks sandbox_sidecar.Ask[]
 ---@param from integer
 ---@return integer win
 ---@return integer to
 local function show_asks(asks, from)
   local lines, rows, to = {}, 0, from - 1
-  -- Below there must be space for the question.
+  -- The question needs space below the window.
   local most = math.max(vim.o.lines - 14, 3)
   for i = from, #asks do
     local line = display.line(asks[i].message)
@@ -77,7 +79,8 @@ local function show_asks(asks, from)
   return win, to
 end
 
----Asks about a page of what a file asks for. Only on the last one there is a choice that trusts, and the first choice never does.
+---Asks about one page of requests. Only the last page offers to trust, and the
+---first choice never does.
 ---@param status sandbox_sidecar.Project
 ---@param from integer
 local function ask_page(status, from)
@@ -104,7 +107,7 @@ local function ask_page(status, from)
   end)
 end
 
----Shows what the project asks for, and asks the user.
+---Shows what the project's settings request, and asks whether to trust them.
 ---@param dir? string Default: the current project.
 function M.ask(dir)
   sidecar.request(

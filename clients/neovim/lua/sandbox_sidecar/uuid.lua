@@ -1,6 +1,6 @@
 local M = {}
 
----@return string # A random UUID (version 4): the name of a session, so that its output can be told apart before the spawn is answered.
+---@return string # A random UUID (version 4). The client chooses session ids, because output can precede the answer to a spawn.
 function M.new()
   local bytes = { vim.uv.random(16):byte(1, 16) }
   bytes[7] = bit.bor(bit.band(bytes[7], 0x0f), 0x40)

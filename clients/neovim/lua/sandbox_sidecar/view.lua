@@ -1,7 +1,8 @@
----Windows for what others wrote, so that it is seen as it is.
+---Windows for untrusted text, which shows as it is.
 local M = {}
 
----Opens a file. What it says itself of how to be shown does not count: a modeline can fold lines away, or hide them.
+---Opens a file and ignores its modelines, because a modeline can fold lines or
+---hide them.
 ---@param command 'edit'|'split'
 ---@param path string
 ---@param mods? vim.api.keyset.cmd.mods
@@ -19,9 +20,9 @@ function M.file(command, path, mods)
   end
 end
 
----Shows lines in a buffer of their own, in a new window.
+---Shows lines in a new window with its own buffer.
 ---@param name string
----@param lines string[] Each fit to be shown.
+---@param lines string[] Escaped.
 ---@param mods vim.api.keyset.cmd.mods
 ---@return integer # The window.
 function M.lines(name, lines, mods)
@@ -37,7 +38,8 @@ function M.lines(name, lines, mods)
   return win
 end
 
----Asks the user by |vim.ui.select()|. Ctrl-C raises an error there, and is no answer, as every other way out.
+---Asks the user by |vim.ui.select()|. Ctrl-C raises an error there, which
+---counts as no choice.
 ---@param items any[]
 ---@param options table
 ---@param decided fun(choice?: any) Called once.

@@ -1,4 +1,5 @@
----Command lines that run under "sandbox-sidecar exec", for whatever starts its own processes: |:terminal|, jobstart(), other plugins.
+---Command lines that run under "sandbox-sidecar exec", for code that starts
+---processes itself: |:terminal|, jobstart(), other plugins.
 local binary = require('sandbox_sidecar.binary')
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
@@ -7,27 +8,29 @@ local project = require('sandbox_sidecar.project')
 local M = {}
 
 ---@class sandbox_sidecar.WrapOptions
----@field kind? sandbox_sidecar.Kind Which settings count. Default: "tool", which is refused where there is no sandbox.
+---@field kind? sandbox_sidecar.Kind Which settings apply. Default: "tool", which does not start without a sandbox.
 ---@field project_dir? string What the command may write. Default: see the option `root_markers`.
 
----Command lines that need no wrapping: those of argv(), and the sidecar's own. By their identity, which no text can have.
+---Command lines that need no wrapping: those of argv(), and the sidecar's own.
+---Tables are compared by identity, which no untrusted text can forge.
 local marked = setmetatable({}, { __mode = 'k' })
 
----Remembers a command line as the sidecar's own.
+---Marks a command line as needing no wrapping.
 ---@param argv string[]
----@return string[] # The same.
+---@return string[] # The same table.
 function M.mark(argv)
   marked[argv] = true
   return argv
 end
 
 ---@param argv any
----@return boolean # It runs under the sidecar already, or is the sidecar.
+---@return boolean # Whether it needs no wrapping.
 function M.is_marked(argv)
   return marked[argv] == true
 end
 
----Raises an error where there is no sidecar: a command that was to be confined must not run otherwise.
+---Returns the wrapped command line. Raises an error if there is no sidecar, so
+---that nothing runs unsandboxed by mistake.
 ---@param argv string[]
 ---@param options? sandbox_sidecar.WrapOptions
 ---@return string[]
@@ -64,7 +67,8 @@ function M.line(argv, options)
   return table.concat(vim.tbl_map(vim.fn.shellescape, M.argv(argv, options)), ' ')
 end
 
----Opens Neovim's own terminal in the current window, with a command that is confined.
+---Opens a terminal of Neovim's own in the current window, with a sandboxed
+---command.
 ---@param argv string[]
 ---@return integer # The job's id.
 function M.terminal(argv)

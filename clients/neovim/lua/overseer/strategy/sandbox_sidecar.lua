@@ -1,4 +1,4 @@
----Runs a task of overseer's in a sandbox:
+---Runs a task of overseer in a sandbox:
 ---
 ---    overseer.new_task({ cmd = 'make', strategy = 'sandbox_sidecar' })
 ---
@@ -24,7 +24,7 @@ end
 
 ---@param task table overseer's task: cmd, cwd, env, dispatch(), on_exit().
 function Strategy:start(task)
-  local rest = '' -- the start of a line whose end has not come
+  local rest = '' -- an incomplete line
   local function dispatch_lines(lines)
     if #lines > 0 then
       task:dispatch('on_output_lines', vim.tbl_map(text.plain, lines))
@@ -34,8 +34,8 @@ function Strategy:start(task)
   started = terminal.create({
     cmd = task.cmd,
     cwd = task.cwd,
-    -- Not the project of that directory: a file such as tasks.json may have
-    -- named it.
+    -- Not the project of that directory, which may come from a file such as
+    -- tasks.json.
     project_dir = project.working(task.cwd or vim.fn.getcwd()),
     env = task.env,
     on_output = function(bytes)
@@ -54,8 +54,8 @@ function Strategy:start(task)
       end
       dispatch_lines(rest ~= '' and { rest } or {})
       local status = ended.status or {}
-      -- A signal as shells report it; 127 where nothing was started, as they do
-      -- as well.
+      -- 128 plus the signal's number, or 127 if nothing was started, as in a
+      -- shell.
       local code = status.exitCode
         or (status.signal and 128 + (vim.uv.constants[status.signal] or 0))
         or 127

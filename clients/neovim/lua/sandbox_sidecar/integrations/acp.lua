@@ -1,10 +1,12 @@
----The terminals that agents ask their editor for (Agent Client Protocol, terminal/*), each in a sandbox. It has the methods of
----agentic.nvim's own manager, and takes its place:
+---Sandboxed terminals for agents that ask their editor for terminals (Agent
+---Client Protocol, terminal/*). It has the methods of agentic.nvim's manager,
+---and replaces it:
 ---
 ---    require('sandbox_sidecar.integrations.acp').install()
 ---
----Other clients can call it in the same way: parameters and answers are those of the protocol. One manager is one agent. What that may
----write is the project in which the user starts it; nothing that the agent sends later chooses another.
+---Other clients can call it in the same way: parameters and results are those
+---of the protocol. Each agent has one manager. The agent may write the project
+---in which the user starts it. Nothing that it sends later selects another.
 local project = require('sandbox_sidecar.project')
 local tool = require('sandbox_sidecar.tool')
 local uuid = require('sandbox_sidecar.uuid')
@@ -27,7 +29,8 @@ function Terminals:new()
   return setmetatable({ terminals = {}, root = project.current() }, self)
 end
 
----Takes the place of agentic.nvim's manager, whether that is loaded or not. Agents that run already keep theirs.
+---Replaces agentic.nvim's manager, whether it is loaded or not. Agents that are
+---running keep theirs.
 function Terminals.install()
   local name = 'agentic.acp.terminal_manager'
   local theirs = package.loaded[name]
@@ -35,8 +38,8 @@ function Terminals.install()
     return Terminals
   end
   if type(theirs) == 'table' and theirs ~= Terminals then
-    -- Whoever has loaded it holds that table, and makes a manager for each
-    -- agent with it.
+    -- Modules that have loaded it keep that table, and create a manager from it
+    -- for each agent.
     theirs.new = function()
       return Terminals:new()
     end
@@ -45,7 +48,7 @@ function Terminals.install()
 end
 
 ---@param list any
----@return string[]? # nil: not a list of texts.
+---@return string[]? # nil if it is not a list of strings.
 local function texts(list)
   if list == nil or list == vim.NIL then
     return {}
@@ -60,8 +63,8 @@ local function texts(list)
   return list
 end
 
----@param list any Variables as the protocol has them.
----@return table<string, string>? # nil: not that.
+---@param list any Variables in the protocol's form.
+---@return table<string, string>? # nil if the form is wrong.
 local function variables(list)
   local env = {}
   if list == nil or list == vim.NIL then
@@ -114,7 +117,7 @@ function Terminals:create(params)
       )
   end
   local terminal = { session = params.sessionId, waiters = {} }
-  -- Some agents send a whole command line without arguments.
+  -- Some agents send a whole command line, without arguments.
   local cmd = #args > 0 and vim.list_extend({ params.command }, args) or params.command
   terminal.job = tool.run(cmd, {
     cwd = cwd,
@@ -167,7 +170,7 @@ function Terminals:wait_for_exit(id, callback)
   return true
 end
 
----terminal/kill. Output and status can still be asked for.
+---terminal/kill. Output and status stay available.
 ---@param id string
 ---@return boolean # false: no such terminal.
 function Terminals:kill(id)
@@ -188,12 +191,12 @@ function Terminals:release(id)
   end
   self.terminals[id] = nil
   terminal.job:kill()
-  -- Whoever waits is answered now: the agent's request must not hang.
+  -- Waiting requests get their answer now. They would hang otherwise.
   settle(terminal, terminal.status or { exitCode = vim.NIL, signal = vim.NIL })
   return true
 end
 
----Releases what an agent's session has created.
+---Releases the terminals of an agent's session.
 ---@param session string
 function Terminals:release_session(session)
   for id, terminal in pairs(self.terminals) do

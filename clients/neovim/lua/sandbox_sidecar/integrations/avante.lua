@@ -1,4 +1,5 @@
----A tool for avante that runs commands in a sandbox, in place of its own "bash" and "run_python" (before 2025-04 "python").
+---A tool for avante that runs commands in a sandbox. It replaces avante's own
+---"bash" and "run_python" (before 2025-04 "python").
 ---
 ---    require('avante').setup({
 ---      disabled_tools = { 'bash', 'python', 'run_python' },
@@ -9,7 +10,7 @@ local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
 local tool = require('sandbox_sidecar.tool')
 
----Not "bash": avante would drop it with its own.
+---Not "bash": avante would disable it with its own.
 local NAME = 'sandbox_bash'
 
 ---@param question string
@@ -45,7 +46,7 @@ return {
     { name = 'stdout', description = 'What the command printed', type = 'string' },
     { name = 'error', description = 'Why it failed', type = 'string', optional = true },
   },
-  ---Newer releases pass their callbacks in a table, older ones one by one.
+  ---Newer releases pass their callbacks in a table, older ones as parameters.
   ---@param input { command: string, rel_path?: string }
   func = function(input, second, third)
     local callbacks = type(second) == 'table' and second or { on_log = second, on_complete = third }
@@ -64,8 +65,8 @@ return {
       callbacks.on_log('command: ' .. display.line(input.command))
     end
     confirm(
-      -- The command goes last, so that nothing in it can pass for a part of the
-      -- question, and all of it is shown.
+      -- The command comes last. Nothing in it can then pass for a part of the
+      -- question, and all of it is visible.
       ('Run sandboxed in %s: %s'):format(display.quote(cwd), display.line(input.command)),
       callbacks.session_ctx,
       function(yes)

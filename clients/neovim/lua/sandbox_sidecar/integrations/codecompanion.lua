@@ -1,4 +1,5 @@
----CodeCompanion's tool run_command, with the command in a sandbox. Description, schema and approval stay CodeCompanion's.
+---CodeCompanion's tool run_command, with the command in a sandbox. Description,
+---schema and approval stay CodeCompanion's.
 ---
 ---    require('codecompanion').setup({
 ---      interactions = { chat = { tools = { run_command = {
@@ -11,7 +12,7 @@ local tool = require('sandbox_sidecar.tool')
 local run_command =
   vim.deepcopy(require('codecompanion.interactions.chat.tools.builtin.run_command'))
 
----Chats ask after the tests by this.
+---Sets the flag by which a chat knows whether its tests passed.
 ---@param tools table
 ---@param flag any
 ---@param passed boolean
@@ -27,7 +28,7 @@ run_command.handlers = run_command.handlers or {}
 run_command.handlers.setup = function(self)
   local args = self.args
   self.cmds = {
-    ---Newer releases pass their callbacks in a table, older ones as the last parameter.
+    ---Newer releases pass callbacks in a table, older ones as a parameter.
     ---@param tools table
     ---@param opts? table
     ---@param callback? function

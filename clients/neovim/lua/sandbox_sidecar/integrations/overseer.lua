@@ -1,9 +1,12 @@
----Runs every task of overseer.nvim in a sandbox, whatever the task or overseer's own options say.
+---Runs every task of overseer.nvim in a sandbox, whatever the task or
+---overseer's options say.
 ---
 ---    require('sandbox_sidecar.integrations.overseer').setup()
 ---
----Before overseer.setup() or after it. Since 2.0 overseer has no option for the strategy of its tasks, and a template or a task of a file
----can always name another one. So this hooks the one function by which every task starts, and gives the task its strategy there.
+---Call it before overseer.setup() or after it. Since 2.0 overseer has no option
+---for the strategy of its tasks, and a template or a task file can always name
+---another one. So this hooks the function that starts every task, and sets the
+---task's strategy there.
 local Strategy = require('overseer.strategy.sandbox_sidecar')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
@@ -11,10 +14,10 @@ local wrap = require('sandbox_sidecar.wrap')
 
 local M = {}
 
----What overseer starts is the user's, as what is typed into a terminal.
+---The user starts tasks, as if typed into a terminal.
 local KIND = 'terminal'
 
----Classes of tasks that were hooked. Reloading overseer makes another one.
+---Hooked classes of tasks. Reloading overseer creates another class.
 local hooked = setmetatable({}, { __mode = 'k' })
 
 ---@param why string
@@ -39,7 +42,7 @@ end
 
 ---@param strategy table
 ---@param name string
----@return boolean # It is overseer's own strategy of that name.
+---@return boolean # Whether it is overseer's own strategy of that name.
 local function is_builtin(strategy, name)
   local meta = getmetatable(strategy)
   local own = package.loaded['overseer.strategy.' .. name]
@@ -60,7 +63,8 @@ local function argv(cmd, cwd)
   )
 end
 
----Whoever called jobstart() or vim.system() waits for what overseer's own strategy hands out, so it stays, and its command is confined.
+---Wraps the task's command. The strategy stays, because the caller of
+---jobstart() or vim.system() uses what it returns.
 ---@param strategy table
 local function wrap_start(strategy)
   local start = getmetatable(strategy).__index.start
@@ -75,13 +79,13 @@ local function wrap_start(strategy)
   end
 end
 
----@param strategy table What the task would start with.
----@return table # What it starts with instead.
+---@param strategy table The task's strategy.
+---@return table # The strategy to use instead.
 local function sandboxed(strategy)
   if getmetatable(strategy) == Strategy then
     return strategy
   elseif is_builtin(strategy, 'orchestrator') then
-    -- It starts tasks only.
+    -- It only starts other tasks.
     return strategy
   elseif
     (is_builtin(strategy, 'jobstart') or is_builtin(strategy, 'system'))
@@ -98,9 +102,9 @@ local function sandboxed(strategy)
   return own
 end
 
----Starts a task that runs nothing, and sees whether it comes by here.
+---Starts a task that runs nothing, and returns whether the hook saw it.
 ---@param Task table
----@param hook { probe?: table } What the hook looks for.
+---@param hook { probe?: table } The task that the hook looks for.
 ---@return boolean
 local function start_is_hooked(Task, hook)
   local task, reached
@@ -152,7 +156,7 @@ local function hook_tasks(Task)
   end
 end
 
----@return boolean # A template of overseer's is being asked for its tasks.
+---@return boolean # Whether a template of overseer's is listing its tasks.
 local function is_listing()
   for level = 3, 100 do
     local info = debug.getinfo(level, 'S')
@@ -165,7 +169,8 @@ local function is_listing()
   return true
 end
 
----To list a project's tasks, templates run its code: make expands "$(shell …)", rake and mage run what the files say.
+---Wraps the commands by which templates list a project's tasks. They run the
+---project's code: make expands "$(shell …)", rake and mage run files.
 ---@param owner table
 ---@param name string
 local function hook_listing(owner, name)
@@ -181,8 +186,8 @@ end
 
 ---@param Task table
 local function install(Task)
-  -- In 2.x templates run programs by functions that overseer keeps, in 1.x by
-  -- Neovim's.
+  -- In 2.x templates start programs through functions that overseer saved, in
+  -- 1.x through Neovim's.
   local builtin = rawget(module('overseer'), 'builtin')
   local owner, name
   if type(builtin) == 'table' and type(builtin.system) == 'function' then
@@ -199,8 +204,8 @@ local function install(Task)
   hooked[Task], hooked[owner] = true, true
 end
 
----Raises an error if overseer is not there, or not as this adapter knows it; then none of its tasks starts. It can be called again, as
----after a reload.
+---Raises an error if overseer is missing or unsupported; then none of its tasks
+---starts. It can be called again, for example after a reload.
 function M.setup()
   local Task = module('overseer.task')
   if hooked[Task] then
@@ -208,7 +213,7 @@ function M.setup()
   end
   local ok, err = pcall(install, Task)
   if not ok then
-    -- Whoever overlooks the message gets no task that is not confined.
+    -- A user who overlooks the error gets no unsandboxed task.
     Task.start = function()
       error(err, 0)
     end

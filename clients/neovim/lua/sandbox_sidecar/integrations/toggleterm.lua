@@ -1,6 +1,8 @@
----toggleterm's terminals, sandboxed.
+---Sandboxed terminals for toggleterm.
 ---
----    require('toggleterm').setup({ shell = require('sandbox_sidecar.integrations.toggleterm').shell })
+---    require('toggleterm').setup({
+---      shell = require('sandbox_sidecar.integrations.toggleterm').shell,
+---    })
 local config = require('sandbox_sidecar.config')
 local wrap = require('sandbox_sidecar.wrap')
 
