@@ -42,7 +42,7 @@ T['nonsense is told, with what would make sense'] = function()
   H.eq(
     child
       .lua_get('_G.notified[1].text')
-      :match('unknown subcommand "dance" %(hint: one of close, denials') ~= nil,
+      :match('unknown subcommand "dance"%. See ":help sandbox%-sidecar%-commands"') ~= nil,
     true
   )
   child.cmd('Sidecar policy tool more')
@@ -53,7 +53,7 @@ T['nonsense is told, with what would make sense'] = function()
   child.cmd('Sidecar settings somewhere')
   H.eq(child.lua_get('_G.notified[3].text'):match('expected "user" or "project"') ~= nil, true)
   child.cmd('Sidecar close')
-  H.eq(child.lua_get('_G.notified[4].text'):match('no terminal of the sidecar') ~= nil, true)
+  H.eq(child.lua_get('_G.notified[4].text'):match('not a sandboxed terminal') ~= nil, true)
 end
 
 T['terminal takes a command line as it is'] = function()

@@ -73,7 +73,7 @@ T['of much that is refused a message names some and counts the others'] = functi
   -- machine cuts them.
   run(child, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir ../outside/d$i; done')
   local text =
-    H.until_notified(child, 'refused to let "mkdir" create', 'and ', ' more', ':Sidecar denials')
+    H.until_notified(child, 'refused to let "mkdir" create', 'And ', ' more.', ':Sidecar denials')
   H.eq(select(2, text:gsub('refused to let', '')) <= 3, true)
   H.wait('the list', function()
     local all = table.concat(lines(child), '\n')
@@ -103,11 +103,11 @@ T['what a session leaves behind that runs outside of the sandbox is named when i
   local world = H.world()
   local child = H.child(world)
   H.terminal(child, { cmd = 'echo all: >Makefile; echo x >notes' })
-  local text = H.until_notified(child, 'worth a look', 'created', 'Makefile')
+  local text = H.until_notified(child, 'Review them', 'created', 'Makefile')
   H.eq(text:find('/notes', 1, true), nil)
   -- A tool is no different.
   child.lua('require("sandbox_sidecar").run("echo x >build.rs"):wait()')
-  H.until_notified(child, 'worth a look', 'build.rs')
+  H.until_notified(child, 'Review them', 'build.rs')
 end
 
 ---Asks as the sidecar does. What is answered is in _G.answers, in order; what the user was asked in _G.asked.
@@ -165,7 +165,7 @@ T['each decision can be made, no answer refuses, and nothing is offered that the
   local texts = {
     'Do not allow',
     'Allow once',
-    'Allow while this session lives',
+    'Allow until the session ends',
     'Allow in this project (written to its settings)',
     'Allow everywhere (written to your settings)',
   }
@@ -199,7 +199,7 @@ T['what the settings would say is shown beside the question'] = function()
   H.eq(
     child.lua_get('_G.asked[1].prompt'),
     'a session: "cat" wants to read "/etc/secret", and waits for your answer. Allow it? '
-      .. '(in settings: add "/etc/secret" to "additional_read_only_paths")'
+      .. '(setting: add "/etc/secret" to "additional_read_only_paths")'
   )
 end
 
@@ -222,7 +222,7 @@ T['a question waits until the user does not type into a program'] = function()
   child.cmd('startinsert')
   H.until_true(child, 'vim.api.nvim_get_mode().mode == "t"')
   ask(child)
-  H.until_notified(child, 'waits for access')
+  H.until_notified(child, 'waits for your answer')
   child.type_keys('typed', '<CR>')
   H.until_text(child, 'typed\ntyped')
   H.eq(child.lua_get('{ #_G.asked, #_G.answers }'), { 0, 0 })
@@ -257,7 +257,7 @@ T['a program that asks for a file gets it once, for its session, or not at all']
   for _, case in ipairs({
     { choice = 'Do not allow', questions = 1, exit = 1 },
     { choice = 'Allow once', questions = 2, exit = 0 },
-    { choice = 'Allow while this session lives', questions = 1, exit = 0 },
+    { choice = 'Allow until the session ends', questions = 1, exit = 0 },
     { questions = 1, exit = 1 },
   }) do
     child.lua('_G.choice, _G.asked = ..., {}', { case.choice })

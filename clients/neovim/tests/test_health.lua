@@ -32,7 +32,7 @@ T['a healthy plugin names the program, the version, every protection and the set
     end
   end
   H.eq(count >= 9, true)
-  for fix in doctor:gmatch('to mend it: ([^\n]+)') do
+  for fix in doctor:gmatch('\n +fix: ([^\n]+)') do
     has(text, fix)
   end
 end
@@ -40,7 +40,7 @@ end
 T['a missing program is an error with advice'] = function()
   local child = H.child(nil, { setup = { binary = '/nonexistent/sidecar' } })
   local text = checkhealth(child)
-  has(text, 'find sidecar: /nonexistent/sidecar (option binary): not an executable file')
+  has(text, 'the sidecar cannot start: "/nonexistent/sidecar" is not a program.')
   has(text, 'make build')
 end
 

@@ -40,7 +40,7 @@ T['what is refused is told by escaped names, in a message as in the list'] = fun
   H.eq(tui.flat(screen):find(SHOWN, 1, true) ~= nil, true)
   -- 500 characters do not push the rest away.
   H.eq(screen:find(('z'):rep(121), 1, true), nil)
-  H.eq(tui.flat(screen):find('":Sidecar denials" lists all', 1, true) ~= nil, true)
+  H.eq(tui.flat(screen):find('See ":Sidecar denials".', 1, true) ~= nil, true)
   editor.keys('Enter', ':Sidecar denials', 'Enter')
   screen = check(tui.until_screen(editor, '%d%d:%d%d:%d%d  "mkdir'))
   H.eq(tui.flat(screen):find(SHOWN, 1, true) ~= nil, true)

@@ -442,7 +442,7 @@ T['a directory that an agent names for avante is in the project'] = function()
   for _, path in ipairs({ '..', 'out', child.world.home, '../outside' }) do
     local result = run(path)
     H.eq(
-      { path, result[1], (result[2]:find('no directory in the project', 1, true) ~= nil) },
+      { path, result[1], (result[2]:find('not a directory in the project', 1, true) ~= nil) },
       { path, false, true }
     )
   end

@@ -234,7 +234,7 @@ T['a task that was there before the adapter is confined when it starts again'] =
   H.until_true(child, '_G.task.exit_code ~= nil')
   child.lua('_G.waiting = overseer.new_task({ cmd = { "sleep", "60" } }); waiting:start()')
   child.lua('_G.adapt()')
-  H.until_notified(child, '1 tasks of overseer run without a sandbox until they end')
+  H.until_notified(child, '1 overseer tasks run without a sandbox until they end')
   for _ = 1, 2 do
     os.remove(child.world.project .. '/finished')
     os.remove(child.world.outside .. '/escaped')

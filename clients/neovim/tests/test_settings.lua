@@ -71,11 +71,11 @@ T['a change of the settings marks the terminals that run under older ones'] = fu
   H.until_true(child, ('vim.b[%d].sandbox_sidecar.stale'):format(buf))
   H.eq(
     child.lua_get('_G.notified[1].text'),
-    'sandbox_sidecar: the settings changed; 1 running terminal keeps what it started with'
+    'sandbox_sidecar: the settings changed. 1 running terminal still uses the old ones.'
   )
   local line =
     child.api.nvim_eval_statusline("%{%v:lua.require'sandbox_sidecar'.statusline()%}", {})
-  H.eq(line.str:find('older settings', 1, true) ~= nil, true)
+  H.eq(line.str:find('old settings', 1, true) ~= nil, true)
   H.write(world.settings, H.settings())
   H.until_true(child, ('not vim.b[%d].sandbox_sidecar.stale'):format(buf))
 end

@@ -310,7 +310,7 @@ T['restart ends everything and starts anew'] = function()
   child.cmd('Sidecar restart')
   H.until_true(
     child,
-    ('require("sandbox_sidecar.sidecar").hello() ~= nil and require("sandbox_sidecar.sidecar").pid() ~= %d'):format(
+    ('require("sandbox_sidecar.sidecar").initialize_result() ~= nil and require("sandbox_sidecar.sidecar").pid() ~= %d'):format(
       pid
     )
   )
@@ -337,7 +337,7 @@ T['without a sidecar there is one message, and no stack trace'] = function()
   local text = child.lua_get('_G.notified[1].text')
   H.eq(
     text,
-    'sandbox_sidecar: find sidecar: /nonexistent/sidecar (option binary): not an executable file'
+    'sandbox_sidecar: the sidecar cannot start: "/nonexistent/sidecar" is not a program. Correct the option "binary".'
   )
 end
 

@@ -52,7 +52,7 @@ T['what a project asks for is told once, counts for nothing, and is shown before
   H.terminal(child, { cmd = 'true' })
   H.eq(#H.notified(child, ASKS), 1)
   local asked = answer(child, 'Do not trust')
-  H.eq(asked.prompt, ('Trust "%s"? Above is what it asks for.'):format(world.project_settings))
+  H.eq(asked.prompt, ('Trust "%s"? Its requests are shown above.'):format(world.project_settings))
   H.eq(asked.first, 'Do not trust')
   H.eq({ #asked.lines, (asked.lines[1]:find('line 1: enabled false: ', 1, true)) }, { 1, 1 })
   -- The list goes with the question.

@@ -13,7 +13,7 @@ local TIMEOUT = 60 * 1000
 local CHOICES = {
   { decision = 'deny', text = 'Do not allow' },
   { decision = 'once', text = 'Allow once' },
-  { decision = 'session', text = 'Allow while this session lives' },
+  { decision = 'session', text = 'Allow until the session ends' },
   { decision = 'project', text = 'Allow in this project (written to its settings)' },
   { decision = 'user', text = 'Allow everywhere (written to your settings)' },
 }
@@ -33,7 +33,7 @@ local ask
 ---@param decision string
 local function decide(question, decision)
   if decision ~= 'deny' and vim.uv.now() - question.asked > TIMEOUT then
-    notify.warn('the answer came too late: the access was refused')
+    notify.warn('the answer came too late, so the access was refused')
   end
   question.answer({ decision = decision })
 end
@@ -88,15 +88,14 @@ sidecar.requests['sandbox/requestAccess'] = function(params, answer)
       label,
       display.line(params.message),
       -- Two of the choices write this setting.
-      params.suggestion and (' (in settings: %s)'):format(display.line(params.suggestion.message))
-        or ''
+      params.suggestion and (' (setting: %s)'):format(display.line(params.suggestion.message)) or ''
     ),
     choices = params.choices,
     asked = vim.uv.now(),
     answer = answer,
   }
   if not accepts_keys() then
-    notify.warn(('%s waits for access: go to Normal mode to answer'):format(label))
+    notify.warn(('%s waits for your answer. Go to Normal mode.'):format(label))
   end
   next_question()
 end

@@ -1,12 +1,13 @@
 ---Finds the program.
 local config = require('sandbox_sidecar.config')
+local display = require('sandbox_sidecar.display')
 
 local M = {}
 
 local NAME = 'sandbox-sidecar'
 
 ---@return string[] # Directories that may contain the program, besides $PATH, best first.
-local function own_directories()
+function M.directories()
   local here = vim.uv.fs_realpath(debug.getinfo(1, 'S').source:sub(2)) or ''
   local plugin = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(here)))
   -- In a checkout of the repository the plugin is clients/neovim.
@@ -17,17 +18,20 @@ local function own_directories()
 end
 
 ---@return string? path
----@return string? err What was searched.
+---@return string? err
 function M.find()
   local configured = config.get().binary
   if configured then
     local path = vim.fn.exepath(vim.fs.normalize(configured))
     if path == '' then
-      return nil, ('find sidecar: %s (option binary): not an executable file'):format(configured)
+      return nil,
+        ('the sidecar cannot start: %s is not a program. Correct the option "binary".'):format(
+          display.path(configured)
+        )
     end
     return path
   end
-  for _, dir in ipairs(own_directories()) do
+  for _, dir in ipairs(M.directories()) do
     local path = vim.fs.joinpath(dir, NAME)
     if vim.fn.executable(path) == 1 then
       return path
@@ -37,11 +41,7 @@ function M.find()
   if path ~= '' then
     return path
   end
-  return nil,
-    ('find sidecar: no %s in %s or in $PATH (hint: "make build" in the checkout, or set the option binary)'):format(
-      NAME,
-      table.concat(own_directories(), ', ')
-    )
+  return nil, 'the sidecar cannot start: sandbox-sidecar was not found. Set the option "binary".'
 end
 
 return M

@@ -89,7 +89,8 @@ function M.start(options)
     for _, unused in ipairs({ self.stdin, self.stdout, self.stderr, self.timer }) do
       unused:close()
     end
-    return nil, ('start sidecar: %s: %s'):format(options.command[1], pid)
+    log.write('error', 'start %s: %s', options.command[1], pid)
+    return nil, 'the sidecar cannot start: its program does not run. See ":Sidecar log".'
   end
   self.handle, self.pid = handle, pid --[[@as integer]]
   self.stderr:read_start(function(_, data)
@@ -137,7 +138,7 @@ function Client:drain()
   while uv.hrtime() - begun < SLICE do
     local body, err = self.decoder:next()
     if err then
-      log.write('error', 'what the sidecar says cannot be understood: %s', err)
+      log.write('error', 'invalid message from the sidecar: %s', err)
       self.eof = true
       self.decoder = framing.decoder()
       self:kill()
@@ -204,7 +205,7 @@ function Client:handle_message(body)
       self.pending[message.id] = nil
       callback(message.error, message.result)
     else
-      log.write('warn', 'an answer to nothing: %s', body:sub(1, 200))
+      log.write('warn', 'response without a request: %s', body:sub(1, 200))
     end
   end
 end

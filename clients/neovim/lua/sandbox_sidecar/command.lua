@@ -169,7 +169,9 @@ M.subcommands = {
       if args[1] == 'project' then
         path = vim.fs.joinpath(project.current(), '.zed', 'settings.json')
       elseif args[1] and args[1] ~= 'user' then
-        return notify.error(('settings: expected "user" or "project", found %q'):format(args[1]))
+        return notify.error(
+          ('settings: expected "user" or "project", found %s'):format(display.quote(args[1]))
+        )
       end
       vim.fn.mkdir(vim.fs.dirname(path), 'p')
       if placed(command.smods) then
@@ -209,7 +211,7 @@ M.subcommands = {
       local open = command.bang and terminal.list() or { terminal.of() }
       if #open == 0 then
         return notify.error(
-          'close: this buffer is no terminal of the sidecar (hint: ":Sidecar! close" closes all)'
+          'close: this buffer is not a sandboxed terminal. ":Sidecar! close" closes all of them.'
         )
       end
       for _, t in ipairs(open) do
@@ -225,10 +227,8 @@ function M.run(command)
   local name = command.fargs[1] or 'terminal'
   local subcommand = M.subcommands[name]
   if not subcommand then
-    local names = vim.tbl_keys(M.subcommands)
-    table.sort(names)
     return notify.error(
-      ('unknown subcommand %q (hint: one of %s)'):format(name, table.concat(names, ', '))
+      ('unknown subcommand %s. See ":help sandbox-sidecar-commands".'):format(display.quote(name))
     )
   end
   if #args > subcommand.max_args then

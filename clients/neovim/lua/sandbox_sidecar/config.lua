@@ -14,20 +14,20 @@ M.spec = {
   {
     name = 'binary',
     type = { 'string', 'nil' },
-    doc = 'The program. Without it, the one in the directory `bin` of the plugin, of the checkout that the plugin is in, or in `$PATH`.',
+    doc = 'The program. Without it, the plugin searches its own directory `bin`, the `bin` of its checkout, and `$PATH`.',
   },
   {
     name = 'settings_path',
     type = { 'string', 'nil' },
-    doc = "A settings file to read instead of the user's own ones. Absolute. Nothing starts while it is missing.",
+    doc = 'An absolute path to a settings file that replaces your user settings file. No session starts while it is missing.',
   },
   {
     name = 'root_markers',
     type = 'table',
     shown = 'string[]',
     default = { '.git', '.zed' },
-    doc = 'A project is the nearest directory above the working directory that holds one of these, but never the home directory or one '
-      .. 'above it; else it is the working directory. A session may write its project.',
+    doc = 'A project is the nearest directory above the working directory that contains one of these. It is never the home '
+      .. 'directory or one above it. Without a marker it is the working directory. A session may write its project.',
   },
   {
     name = 'shell',
@@ -40,33 +40,33 @@ M.spec = {
     type = 'table',
     shown = 'table<string, string>',
     default = {},
-    doc = 'Variables for every session. They pass the same filter as all others (setting `allowed_env_vars`).',
+    doc = 'Environment variables for every session. The setting `allowed_env_vars` filters them like all others.',
   },
   {
     name = 'start_insert',
     type = 'boolean',
     default = false,
-    doc = 'A new terminal starts in Terminal-mode. |:terminal| does not do so either.',
+    doc = 'Whether a new terminal starts in Terminal-mode. |:terminal| does not.',
   },
   {
     name = 'close_on_success',
     type = 'boolean',
     default = false,
-    doc = 'A terminal whose program ends with status 0 closes by itself.',
+    doc = 'Whether a terminal closes when its program exits with status 0.',
   },
   {
     name = 'clipboard',
     type = 'boolean',
     default = false,
-    doc = 'Programs in a terminal may write the clipboard (OSC 52). Off, because what they write may be a command that you '
-      .. 'then paste into a shell that is not sandboxed.',
+    doc = 'Whether programs in a terminal may write the clipboard (OSC 52). Off by default: a program could write a command '
+      .. 'that you paste into another shell.',
   },
   {
     name = 'log_level',
     type = 'string',
     shown = 'one of "debug", "info", "warn", "error"',
     default = 'info',
-    doc = 'The least severe message of the sidecar that goes into the log (`:Sidecar log`).',
+    doc = 'The least severe level of sidecar messages in the log (`:Sidecar log`).',
   },
 }
 

@@ -38,16 +38,22 @@ local function describe(denial)
     or message
 end
 
+---@param text string
+---@return string # With a capital letter and a full stop.
+local function sentence(text)
+  return text:sub(1, 1):upper() .. text:sub(2):gsub('%.$', '') .. '.'
+end
+
 ---Returns the setting that would allow it, or a hint; nil if there is neither,
 ---or if the message contains it.
 ---@param params sandbox_sidecar.DeniedParams
 ---@return string?
 local function suggestion_text(params)
   if not params.suggestion then
-    return params.hint and display.line(params.hint)
+    return params.hint and sentence(display.line(params.hint))
   end
   local change = display.line(params.suggestion.message)
-  return not params.message:find(change, 1, true) and 'to allow it, ' .. change or nil
+  return not params.message:find(change, 1, true) and sentence('to allow it, ' .. change) or nil
 end
 
 local function notify_pending()
@@ -57,10 +63,10 @@ local function notify_pending()
   if #batch == 1 and uncounted == 0 then
     local hint = suggestion_text(first.params)
     notify.warn(
-      ('%s: %s (hint: %s":Sidecar denials" lists all)'):format(
+      ('%s: %s%s See ":Sidecar denials".'):format(
         first.label,
         describe(first),
-        hint and hint .. '; ' or ''
+        hint and ' ' .. hint or ''
       )
     )
     return
@@ -71,14 +77,9 @@ local function notify_pending()
   end
   local more = #batch - #named + uncounted
   if more > 0 then
-    named[#named + 1] = ('and %d more'):format(more)
+    named[#named + 1] = ('And %d more.'):format(more)
   end
-  notify.warn(
-    ('%s: %s (hint: ":Sidecar denials" lists them, with what would allow them)'):format(
-      first.label,
-      table.concat(named, '; ')
-    )
-  )
+  notify.warn(('%s: %s See ":Sidecar denials".'):format(first.label, table.concat(named, ' ')))
 end
 
 ---Finds the same denial of the same session, or of one with the same command
@@ -132,7 +133,7 @@ table.insert(sidecar.on_closed, function(id, result)
   end
   if #findings > 0 then
     notify.warn(
-      ('%s: worth a look, because it runs outside of the sandbox: %s'):format(
+      ('%s changed files that run outside of the sandbox. Review them: %s'):format(
         sidecar.label(id),
         table.concat(findings, '; ')
       )

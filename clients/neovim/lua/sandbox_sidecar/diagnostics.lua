@@ -95,10 +95,9 @@ sidecar.notifications[protocol.methods.settings_changed] = function(params)
   end
   if count > 0 then
     notify.warn(
-      ('the settings changed; %d running terminal%s what %s started with'):format(
+      ('the settings changed. %d running terminal%s the old ones.'):format(
         count,
-        count == 1 and ' keeps' or 's keep',
-        count == 1 and 'it' or 'they'
+        count == 1 and ' still uses' or 's still use'
       )
     )
   end

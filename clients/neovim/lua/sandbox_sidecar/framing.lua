@@ -91,7 +91,7 @@ function Decoder:header()
     from, to = text:find('\r\n\r\n', self.used + 1, true)
   end
   if not from then
-    return self.buffered >= MAX_HEADER and 'a header without end' or nil
+    return self.buffered >= MAX_HEADER and 'the header has no end' or nil
   end
   local lines = text:sub(self.used + 1, from + 1)
   local length ---@type integer?
@@ -101,10 +101,10 @@ function Decoder:header()
     end
   end
   if not length then
-    return ('a header without a length: %q'):format(lines)
+    return ('the header has no length: %q'):format(lines)
   end
   if length > protocol.max_content_length then
-    return ('a message of %d bytes'):format(length)
+    return ('a message of %d bytes is too long'):format(length)
   end
   self:skip(to - self.used)
   self.expected = length

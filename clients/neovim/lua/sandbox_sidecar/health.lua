@@ -45,6 +45,9 @@ local function program(report)
     report.error(missing --[[@as string]], {
       'Run `make build` in the checkout; the plugin finds the program there.',
       'Or put `sandbox-sidecar` into `$PATH`, or set the option `binary`.',
+      'Searched: '
+        .. table.concat(require('sandbox_sidecar.binary').directories(), ', ')
+        .. ', `$PATH`',
     })
     return
   end
@@ -59,7 +62,8 @@ local function program(report)
   local initialize_result = sidecar.initialize_result()
   if not initialize_result then
     report.error(
-      problem and require('sandbox_sidecar.notify').describe(problem) or 'it does not answer',
+      problem and require('sandbox_sidecar.notify').describe(problem)
+        or 'the sidecar does not respond',
       { 'See `:Sidecar log`.' }
     )
     return
@@ -112,7 +116,7 @@ local function settings(report)
   if not answer then
     report.error(
       problem and require('sandbox_sidecar.notify').describe(problem)
-        or 'the sidecar does not answer'
+        or 'the sidecar does not respond'
     )
     return
   end

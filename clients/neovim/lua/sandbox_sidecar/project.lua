@@ -101,7 +101,7 @@ function M.inside(root, dir)
   local stat = real and vim.uv.fs_stat(real)
   if not stat or stat.type ~= 'directory' or not contains(root, real) then
     return nil,
-      ('%s is no directory in the project %s'):format(display.quote(dir), display.quote(root))
+      ('%s is not a directory in the project %s'):format(display.quote(dir), display.quote(root))
   end
   return real
 end

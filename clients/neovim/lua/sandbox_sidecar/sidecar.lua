@@ -89,7 +89,7 @@ local function on_notification(method, params)
   elseif M.notifications[method] then
     M.notifications[method](params)
   else
-    log.write('info', 'ignored the notification %s', method)
+    log.write('info', 'ignored the unknown notification %s', method)
   end
 end
 
@@ -133,7 +133,7 @@ local function on_exit(ended, reason)
   end
   if not wanted then
     notify.error(
-      ('the sidecar ended (%s), and every session with it; see ":Sidecar log"'):format(reason)
+      ('the sidecar ended (%s), and every session with it. See ":Sidecar log".'):format(reason)
     )
   end
   changed()
@@ -181,12 +181,16 @@ local function handshake(started)
       return
     end
     if not err and initialize_result.protocolVersion ~= protocol.version then
+      log.write(
+        'error',
+        'the sidecar speaks protocol %s, the plugin %d',
+        initialize_result.protocolVersion,
+        protocol.version
+      )
       err = {
         code = 0,
-        message = ('the sidecar (version %s) speaks protocol %s, this plugin %d (hint: use a sidecar and a plugin of one version)'):format(
-          initialize_result.serverInfo.version,
-          initialize_result.protocolVersion,
-          protocol.version
+        message = ('the sidecar (version %s) does not match this plugin. Install one release of both.'):format(
+          display.quote(initialize_result.serverInfo.version)
         ),
       }
     end

@@ -47,7 +47,7 @@ function M.text(buf)
   elseif not state.running then
     parts[#parts + 1] = 'starting'
   elseif state.stale then
-    parts[#parts + 1] = 'older settings'
+    parts[#parts + 1] = 'old settings'
   end
   return table.concat(parts, ' ')
 end

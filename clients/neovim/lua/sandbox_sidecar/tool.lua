@@ -133,7 +133,7 @@ function Job:wait(timeout)
     self:kill()
     vim.wait(10000, ended, 5)
   end
-  self:finish(nil, { code = 0, message = 'the sidecar does not answer' })
+  self:finish(nil, { code = 0, message = 'the sidecar does not respond' })
   return self.result
 end
 

@@ -19,7 +19,7 @@ local notified = {} ---@type table<string, true> Digests that the user was notif
 function M.notify_once(status)
   if status.exists and not status.trusted and #status.asks > 0 and not notified[status.digest] then
     notified[status.digest] = true
-    notify.warn(status.message .. ' (hint: ":Sidecar trust" shows what, and asks)')
+    notify.warn(status.message .. ' See ":Sidecar trust".')
   end
 end
 
@@ -67,7 +67,7 @@ local function show_asks(asks, from)
     lines[#lines + 1], rows, to = line, rows + height, i
   end
   if #asks == 0 then
-    lines, rows = { 'nothing that your own settings do not allow' }, 1
+    lines, rows = { 'nothing beyond your own settings' }, 1
   end
   local win = view.lines('trust', lines, { split = 'topleft' })
   for option, value in pairs({ wrap = true, list = false, number = false, relativenumber = false }) do
@@ -89,9 +89,9 @@ local function ask_page(status, from)
   local choices = {
     'Do not trust',
     'View the file',
-    to < count and 'Show what else it asks for' or 'Trust this content',
+    to < count and 'Show more' or 'Trust this content',
   }
-  local prompt = ('Trust %s? Above is what it asks for%s.'):format(
+  local prompt = ('Trust %s? Its requests are shown above%s.'):format(
     display.path(status.file),
     (from > 1 or to < count) and (', %d to %d of %d'):format(from, to, count) or ''
   )

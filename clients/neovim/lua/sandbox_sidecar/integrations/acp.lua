@@ -107,14 +107,12 @@ function Terminals:create(params)
   end
   local args, env = texts(params.args), variables(params.env)
   if not args or not env then
-    return nil, 'terminal/create: expected texts in args, and names and values in env'
+    return nil, 'terminal/create: expected strings in args, and names and values in env'
   end
   local cwd, err = project.inside(self.root, params.cwd)
   if not cwd then
     return nil,
-      ('terminal/create: cwd: %s (hint: start the agent in the project that it is to work in)'):format(
-        err
-      )
+      ('terminal/create: cwd: %s. Start the agent in the project where it should work.'):format(err)
   end
   local terminal = { session = params.sessionId, waiters = {} }
   -- Some agents send a whole command line, without arguments.

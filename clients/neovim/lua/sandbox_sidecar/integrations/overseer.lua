@@ -22,12 +22,7 @@ local hooked = setmetatable({}, { __mode = 'k' })
 
 ---@param why string
 local function unsupported(why)
-  error(
-    ('overseer: %s, so its tasks cannot be sandboxed (hint: this adapter knows 1.x and 2.x)'):format(
-      why
-    ),
-    0
-  )
+  error(('overseer: %s, so its tasks cannot be sandboxed. Use version 1.x or 2.x.'):format(why), 0)
 end
 
 ---@param name string
@@ -111,7 +106,7 @@ local function start_is_hooked(Task, hook)
   local function nothing() end
   local ok = pcall(function()
     task = Task.new({
-      name = 'sandbox_sidecar: a look at how tasks start',
+      name = 'sandbox_sidecar: test task',
       cmd = { 'true' },
       components = {},
       strategy = 'jobstart',
@@ -141,7 +136,7 @@ end
 ---@param Task table
 local function hook_tasks(Task)
   if type(Task.new) ~= 'function' or type(Task.start) ~= 'function' then
-    unsupported('its tasks have another shape')
+    unsupported('its tasks have an unknown form')
   end
   local start, hook = Task.start, {}
   Task.start = function(self, ...)
@@ -152,7 +147,7 @@ local function hook_tasks(Task)
     return start(self, ...)
   end
   if not start_is_hooked(Task, hook) then
-    unsupported('its tasks start in another way')
+    unsupported('its tasks start in an unknown way')
   end
 end
 
@@ -195,7 +190,7 @@ local function install(Task)
   elseif builtin == nil and type(Task.new_uninitialized) == 'function' then
     owner, name = vim.fn, 'jobstart'
   else
-    unsupported('it is of another version')
+    unsupported('its version is unknown')
   end
   hook_tasks(Task)
   if not hooked[owner] then
@@ -225,7 +220,7 @@ function M.setup()
     running = running + (task.status == 'RUNNING' and 1 or 0)
   end
   if running > 0 then
-    notify.warn(('%d tasks of overseer run without a sandbox until they end'):format(running))
+    notify.warn(('%d overseer tasks run without a sandbox until they end'):format(running))
   end
 end
 
