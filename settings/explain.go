@@ -144,7 +144,15 @@ func (x *explainer) unrestricted() {
 		key = "apply_to"
 	}
 	origin := x.user.originOf(key)
-	x.allow(&DecidingRule{Origin: origin}, "a %s is not sandboxed, says %s", x.kind, origin)
+	why := "no settings file turns the sandbox on"
+	switch {
+	case origin.File == policy.OriginBuiltIn:
+	case key == "enabled":
+		why = origin.String() + " turns the sandbox off"
+	default:
+		why = origin.String() + " leaves it out"
+	}
+	x.allow(&DecidingRule{Origin: origin}, "a %s is not sandboxed: %s", x.kind, why)
 }
 
 func (x *explainer) path() {

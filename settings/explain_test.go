@@ -80,9 +80,9 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		{on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock",
 			`no no rule lets a session use the socket "/run/docker.sock" [] your own settings grant it; the project's file "` +
 				projectFile + `" takes it away`},
-		{`{"enabled": true, "apply_to": "terminal"}`, "", AttemptWrite, "/", `yes a tool is not sandboxed, says apply_to (` +
-			userFile + `:1) [apply_to]`},
-		{`{}`, "", AttemptConnect, "x", `yes a tool is not sandboxed, says enabled (built-in defaults) [enabled]`},
+		{`{"enabled": true, "apply_to": "terminal"}`, "", AttemptWrite, "/", `yes a tool is not sandboxed: apply_to (` +
+			userFile + `:1) leaves it out [apply_to]`},
+		{`{}`, "", AttemptConnect, "x", `yes a tool is not sandboxed: no settings file turns the sandbox on [enabled]`},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s %s", test.attempt, test.target), func(t *testing.T) {

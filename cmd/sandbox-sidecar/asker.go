@@ -15,26 +15,26 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// asker asks the user on the controlling terminal, where on_denied is "ask".
+// asker asks the user on the controlling terminal if on_denied is "ask".
 type asker struct {
 	store      *settings.Store
 	projectDir string
 	kind       settings.Kind
 	runs       chan struct{}     // closed once command is set
-	command    *spawn.Foreground // who is asked about
+	command    *spawn.Foreground // the command that the questions are about
 
 	mu sync.Mutex // one question at a time
 }
 
-// started tells which command the questions are about. Until then they wait.
+// started sets the command that the questions are about. Questions wait for it.
 func (a *asker) started(command *spawn.Foreground) {
 	a.command = command
 	close(a.runs)
 }
 
-// ask waits for an answer. Whatever keeps the question from being read and
-// answered is a no. The command stands still meanwhile: it can neither paint
-// over the question nor read what is typed.
+// ask waits for the user's answer. It denies if the question cannot be shown
+// or answered. The command is paused meanwhile, so that it can neither draw
+// over the question nor read the answer.
 func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,20 +49,20 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	if !may {
 		return spawn.AnswerDeny
 	}
-	// The runtime's poller ends a read when the time is over.
+	// O_NONBLOCK lets the runtime's poller end a read at its deadline.
 	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return spawn.AnswerDeny
 	}
 	defer terminal.Close()
-	if !conversable(terminal) {
+	if !canAsk(terminal) {
 		return spawn.AnswerDeny
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	resume, err := a.command.Pause(ctx)
 	if err != nil {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: refused without a question: %v\n", err)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: denied without asking: %v\n", err)
 		return spawn.AnswerDeny
 	}
 	defer func() {
@@ -70,30 +70,29 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 			display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 		}
 	}()
-	if !conversable(terminal) { // until it stood still it could change that
+	if !canAsk(terminal) { // until the pause the command could change that
 		return spawn.AnswerDeny
 	}
 	lines := []string{question.Message}
 	if question.Hint != "" {
 		lines = append(lines, "note: "+question.Hint)
 	}
-	talk := dialogue{ctx: ctx, terminal: terminal, plain: !paints(os.Getenv("TERM"))}
+	talk := dialogue{ctx: ctx, terminal: terminal, plain: !hasEscapes(os.Getenv("TERM"))}
 	decision := protocol.DecisionDeny
 	var answer spawn.Answer
 	talk.hold(func() {
 		decision = talk.ask(lines, question.Choices)
 		answer, err = presentation.CarryOut(a.store, a.projectDir, suggestion, decision)
 		if err != nil {
-			talk.say("allowed for this session alone: %v", err)
+			talk.print("allowed in this session only: %v", err)
 		} else if file := a.writtenTo(decision, suggestion); file != "" {
-			talk.say("added %s to %q in %s", display.Quote(suggestion.Value), suggestion.Key, display.Quote(file))
+			talk.print("added %s to %q in %s", display.Quote(suggestion.Value), suggestion.Key, display.Quote(file))
 		}
 	})
 	return answer
 }
 
-// writtenTo is the file that a decision was written into; empty where it was
-// not.
+// writtenTo is the file that a decision was written to, or "".
 func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Suggestion) string {
 	if decision != protocol.DecisionProject && decision != protocol.DecisionUser {
 		return ""
@@ -101,7 +100,7 @@ func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Sugges
 	return a.store.Snapshot(a.projectDir).WrittenTo(settings.Scope(decision), suggestion)
 }
 
-// interruptible returns a context that the keys and signals end too that would
+// interruptible returns a context that also ends on the keys and signals that
 // end or stop a program.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -120,11 +119,11 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// conversable reports whether a question can be read and answered: our process
-// group has the terminal (an interactive shell inside gives it to a group of
-// its own, and who reads from behind is stopped), and no program has taken the
-// keyboard for itself, as editors do.
-func conversable(terminal *os.File) bool {
+// canAsk reports whether the user can read and answer a question. This process
+// group must be in the foreground: an interactive shell inside has a group of
+// its own, and a background process that reads is stopped. The terminal must be
+// in canonical mode, which editors leave.
+func canAsk(terminal *os.File) bool {
 	raw, err := terminal.SyscallConn()
 	if err != nil {
 		return false
@@ -132,14 +131,14 @@ func conversable(terminal *os.File) bool {
 	is := false
 	err = raw.Control(func(fd uintptr) {
 		foreground, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP)
-		is = err == nil && foreground == unix.Getpgrp() && readsLines(int(fd))
+		is = err == nil && foreground == unix.Getpgrp() && isCanonical(int(fd))
 	})
 	return err == nil && is
 }
 
-// readsLines reports whether a terminal gathers what is typed into lines, and
-// shows it.
-func readsLines(fd int) bool {
+// isCanonical reports whether a terminal is in canonical mode: it hands out
+// whole lines.
+func isCanonical(fd int) bool {
 	termios, err := unix.IoctlGetTermios(fd, getTermios)
 	return err == nil && termios.Lflag&unix.ICANON != 0
 }

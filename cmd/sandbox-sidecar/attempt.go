@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are what doctor tries, by name: each does one thing that a session
-// must not be able to do, and says whether it could. They run in a process of
-// their own, without a sandbox and in a session.
+// attempts are the actions of doctor's attacks, by name. Each does one thing
+// that a session must not be able to do, and returns nil if it could. They run
+// in a process of their own, once without a sandbox and once in a session.
 var attempts = map[string]func(argument string) error{
 	"read":    func(path string) error { return opened(os.Open(path)) },
 	"write":   func(path string) error { return opened(os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)) },
@@ -30,8 +30,8 @@ var attempts = map[string]func(argument string) error{
 	"stay": stay,
 }
 
-// runAttempts is the process that tries: each argument is "name=argument", and
-// for each a line is printed.
+// runAttempts is the main function of the process that tries. Each argument is
+// "name=argument"; for each it prints a line "name=result".
 func runAttempts(arguments []string) int {
 	known := maps.Clone(attempts)
 	maps.Copy(known, systemAttempts)
@@ -55,8 +55,8 @@ func runAttempts(arguments []string) int {
 	return 0
 }
 
-// rootCause is the kernel's own word, without the paths that every layer above
-// adds.
+// rootCause is the errno in an error, without the paths that the layers above
+// add.
 func rootCause(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -81,15 +81,14 @@ func dialled(conn net.Conn, err error) error {
 
 func withPID(text string, do func(pid int) error) error {
 	pid, err := strconv.Atoi(text)
-	if err != nil || pid < 2 { // 0, 1 and negative numbers are far more than one process
+	if err != nil || pid < 2 { // 0 and negative numbers mean many processes, 1 is init
 		return fmt.Errorf("not a process id: %q", text)
 	}
 	return do(pid)
 }
 
-// execUnknown executes a file that is no program. The kernel looks at
-// permissions first, so that its complaint of the format means that it would
-// have run a program.
+// execUnknown executes a file that is not a program. The kernel checks
+// permissions first. ENOEXEC therefore means that it would have run a program.
 func execUnknown(path string) error {
 	err := exec.Command(path).Run()
 	if errors.Is(err, unix.ENOEXEC) {
@@ -98,11 +97,11 @@ func execUnknown(path string) error {
 	return err
 }
 
-// stayTime ends what a session failed to end.
+// stayTime bounds the life of a process that a session failed to end.
 const stayTime = 20 * time.Second
 
-// stay leaves a process behind that is in another session of processes, and
-// returns once that holds the lock of the file.
+// stay leaves a process behind in a process session of its own (setsid(2)), and
+// returns once that process holds the lock of the file.
 func stay(path string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -119,7 +118,7 @@ func stay(path string) error {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return errors.New("the process did not come up")
+	return errors.New("the process did not start in time")
 }
 
 // linger holds the lock of a file for a while.
@@ -138,8 +137,8 @@ func linger(path string) {
 	time.Sleep(stayTime)
 }
 
-// lockHeld reports whether somebody lives who holds the lock of the file. It
-// asks for a shared lock, so as not to be in the way.
+// lockHeld reports whether a living process holds the lock of the file. It tries
+// a shared lock, which does not block others that check.
 func lockHeld(path string) (bool, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

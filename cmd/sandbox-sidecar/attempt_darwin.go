@@ -1,9 +1,9 @@
 package main
 
-// abstractSockets says that sockets can have names that are no paths.
+// abstractSockets reports whether a socket can have a name that is no path.
 const abstractSockets = false
 
-// Beside what every system has, nothing is tried here.
+// macOS adds nothing to the attacks of every system.
 var (
 	systemAttempts map[string]func(argument string) error
 	systemProofs   []proof

@@ -10,10 +10,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// abstractSockets says that sockets can have names that are no paths.
+// abstractSockets reports whether a socket can have a name that is no path.
 const abstractSockets = true
 
-// systemAttempts are those of this system alone.
+// systemAttempts are the actions that only Linux has.
 var systemAttempts = map[string]func(argument string) error{
 	"limit": func(pid string) error {
 		return withPID(pid, func(pid int) error {
@@ -30,16 +30,15 @@ var systemAttempts = map[string]func(argument string) error{
 			return err
 		}
 		defer unix.Close(fd)
-		// Landlock is asked before the device is; that one says that it is no
-		// terminal.
+		// Landlock decides before the device, which answers ENOTTY.
 		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != unix.ENOTTY {
 			return err
 		}
 		return nil
 	},
 	"namespace": func(string) error {
-		// A flag that does not exist: nothing is made, and a kernel says EINVAL
-		// where a filter says EPERM.
+		// A flag that does not exist: nothing is made. The kernel answers EINVAL,
+		// the filter EPERM.
 		if err := unix.Unshare(unix.CLONE_NEWUSER | 1<<40); err != unix.EINVAL {
 			return err
 		}
@@ -55,29 +54,29 @@ var systemAttempts = map[string]func(argument string) error{
 	},
 }
 
-// systemProofs are those of this system alone.
+// systemProofs are the attacks that only Linux has.
 var systemProofs = []proof{
-	{protection: "filesystem", attack: "give an order to a device that may only be read and written (ioctl)",
-		act: "ioctl", on: func(*scenery) string {
+	{protection: "filesystem", attack: "control a device that may only be read and written (ioctl)",
+		act: "ioctl", on: func(*targets) string {
 			return os.DevNull
 		}},
 	{protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
-		on: func(s *scenery) string {
+		on: func(s *targets) string {
 			return s.abstract
 		}},
 	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit",
-		on: func(s *scenery) string {
+		on: func(s *targets) string {
 			return s.bystander
 		}},
 	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace",
-		on: func(*scenery) string { return "" }},
-	{protection: "syscalls", attack: "start a ring of operations past every filter (io_uring)", act: "ring",
-		on: func(*scenery) string { return "" }},
+		on: func(*targets) string { return "" }},
+	{protection: "syscalls", attack: "run operations that no filter sees (io_uring)", act: "ring",
+		on: func(*targets) string { return "" }},
 	{
-		// Here alone: the log that tells of refusals on macOS comes when it
-		// likes.
-		protection: platform.Denials, attack: "try to change a file without a word of it to the editor", act: "write", on: (*scenery).secret,
-		told: func(s *scenery, d spawn.Denial) bool {
+		// Not on macOS, whose log of denials arrives at any time.
+		protection: platform.Denials, attack: "change a file without a report to the editor",
+		act: "write", on: (*targets).secret,
+		reported: func(s *targets, d spawn.Denial) bool {
 			return d.Access == platform.RefusedWrite && d.Target == s.secret()
 		},
 	},

@@ -20,16 +20,15 @@ func newBackend(logger *slog.Logger) platform.Backend {
 	}
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
 		if filepath.Base(dir) == "run" {
-			dir = filepath.Dir(dir) // which projects are trusted stands beside
+			dir = filepath.Dir(dir) // the list of trusted projects is beside it
 		}
 		backend.Closed = []string{dir}
 	}
 	return backend
 }
 
-// backendForOne is that of a process that starts one session.
+// backendForOne is the backend of a process that starts one session.
 func backendForOne(logger *slog.Logger) platform.Backend { return newBackend(logger) }
 
-// adopts says whether this process has to be the parent of its sessions'
-// orphans.
+// adopts reports whether this process must adopt its sessions' orphans.
 func adopts() bool { return false }

@@ -9,10 +9,9 @@ import (
 
 func newBackend(*slog.Logger) platform.Backend { return linux.Backend{} }
 
-// backendForOne is that of a process that starts one session, which finds out
-// itself what this machine has.
+// backendForOne is the backend of a process that starts one session. It guesses
+// which namespaces this machine has, as finding out takes longer.
 func backendForOne(*slog.Logger) platform.Backend { return linux.Backend{Guess: true} }
 
-// adopts says whether this process has to be the parent of its sessions'
-// orphans.
+// adopts reports whether this process must adopt its sessions' orphans.
 func adopts() bool { return linux.MustAdopt() }

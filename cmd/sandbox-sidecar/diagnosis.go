@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// diagnosis is what "doctor --json" prints: what is claimed of this machine,
-// and what came of trying it.
+// diagnosis is the output of "doctor --json": the protections that this machine
+// claims to have, and the results of attacks on them.
 type diagnosis struct {
 	Protections []diagnosed `json:"protections"`
 }
@@ -23,18 +23,17 @@ type diagnosed struct {
 }
 
 // tried is an attack on a protection. Unsandboxed and Session are "works", or
-// what the kernel answered.
+// the kernel's error.
 type tried struct {
 	Attack      string `json:"attack"`
 	Unsandboxed string `json:"unsandboxed"`
 	Session     string `json:"session"`
-	// Status is the session's own, which can be better than the machine's: some
-	// sessions get less than others.
+	// Status is the session's own, which can differ from the machine's.
 	Status  platform.Status `json:"status"`
 	Verdict verdict         `json:"verdict"`
 }
 
-// diagnose puts claims and findings together, in the order of the reference.
+// diagnose joins claims and findings, in the order of the reference.
 func diagnose(protections spawn.Protections, findings []finding) diagnosis {
 	whole := diagnosis{Protections: []diagnosed{}}
 	for _, name := range platform.Protections {

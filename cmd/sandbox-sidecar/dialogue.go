@@ -15,44 +15,44 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// dialogue is a question on a terminal that a program has had until now. The
-// program stands still; what it has left behind is another matter: colours,
-// attributes of the terminal, and what was typed for it.
+// dialogue asks a question on a terminal that a program has used until now. The
+// program is stopped, but it has left behind colours, terminal attributes and
+// typed input.
 type dialogue struct {
 	ctx      context.Context
 	terminal *os.File
 	plain    bool         // the terminal knows no escape sequences
-	lines    unix.Termios // while the dialogue holds the terminal
+	lines    unix.Termios // the terminal's attributes during the dialogue
 }
 
 const (
-	// quiet is how long nothing may have been typed before an answer is asked
-	// for. It is too short to read the question in, and longer than the pieces
-	// of a paste are apart.
+	// quiet is how long nothing may be typed before the dialogue asks for an
+	// answer. It is too short to read the question in, and longer than the gaps
+	// within a paste.
 	quiet = 300 * time.Millisecond
-	// quietTimeout bounds the wait for that.
+	// quietTimeout bounds the wait for quiet.
 	quietTimeout = 10 * time.Second
-	// afterthought is how long nothing may follow an answer that allows: where
-	// something does, it was pasted.
-	afterthought = 100 * time.Millisecond
-	// mostAttempts is how often an answer that is none is asked for again.
+	// pasteGap is how long nothing may follow an answer that allows. If
+	// something follows, the answer was pasted.
+	pasteGap = 100 * time.Millisecond
+	// mostAttempts is how often an invalid answer may be given.
 	mostAttempts = 3
 )
 
-// The program may have begun a sequence that would swallow the question, or
-// have hidden what is written from now on. What this says in turn: cancel, end
-// a string; let the screen be drawn; plain characters and colours, no margins,
-// the cursor visible; a new line, with nothing on it or below.
+// The program may have begun an escape sequence that would swallow the
+// question, or have hidden what is written next. resetScreen in turn: cancels
+// a sequence (CAN) and ends a string (ST); ends a synchronized update; resets
+// character set, colours, margins and cursor; starts an empty line.
 const (
-	regain = "\x18\x1b\\" + "\x1b[?2026l" + "\x1b[!p\x1b(B\x0f\x1b[0m\x1b[?25h" + "\r\n\x1b[J"
-	wipe   = "\x1b[K"
+	resetScreen = "\x18\x1b\\" + "\x1b[?2026l" + "\x1b[!p\x1b(B\x0f\x1b[0m\x1b[?25h" + "\r\n\x1b[J"
+	clearLine   = "\x1b[K"
 )
 
-// paints reports whether a kind of terminal knows escape sequences.
-func paints(term string) bool { return term != "" && term != "dumb" }
+// hasEscapes reports whether a kind of terminal knows escape sequences.
+func hasEscapes(term string) bool { return term != "" && term != "dumb" }
 
-// hold runs talk with a terminal that gathers lines, shows what is typed and
-// turns Ctrl-C into an interrupt, whatever the program has made of that.
+// hold runs talk in canonical mode with echo and signals (termios(3)), whatever
+// mode the program has set, and restores that mode.
 func (d *dialogue) hold(talk func()) {
 	var before *unix.Termios
 	_ = d.control(func(fd int) (err error) {
@@ -79,8 +79,8 @@ func (d *dialogue) hold(talk func()) {
 	talk()
 }
 
-// ask puts a question, and returns one of the choices. Whatever goes wrong is a
-// no.
+// ask prints a question and returns one of the choices. It returns
+// DecisionDeny if anything goes wrong.
 func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Decision {
 	stop := context.AfterFunc(d.ctx, func() { _ = d.terminal.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -90,24 +90,24 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 	if d.plain {
 		fmt.Fprint(d.terminal, "\n")
 	} else {
-		fmt.Fprint(d.terminal, regain)
+		fmt.Fprint(d.terminal, resetScreen)
 	}
 	for _, line := range lines {
-		d.say("%s", line)
+		d.print("%s", line)
 	}
 	for range mostAttempts {
-		if !d.settle() {
-			d.say("denied: %s", d.why("the keyboard gives no rest"))
+		if !d.waitForQuiet() {
+			d.print("denied: %s", d.reason("keys are pressed all the time"))
 			return protocol.DecisionDeny
 		}
-		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: allow it? type %s (Enter denies): ",
+		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: allow it? Type %s (Enter denies): ",
 			words(choices)); err != nil {
 			return protocol.DecisionDeny
 		}
 		line, err := d.readLine(time.Time{})
 		if err != nil {
 			fmt.Fprintln(d.terminal)
-			d.say("denied: %s", d.why("the terminal was closed"))
+			d.print("denied: %s", d.reason("the terminal was closed"))
 			return protocol.DecisionDeny
 		}
 		decision, is := decisionOf(line, choices)
@@ -115,50 +115,50 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 		case is && decision == protocol.DecisionDeny:
 			return decision
 		case !is:
-			d.say("that is none of the words")
-		case d.follows():
-			d.say("more was typed than one word")
+			d.print("unknown answer")
+		case d.isPasted():
+			d.print("the answer was followed by more input, so it does not count")
 		case d.ctx.Err() == nil:
 			return decision
 		}
 	}
-	d.say("denied: %s", d.why("no answer"))
+	d.print("denied: %s", d.reason("no answer"))
 	return protocol.DecisionDeny
 }
 
-// why names the reason for a no.
-func (d *dialogue) why(otherwise string) string {
+// reason says why the answer is no.
+func (d *dialogue) reason(otherwise string) string {
 	if d.ctx.Err() != nil {
 		return "the question has ended"
 	}
 	return otherwise
 }
 
-// say writes one line.
-func (d *dialogue) say(format string, args ...any) {
+// print writes one line.
+func (d *dialogue) print(format string, args ...any) {
 	text := "sandbox-sidecar: " + display.Line(fmt.Sprintf(format, args...))
 	if !d.plain {
-		text += wipe
+		text += clearLine
 	}
 	fmt.Fprintln(d.terminal, text)
 }
 
-// settle drops what was typed before, until nothing comes any more.
-func (d *dialogue) settle() bool {
+// waitForQuiet drops typed input until none comes for a while.
+func (d *dialogue) waitForQuiet() bool {
 	for end := time.Now().Add(quietTimeout); time.Now().Before(end) && d.ctx.Err() == nil; {
-		if !d.comes(quiet) {
+		if !d.typedWithin(quiet) {
 			return d.ctx.Err() == nil
 		}
 	}
 	return false
 }
 
-// follows reports whether something was typed behind a line.
-func (d *dialogue) follows() bool { return d.comes(afterthought) }
+// isPasted reports whether more input follows an answer at once.
+func (d *dialogue) isPasted() bool { return d.typedWithin(pasteGap) }
 
-// comes reports whether a key is typed within a time, and drops what was. The
-// terminal gathers no lines meanwhile: half a line could not be seen.
-func (d *dialogue) comes(within time.Duration) bool {
+// typedWithin reports whether a key is typed within a time, and drops the
+// input. It leaves canonical mode meanwhile, which would hide half a line.
+func (d *dialogue) typedWithin(within time.Duration) bool {
 	keys := d.lines
 	keys.Lflag &^= unix.ICANON
 	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
@@ -173,8 +173,8 @@ func (d *dialogue) comes(within time.Duration) bool {
 	return errors.Join(d.control(flushInput), set(&d.lines)) != nil || came
 }
 
-// readLine reads a line, or keys where none are gathered, until a deadline or
-// the end of the question.
+// readLine reads a line, or keys if the terminal is not in canonical mode. It
+// fails at the deadline, or if the question ends.
 func (d *dialogue) readLine(deadline time.Time) (string, error) {
 	if err := d.terminal.SetReadDeadline(deadline); err != nil {
 		return "", err
@@ -182,7 +182,7 @@ func (d *dialogue) readLine(deadline time.Time) (string, error) {
 	if err := d.ctx.Err(); err != nil { // it may have set a deadline before us
 		return "", err
 	}
-	var line [4096]byte // the longest that a terminal gathers
+	var line [4096]byte // the longest line of canonical mode (N_TTY_BUF_SIZE)
 	n, err := d.terminal.Read(line[:])
 	return string(line[:n]), err
 }
@@ -197,7 +197,7 @@ func (d *dialogue) control(do func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// words lists what may be typed.
+// words lists the answers that may be typed.
 func words(choices []protocol.Decision) string {
 	var words []string
 	for _, decision := range choices {
@@ -209,7 +209,7 @@ func words(choices []protocol.Decision) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// decisionOf reads an answer: a whole word, or nothing for a no. It reports
+// decisionOf parses an answer: a whole word, or nothing to deny. It reports
 // false for anything else.
 func decisionOf(line string, choices []protocol.Decision) (protocol.Decision, bool) {
 	typed := protocol.Decision(strings.ToLower(strings.TrimSpace(line)))

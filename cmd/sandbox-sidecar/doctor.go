@@ -16,22 +16,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// doctorTimeout is far above what its attacks take, which is some tenths of a
-// second.
+// doctorTimeout bounds the attacks, which take some tenths of a second.
 const doctorTimeout = 30 * time.Second
 
-// doctor prints what this machine can enforce, and what came of attacks that it
-// has just tried. The exit status is 1 where files cannot be protected, which
-// is the least of a sandbox, or where something that is claimed does not hold.
+// doctor prints what this machine can enforce, and the results of attacks that
+// it runs. The exit status is 1 if files cannot be protected, which is the least
+// of a sandbox, or if a claim does not hold.
 func doctor(args []string) error {
 	flags := newFlags("doctor", "doctor [flags]")
-	asJSON := flags.Bool("json", false, "print it for programs")
+	asJSON := flags.Bool("json", false, "print JSON, for programs")
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
 	defer cancel()
-	tracker := lifecycle.Open(lifecycle.Options{Subreaper: again("subreaper"), Env: os.Environ()})
+	tracker := lifecycle.Open(lifecycle.Options{Subreaper: reexec("subreaper"), Env: os.Environ()})
 	defer tracker.Close()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	protections := spawner.Probe(ctx)
@@ -51,8 +50,8 @@ func doctor(args []string) error {
 		return err
 	}
 	if protections[platform.Filesystem].Status == platform.Absent {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot confine: tools are refused, terminals run with a "+
-			"warning (setting on_unavailable)")
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot sandbox: tools do not start, terminals start with "+
+			"a warning")
 		return exitStatus(1)
 	}
 	return broken(findings)
@@ -64,12 +63,12 @@ func printProtections(protections spawn.Protections) {
 		display.Fprintf(os.Stdout, "%-9s %-17s %s\n", p.Status, name, p.Mechanism)
 		display.Fprintf(os.Stdout, "          %s\n", p.Detail)
 		if p.Fix != "" {
-			display.Fprintf(os.Stdout, "          to mend it: %s\n", p.Fix)
+			display.Fprintf(os.Stdout, "          fix: %s\n", p.Fix)
 		}
 	}
 }
 
-// printFindings prints the table of what was tried.
+// printFindings prints a table of the attacks.
 func printFindings(findings []finding) error {
 	fmt.Print("\ntried just now:\n\n")
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
@@ -80,23 +79,22 @@ func printFindings(findings []finding) error {
 	return out.Flush()
 }
 
-// broken is an error that says what is claimed and does not hold; nil where all
-// does.
+// broken returns an error that names every claim that does not hold, or nil.
 func broken(findings []finding) error {
 	var all []string
 	for _, f := range findings {
 		if f.verdict() == verdictBroken {
-			all = append(all, fmt.Sprintf("%s is reported as %s, and a session can %s", f.protection, f.status, f.attack))
+			all = append(all, fmt.Sprintf("%s is reported as %s, but a session can %s", f.protection, f.status, f.attack))
 		}
 	}
 	if all == nil {
 		return nil
 	}
 	return &spawn.Error{Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")),
-		Hint: "this is a fault: please report it as SECURITY.md says"}
+		Hint: "this is a security bug: please report it as described in SECURITY.md"}
 }
 
-// summary is a verdict for people.
+// summary describes the verdict.
 func (f finding) summary() string {
 	switch f.verdict() {
 	case verdictUntried:

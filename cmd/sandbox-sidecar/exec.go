@@ -15,7 +15,7 @@ import (
 )
 
 // execute runs a command under the settings in the caller's own terminal, and
-// ends as the command ends.
+// returns its exit status.
 func execute(args []string) error {
 	flags := newFlags("exec", "exec [flags] -- CMD [ARG…]")
 	project := addProjectFlags(flags, settings.KindTerminal)
@@ -33,7 +33,7 @@ func execute(args []string) error {
 		return err
 	}
 	if compiled.NoAnswer != "" {
-		return &spawn.Error{Attempt: "look at the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+		return &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Risks = append(compiled.Risks, err.Error())
@@ -42,8 +42,7 @@ func execute(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if !compiled.Policy.Restricted {
-		// Who asks for a sandbox by name and gets none is told by which
-		// setting. What the access is does not matter here.
+		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
 			warnUnsandboxed(x.Reason)
 		}
@@ -62,7 +61,8 @@ func execute(args []string) error {
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: tracker, Logger: logger}
 	running, err := spawner.Foreground(context.Background(), spawn.Request{
-		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir, Ask: asker.ask,
+		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
+		Ask: asker.ask,
 	})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func execute(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
-		warnUnsandboxed(cause.Error())
+		warnUnsandboxed("not sandboxed: " + cause.Error())
 	}
 	exit, err := running.Wait()
 	if err != nil {
@@ -85,11 +85,12 @@ func execute(args []string) error {
 	return statusOf(exit)
 }
 
-func warnUnsandboxed(why string) {
-	display.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: warning: not sandboxed: %s\x1b[0m\n", why)
+// warnUnsandboxed prints a warning in yellow.
+func warnUnsandboxed(text string) {
+	display.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: %s\x1b[0m\n", text)
 }
 
-// statusOf is the exit status that stands for how a command ended.
+// statusOf is the exit status that reports how a command ended.
 func statusOf(exit spawn.Exit) exitStatus {
 	if exit.Signal != 0 {
 		return exitStatus(128 + int(exit.Signal)) // as shells report it

@@ -16,12 +16,12 @@ import (
 // explain prints whether a session could do something, and why.
 func explain(args []string) error {
 	flags := newFlags("explain", "explain [flags] ACCESS TARGET\n\n"+
-		"ACCESS is read, write, execute (TARGET is a path), connect_unix (a path, or abstract:NAME), connect or bind (an "+
-		"address).\n")
+		"ACCESS is read, write or execute (TARGET is a path), connect_unix (a path, or abstract:NAME),\n"+
+		"connect or bind (an address).\n")
 	project := addProjectFlags(flags, settings.KindTerminal)
-	asJSON := flags.Bool("json", false, "print it as policy/explain answers it")
+	asJSON := flags.Bool("json", false, "print JSON, as policy/explain returns it")
 	var words []string
-	// Flags may stand behind the words, as people write them.
+	// Flags may follow the words, as people write them.
 	for rest := args; ; rest = flags.Args()[1:] {
 		if err := parse(flags, rest); err != nil {
 			return err
@@ -68,8 +68,8 @@ func explain(args []string) error {
 	return nil
 }
 
-// isPath reports whether the target is a path that is relative to the working
-// directory.
+// isPath reports whether the target is a path, which may be relative to the
+// working directory.
 func isPath(attempt settings.Attempt, target string) bool {
 	switch attempt {
 	case settings.AttemptConnect, settings.AttemptBind:

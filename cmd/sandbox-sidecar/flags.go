@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// newFlags makes a flag set whose help goes to stdout when it is asked for, and
-// to stderr when the usage was wrong.
+// newFlags makes a flag set. Its help goes to stdout if the user asks for it,
+// and to stderr if the usage is wrong.
 func newFlags(name, synopsis string) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Usage = func() {
@@ -25,18 +26,18 @@ func newFlags(name, synopsis string) *flag.FlagSet {
 	return flags
 }
 
-// parse returns errUsage where the arguments make no sense, after saying why,
-// and exitStatus(0) after help.
+// parse prints what is wrong with the arguments and returns errUsage, or prints
+// the help and returns exitStatus(0).
 func parse(flags *flag.FlagSet, args []string) error {
-	var said teller
-	flags.SetOutput(&said)
+	var output bytes.Buffer
+	flags.SetOutput(&output)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = os.Stdout.Write(said)
+		_, _ = os.Stdout.Write(output.Bytes())
 		return exitStatus(0)
 	case err != nil:
-		_, _ = os.Stderr.Write(said)
+		_, _ = os.Stderr.Write(output.Bytes())
 		return errUsage
 	}
 	flags.SetOutput(os.Stderr)
@@ -65,22 +66,15 @@ func parseCommand(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-type teller []byte
-
-func (t *teller) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	return len(p), nil
-}
-
-// misuse says what is wrong with the arguments.
+// misuse prints what is wrong with the arguments, and the usage.
 func misuse(flags *flag.FlagSet, format string, args ...any) error {
 	display.Fprintf(os.Stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
 	flags.Usage()
 	return errUsage
 }
 
-// printError writes one line for the error and one for what can be done about
-// it: lower case, no full stop.
+// printError prints a line with the error and, if there is one, a line with its
+// hint: lower case, no full stop.
 func printError(w io.Writer, err error) {
 	display.Fprintf(w, "sandbox-sidecar: %v\n", err)
 	hint := ""
@@ -100,7 +94,7 @@ func printError(w io.Writer, err error) {
 	}
 }
 
-// projectFlags are those of commands that look at one project.
+// projectFlags are the flags of commands that are about one project.
 type projectFlags struct{ project, kind, settings string }
 
 func addProjectFlags(flags *flag.FlagSet, kind settings.Kind) *projectFlags {
@@ -138,8 +132,8 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 	return store, store.Snapshot(project), kind, nil
 }
 
-// openSettings opens the settings for a command that asks once; user is a file
-// to read instead of the user's own, or empty.
+// openSettings opens the settings without watching them; user is a file to read
+// instead of the user's own, or "".
 func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
 	if user == "" && given(flags, "settings") {
 		return nil, misuse(flags, "--settings: expected a file, found an empty name")
@@ -153,7 +147,7 @@ func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
 	return settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
 }
 
-// given reports whether a flag stands on the command line.
+// given reports whether a flag is on the command line.
 func given(flags *flag.FlagSet, name string) bool {
 	found := false
 	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })

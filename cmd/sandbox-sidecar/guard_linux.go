@@ -10,8 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// guardFileSystems lets this binary, run again, wait for file systems that may
-// not answer.
+// guardFileSystems makes fsguard wait for file systems that may not answer in a
+// helper process: this binary, run reexec.
 func guardFileSystems() {
 	fsguard.SetHelper(func(files []*os.File) error {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -19,22 +19,22 @@ func guardFileSystems() {
 			return err
 		}
 		defer null.Close()
-		path, argv := again("fsguard")()
+		path, argv := reexec("fsguard")()
 		process, err := lifecycle.Start(path, argv, &os.ProcAttr{
 			Dir: "/", Env: lifecycle.SmallRuntime, Files: append([]*os.File{null, null, null}, files...),
-			// A key's signal is not for it.
+			// Keys such as Ctrl-C must not signal it.
 			Sys: &syscall.SysProcAttr{Setsid: true},
 		})
 		if err != nil {
 			return err
 		}
-		go func() { _, _ = process.Wait(false) }() // it ends with us, or is killed by somebody
+		go func() { _, _ = process.Wait(false) }() // it ends with this process, or is killed
 		return nil
 	})
 }
 
-// workingDir is os.Getwd, which looks at what PWD names, too, and so would wait
-// for its file system.
+// workingDir is os.Getwd, except on file systems that may not answer: os.Getwd
+// also stats $PWD, and would wait for it.
 func workingDir() (string, error) {
 	dir, err := unix.Getwd()
 	if err == nil && (fsguard.Kind(dir) != "" || fsguard.Kind(os.Getenv("PWD")) != "") {

@@ -19,18 +19,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// learn runs a command to find out which settings it needs. What it reads and
-// executes beyond those that hold is let through, but for credentials; what it
-// would change outside stays refused, as do sockets and the network. All of it
-// goes into the block that is printed.
+// learn runs a command to find out which settings it needs. It allows what the
+// command reads and executes beyond the settings, except credentials. Writes
+// outside of the project, sockets and the network stay refused. It prints the
+// settings that grant all of it.
 func learn(args []string) error {
 	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
-		"Runs CMD. What it reads and executes beyond the settings is let through and noted, but for credentials. What it "+
-		"would write outside of\n"+
-		"the project, sockets and a network that is off stay refused, and are noted too: where CMD fails for that, put "+
-		"the printed settings in\n"+
-		"and learn again. Unix sockets that are refused are seen below Linux 7.1 alone. The settings are printed behind "+
-		"what CMD prints.\n")
+		"Runs CMD and then prints the settings that it needs. Reading and executing is allowed and recorded,\n"+
+		"except credentials. Writing outside of the project, sockets and a network that is off are refused\n"+
+		"and recorded: if CMD fails for that, add the printed settings and learn reexec.\n"+
+		"Refused Unix sockets are recorded only before Linux 7.1.\n")
 	project := addProjectFlags(flags, settings.KindTool)
 	output := flags.String("o", "", "file to write the settings to (default: standard output)")
 	if err := parseCommand(flags, args); err != nil {
@@ -46,10 +44,10 @@ func learn(args []string) error {
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
-	l := &lesson{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
+	l := &learner{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
 		reads: map[string]bool{}}
-	l.begin(snapshot.Merged())
-	exit, err := l.attend(flags.Args())
+	l.inherit(snapshot.Merged())
+	exit, err := l.run(flags.Args())
 	if err != nil {
 		return err
 	}
@@ -61,8 +59,7 @@ func learn(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed; it may need more once it has these settings: learn "+
-			"again then")
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn reexec")
 	}
 	if *output != "" {
 		if err := os.WriteFile(*output, text, 0o644); err != nil {
@@ -76,13 +73,13 @@ func learn(args []string) error {
 	return statusOf(exit)
 }
 
-// lesson is one run of learn.
-type lesson struct {
+// learner is one run of learn.
+type learner struct {
 	user, project string // settings file, directory
 	kind          settings.Kind
-	values        map[string]any // the block so far
+	values        map[string]any // the settings so far, by key
 
-	mu    sync.Mutex // guards what follows, until the command has ended
+	mu    sync.Mutex // guards the fields below until the command has ended
 	reads map[string]bool
 	needs []need
 }
@@ -90,12 +87,12 @@ type lesson struct {
 // need is one access that the settings do not grant.
 type need struct {
 	access, target string
-	program        string // who needs it, where it is about a name in a directory
+	program        string // that needs it, for names in a directory
 }
 
-// begin takes over what the settings grant already beside the defaults, so that
-// the block says all that it takes.
-func (l *lesson) begin(merged settings.Sandbox) {
+// inherit copies what the settings already grant beyond the defaults, so that
+// the printed settings are complete.
+func (l *learner) inherit(merged settings.Sandbox) {
 	for _, key := range grantingKeys {
 		if list := listOf(merged, key); len(list) > 0 {
 			l.values[key] = list
@@ -106,14 +103,14 @@ func (l *lesson) begin(merged settings.Sandbox) {
 	}
 }
 
-// grantingKeys are the lists that the block may extend.
+// grantingKeys are the lists that the settings may extend.
 var grantingKeys = []string{
 	"toolchains", "allowed_unix_sockets", "additional_executable_paths", "additional_read_only_paths",
 	"additional_read_write_paths",
 }
 
-// attend runs the command and notes what it needs.
-func (l *lesson) attend(command []string) (spawn.Exit, error) {
+// run runs the command and records what it needs.
+func (l *learner) run(command []string) (spawn.Exit, error) {
 	store, snapshot, err := l.open()
 	if err != nil {
 		return spawn.Exit{}, err
@@ -121,13 +118,12 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	defer store.Close()
 	compiled := snapshot.Compile(l.kind)
 	if compiled.NoAnswer != "" {
-		return spawn.Exit{}, &spawn.Error{Attempt: "look at the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+		return spawn.Exit{}, &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
 	}
-	// Learning without a sandbox would be to run it, and what is ignored could
-	// not be learnt.
+	// Without a sandbox or reports of denials there is nothing to learn.
 	compiled.Policy.OnUnavailable, compiled.Policy.OnDenied = policy.Refuse, policy.Report
 	program, err := exec.LookPath(command[0])
 	if err != nil {
@@ -147,13 +143,13 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	tracker := openTracker(logger)
 	defer tracker.Close()
 	secrets := snapshot.Secrets()
-	places, err := l.programPlaces(program, secrets)
+	places, err := l.programDirs(program, secrets)
 	if err != nil {
 		return spawn.Exit{}, err
 	}
 	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
-		ID: uuid.NewString(), Policy: compiled.Policy, Program: program, Argv: command, Env: os.Environ(), Dir: dir, Learn: places,
-		Ask: func(_ context.Context, d spawn.Denial) spawn.Answer { return l.opening(d, secrets) },
+		ID: uuid.NewString(), Policy: compiled.Policy, Program: program, Argv: command, Env: os.Environ(), Dir: dir,
+		Learn: places, Ask: func(_ context.Context, d spawn.Denial) spawn.Answer { return l.allowRead(d, secrets) },
 	})
 	if err != nil {
 		return spawn.Exit{}, err
@@ -164,17 +160,16 @@ func (l *lesson) attend(command []string) (spawn.Exit, error) {
 	}
 	denials, missed := running.Denials()
 	if missed > 0 {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %d accesses were too many to be noted\n", missed)
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %d more accesses were not recorded\n", missed)
 	}
-	l.note(program, denials)
+	l.record(program, denials)
 	return exit, nil
 }
 
-// programPlaces are where programs may be executed from to see what comes of
-// it: the directories of PATH, that of the program itself, and those of every
-// toolchain.
-func (l *lesson) programPlaces(program string, secrets func(string) string) ([]string, error) {
-	store, snapshot, err := (&lesson{user: l.user, project: l.project, kind: l.kind,
+// programDirs are the directories whose programs the command may execute: those
+// of PATH, of the program itself, and of every toolchain.
+func (l *learner) programDirs(program string, secrets func(string) string) ([]string, error) {
+	store, snapshot, err := (&learner{user: l.user, project: l.project, kind: l.kind,
 		values: map[string]any{"enabled": true, "toolchains": toolchain.Names()}}).open()
 	if err != nil {
 		return nil, err
@@ -199,9 +194,9 @@ func (l *lesson) programPlaces(program string, secrets func(string) string) ([]s
 	return places, nil
 }
 
-// opening lets what is only read through.
-func (l *lesson) opening(d spawn.Denial, secrets func(string) string) spawn.Answer {
-	if d.Access != "read" || dispensable(d.Target) || secrets(d.Target) != "" {
+// allowRead allows reads, except of credentials.
+func (l *learner) allowRead(d spawn.Denial, secrets func(string) string) spawn.Answer {
+	if d.Access != "read" || isOptionalRead(d.Target) || secrets(d.Target) != "" {
 		return spawn.AnswerDeny
 	}
 	l.mu.Lock()
@@ -210,22 +205,22 @@ func (l *lesson) opening(d spawn.Denial, secrets func(string) string) spawn.Answ
 	return spawn.AnswerOnce
 }
 
-// dispensable are readings that programs go on without: what the kernel tells
-// of the machine.
-func dispensable(target string) bool {
+// isOptionalRead reports whether a file describes the machine or its processes.
+// Programs work without reading it.
+func isOptionalRead(target string) bool {
 	return policy.Contains("/sys", target) || policy.Contains("/proc", target)
 }
 
-// bytecode reports whether a name is for what Python makes of the modules that
-// it loads. It goes on where it cannot (importlib ignores the error), and to
-// let it would be to let sessions write beside the programs that run outside.
-func bytecode(target string) bool {
+// isPythonCache reports whether a file is bytecode that Python caches. Python
+// works without it: importlib ignores the error. A grant would let sessions
+// write beside programs that run outside.
+func isPythonCache(target string) bool {
 	return strings.Contains(target+"/", "/__pycache__/")
 }
 
-// note gathers everything that was needed. The program itself is looked up and
-// executed by the sidecar, and is no denial.
-func (l *lesson) note(program string, denials []spawn.Denial) {
+// record stores everything that the command needed. The program itself is not
+// among the denials, as the sidecar executes it.
+func (l *learner) record(program string, denials []spawn.Denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.needs = append(l.needs, need{access: "execute", target: program})
@@ -233,11 +228,10 @@ func (l *lesson) note(program string, denials []spawn.Denial) {
 	for _, d := range denials {
 		access, target := string(d.Access), d.Target
 		switch {
-		case access == "read" && dispensable(target), access == "create" && bytecode(target):
+		case access == "read" && isOptionalRead(target), access == "create" && isPythonCache(target):
 			continue
 		case access == "create" || access == "remove":
-			// Names belong to their directory, unless they are for a tool: of a
-			// thousand in one, some say enough.
+			// Some names are enough to choose a setting for their directory.
 			if names[filepath.Dir(target)]++; names[filepath.Dir(target)] > mostNames {
 				continue
 			}
@@ -251,12 +245,12 @@ func (l *lesson) note(program string, denials []spawn.Denial) {
 	}
 }
 
-// mostNames bounds the names in one directory that are asked about.
+// mostNames bounds the names that are recorded of one directory.
 const mostNames = 8
 
-// open opens the settings with the block so far over them. The store is to be
-// closed.
-func (l *lesson) open() (*settings.Store, *settings.Snapshot, error) {
+// open opens the settings, with what is learned so far as their top layer. The
+// caller closes the store.
+func (l *learner) open() (*settings.Store, *settings.Snapshot, error) {
 	layer, err := l.text()
 	if err != nil {
 		return nil, nil, err

@@ -14,11 +14,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// block finds the settings for all needs: first those that are no paths, as a
-// toolchain's name makes many paths needless, then the paths, from the widest
-// on, each only where what stands there by then does not grant it. notes are
-// the needs that no setting is offered for.
-func (l *lesson) block() (text []byte, notes []string, err error) {
+// block finds the settings for all needs: first those that are not paths, as a
+// toolchain makes many paths needless; then the paths, widest first, each only
+// if the settings so far do not grant it. notes are the needs that no setting
+// grants.
+func (l *learner) block() (text []byte, notes []string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
 		return nil, nil, err
@@ -27,7 +27,7 @@ func (l *lesson) block() (text []byte, notes []string, err error) {
 	store.Close()
 	for _, paths := range []bool{false, true} {
 		for _, n := range needs {
-			note, err := l.meet(n, paths)
+			note, err := l.add(n, paths)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -40,9 +40,9 @@ func (l *lesson) block() (text []byte, notes []string, err error) {
 	return text, notes, err
 }
 
-// meet adds what one need takes to the block, if that is a path or not, as
-// paths says. note says why nothing can be added.
-func (l *lesson) meet(n need, paths bool) (note string, err error) {
+// add adds the setting for one need: only paths, or everything else. note says
+// why no setting can be added.
+func (l *learner) add(n need, paths bool) (note string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 		return "", nil
 	case s.Key == "" || s.Key == "protected_paths":
 		if s.Key != "" {
-			s.Hint = "it is protected, and " + s.Instruction() + " would change that"
+			s.Hint = "it is protected; to change that, " + s.Instruction()
 		}
 		return fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), s.Hint), nil
 	case isPath != paths:
@@ -71,8 +71,8 @@ func (l *lesson) meet(n need, paths bool) (note string, err error) {
 	return "", nil
 }
 
-// listOf is a list as it holds, to which an entry is added: what stands in the
-// block replaces what stands below.
+// listOf is the merged value of a list. An entry is added to all of it, as the
+// top layer replaces the layers below.
 func listOf(merged settings.Sandbox, key string) []string {
 	switch key {
 	case "toolchains":
@@ -89,8 +89,8 @@ func listOf(merged settings.Sandbox, key string) []string {
 	panic("BUG(sandbox-sidecar): no list " + key)
 }
 
-// text is the block as a settings file.
-func (l *lesson) text() ([]byte, error) {
+// text is a settings file with what is learned so far.
+func (l *learner) text() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -99,12 +99,11 @@ func (l *lesson) text() ([]byte, error) {
 	return display.JSON(b.Bytes()), err
 }
 
-// enoughToFold is how many entries of one directory are replaced by the
-// directory.
+// enoughToFold is how many files of one directory are replaced by the directory.
 const enoughToFold = 4
 
-// fold makes directories of many files in them, as long as nothing comes in
-// that gives power elsewhere, and puts the widest first.
+// fold replaces many files by their directory unless that holds credentials, and
+// sorts the widest first.
 func fold(needs []need, secrets func(string) string) []need {
 	for {
 		in := map[need][]need{}
@@ -134,8 +133,8 @@ func foldable(n need) bool {
 	return strings.HasPrefix(n.target, "/") && (n.access == "read" || n.access == "write" || n.access == "execute")
 }
 
-// widest leaves out what lies in another entry for the same access, and puts
-// writing before executing before reading, which each includes.
+// widest drops what lies below another entry with the same access. It sorts
+// writes before executes before reads, as each includes the next.
 func widest(needs []need) []need {
 	rank := map[string]int{"write": 1, "execute": 2, "read": 3}
 	slices.SortFunc(needs, func(a, b need) int {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// logQueue writes a log from a goroutine of its own. Whoever logs must not
-// wait for an editor that does not read the log: the goroutine that reads
-// requests would not see that the editor ends.
+// logQueue writes a log from a goroutine of its own, so that no caller waits for
+// an editor that does not read the log. The goroutine that reads requests would
+// otherwise not notice that the editor ends.
 type logQueue struct {
 	lines  chan []byte
 	missed atomic.Int64
@@ -18,14 +18,14 @@ type logQueue struct {
 }
 
 const (
-	// maxLogLines is how many lines may wait, and maxLogLine how long each may
-	// be.
+	// maxLogLines is how many lines may wait, and maxLogLine their length in
+	// bytes.
 	maxLogLines = 1024
 	maxLogLine  = 4 << 10
 )
 
-// newLogQueue starts writing to out. Missed is called before the next line
-// where that many found no room; what it logs goes straight to out.
+// newLogQueue starts writing to out. If lines were dropped, missed is called
+// with their number before the next line, and logs directly to out.
 func newLogQueue(out io.Writer, missed func(lines int64)) *logQueue {
 	q := &logQueue{lines: make(chan []byte, maxLogLines), stop: make(chan struct{}), ended: make(chan struct{})}
 	write := func(line []byte) {
@@ -65,8 +65,8 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close writes what waits, for at most the given time. What is logged after it
-// is lost. It must be called once.
+// close writes the waiting lines, for at most the given time. Later lines are
+// lost. It must be called once.
 func (q *logQueue) close(timeout time.Duration) {
 	close(q.stop)
 	select {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// slowLog takes nothing until it is opened.
+// slowLog blocks writes until opened is closed.
 type slowLog struct {
 	bytes.Buffer
 	opened chan struct{}
@@ -18,7 +18,7 @@ func (s *slowLog) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-func TestLogQueue_NobodyWaitsForTheLogToBeRead(t *testing.T) {
+func TestLogQueue_DoesNotBlockWritersOnASlowReader(t *testing.T) {
 	t.Parallel()
 	log := &slowLog{opened: make(chan struct{})}
 	missed := int64(0)
@@ -38,11 +38,11 @@ func TestLogQueue_NobodyWaitsForTheLogToBeRead(t *testing.T) {
 	<-q.ended
 	written := int64(strings.Count(log.String(), "line\n"))
 	if written+missed != lines || missed == 0 {
-		t.Errorf("%d lines written, %d told to be missed, want %d", written, missed, lines)
+		t.Errorf("%d lines written, %d reported as missed, want %d", written, missed, lines)
 	}
 }
 
-func TestLogQueue_KeepsALineShort(t *testing.T) {
+func TestLogQueue_TruncatesALongLine(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	q := newLogQueue(&log, func(int64) {})

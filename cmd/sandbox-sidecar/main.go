@@ -1,6 +1,6 @@
 // Command sandbox-sidecar gives an editor terminals that the kernel confines.
-// The editor starts it and talks to it over stdio; for people and scripts it
-// has subcommands, see usage.
+// The editor starts it and talks to it over stdin and stdout. Its subcommands
+// are for people and scripts; see usage.
 package main
 
 import (
@@ -26,18 +26,18 @@ usage: sandbox-sidecar [serve]                      serve the protocol on stdin 
        sandbox-sidecar explain [flags] ACCESS TARGET
                                                     print whether a session may do something, and why
        sandbox-sidecar trust [flags] [DIR]          let a project's settings count as they are written
-       sandbox-sidecar untrust [DIR]                let them only restrict again
-       sandbox-sidecar doctor [flags]               print what this machine can enforce, by really trying it
+       sandbox-sidecar untrust [DIR]                stop trusting them: they can only restrict
+       sandbox-sidecar doctor [flags]               try attacks and print what this machine enforces
        sandbox-sidecar schema                       print the JSON Schema of the settings
        sandbox-sidecar version                      print the version
 
 "sandbox-sidecar COMMAND --help" lists the flags of a command.
 `
 
-// errUsage is a command line that makes no sense; what was wrong has been said.
-var errUsage = errors.New("bad usage")
+// errUsage is an invalid command line. The reason has been printed.
+var errUsage = errors.New("invalid command line")
 
-// exitStatus ends the program with the status of another.
+// exitStatus is an error without a message that sets the exit status.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }

@@ -15,21 +15,20 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// asProgram makes the test binary be the program.
+// asProgram makes the test binary run as the program.
 const asProgram = "SANDBOX_SIDECAR_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	// The stage and the watchdog are started without an environment. "go test"
-	// passes flags only, so any other first argument means that the program is
-	// wanted; to run the tests instead would start programs that start
-	// watchdogs that run the tests.
+	// The stage and the watchdog start without an environment. "go test" passes
+	// only flags, so any other first argument is for the program. Running the
+	// tests instead would start programs whose watchdogs run the tests again.
 	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
 	os.Exit(m.Run())
 }
 
-// sidecar runs the program in an empty home, with the null device as stdin.
+// sidecar runs the program with an empty home directory and no stdin.
 func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -49,7 +48,8 @@ func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestRun_CommandLines(t *testing.T) {
 	t.Parallel()
-	const unsandboxed = `^\x1b\[33msandbox-sidecar: warning: not sandboxed: .*, says enabled \(built-in defaults\)\x1b\[0m\n`
+	const unsandboxed = `^\x1b\[33msandbox-sidecar: ` +
+		`a terminal is not sandboxed: no settings file turns the sandbox on\x1b\[0m\n`
 	for _, test := range []struct {
 		args           string
 		status         int
@@ -68,21 +68,22 @@ func TestRun_CommandLines(t *testing.T) {
 		{"serve --settings relative.json", 2, "", `expected an absolute path, found "relative.json"`},
 		{"serve extra", 2, "", `unexpected argument "extra"`},
 		{"serve --no-such-flag", 2, "", `no-such-flag(.|\n)*usage: `},
-		{"serve", 1, "", `.`}, // stdin ends before shutdown was asked for
+		{"serve", 1, "", `.`}, // stdin ends before a shutdown request
 		{"doctor extra", 2, "", `unexpected argument "extra"`},
 		{"policy --kind robot", 2, "", `--kind: expected "terminal" or "tool", found "robot"`},
 		{"policy --project /no/such/dir", 2, "", `--project: "/no/such/dir" is not a directory`},
 		{"policy extra", 2, "", `unexpected argument "extra"`},
 		{"policy --project /", 0, `^a terminal in "/", policy [0-9a-f]{32}\n`, ""},
 		{"policy --project / --json", 0, `^{(.|\n)*"policyId"`, ""},
-		{"explain write /", 0, `^allowed: a terminal is not sandboxed, says enabled \(built-in defaults\)\n$`, ""},
+		{"explain write /", 0, `^allowed: a terminal is not sandboxed: no settings file turns the sandbox on\n$`, ""},
 		{"explain read x --json", 0, `^{(.|\n)*"allowed": true`, ""},
 		{"explain read", 2, "", `expected ACCESS and TARGET, found 1 words`},
 		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, found "chew"`},
 		{"trust / /", 2, "", `unexpected argument "/"`},
 		{"trust /no/such/dir", 2, "", `"/no/such/dir" is not a directory`},
 		{"trust --show /", 0, `^"/" has no settings of its own \("/.zed/settings.json"\)\n$`, ""},
-		{"trust /", 1, "", `^sandbox-sidecar: trust project: "/.zed/settings.json": there is no such file, so there is nothing to trust\n$`},
+		{"trust /", 1, "", `^sandbox-sidecar: trust project: "/.zed/settings.json": ` +
+			`there is no such file, so there is nothing to trust\n$`},
 		{"untrust /", 0, `has no settings of its own`, ""},
 		{"exec", 2, "", `no command given`},
 		{"exec -- sh -c exit~7", 7, "", unsandboxed + "$"},
@@ -113,7 +114,7 @@ func match(pattern, text string) bool {
 	return regexp.MustCompile(pattern).MatchString(text)
 }
 
-func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
+func TestExec_RefusesUnreadableSettings(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "settings.json")
 	if err := os.WriteFile(file, []byte(`{"terminal": {"sandbox": {"enabled": fals`), 0o600); err != nil {
@@ -126,20 +127,19 @@ func TestExec_WarnsWhereTheSettingsDo(t *testing.T) {
 	}
 }
 
-func TestExec_SaysWhereNothingAsksForASandbox(t *testing.T) {
+func TestExec_SaysWhyThereIsNoSandbox(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{}`: "not sandboxed: a terminal is not sandboxed, says enabled (built-in defaults)",
-		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "not sandboxed: a terminal is not sandboxed, " +
-			"says apply_to (",
-		`{"terminal": {"sandbox": {"enabled": true}}}`: "",
+		`{}`: "a terminal is not sandboxed: no settings file turns the sandbox on",
+		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "a terminal is not sandboxed: apply_to (",
+		`{"terminal": {"sandbox": {"enabled": true}}}`:                     "",
 	} {
 		file := filepath.Join(t.TempDir(), "settings.json")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, _, stderr := sidecar(t, "exec", "--settings", file, "--", "echo", "ran")
-		if said := strings.Contains(stderr, "says "); said != (want != "") || !strings.Contains(stderr, want) {
+		if said := strings.Contains(stderr, "is not sandboxed: "); said != (want != "") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %q", text, stderr)
 		}
 	}
@@ -159,7 +159,7 @@ func TestDoctor_HasALineForEachProtection(t *testing.T) {
 	}
 }
 
-func TestPrintError_GivesTheHintALineOfItsOwn(t *testing.T) {
+func TestPrintError_PrintsTheHintOnALineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	printError(&out, fmt.Errorf("wrapped: %w",

@@ -18,7 +18,7 @@ import (
 func printPolicy(args []string) error {
 	flags := newFlags("policy", "policy [flags]")
 	project := addProjectFlags(flags, settings.KindTerminal)
-	asJSON := flags.Bool("json", false, "print it as policy/get answers it")
+	asJSON := flags.Bool("json", false, "print JSON, as policy/get returns it")
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
@@ -46,8 +46,7 @@ func printPolicy(args []string) error {
 	return describePolicy(os.Stdout, string(kind), result, snapshot.Project())
 }
 
-// describePolicy writes a line for each permission, and behind it where it
-// comes from.
+// describePolicy writes a line for each permission, with its origin.
 func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) error {
 	p := result.Policy
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -60,7 +59,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	case project.Trusted:
 		display.Fprintf(out, "the project's settings are trusted: %s\n", quoted(project.File))
 	case len(project.Asks) > 0:
-		display.Fprintf(out, "the project's settings ask for more than they get; see sandbox-sidecar trust --show: %s\n",
+		display.Fprintf(out, "the project's settings ask for more than they get (sandbox-sidecar trust --show): %s\n",
 			quoted(project.File))
 	}
 	fmt.Fprint(out, "\nfiles\n")
@@ -68,7 +67,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		origin := from(rule.Setting, protocol.PolicyOrigin{File: rule.File, Line: rule.Line, Entry: rule.Entry,
 			Reason: rule.Reason})
 		if len(rule.Guarded) > 0 {
-			origin += fmt.Sprintf(", %s only where protected paths are enforced", strings.Join(rule.Guarded, ","))
+			origin += fmt.Sprintf(", %s only if protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}
 		display.Fprintf(out, "  %s\t%s\t%s\n", strings.Join(rule.Access, ","), quoted(rule.Path), origin)
 	}
@@ -108,7 +107,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	return out.Flush()
 }
 
-// from says where a line comes from: "key: entry (file:line), reason".
+// from describes an origin: "key (file:line), reason".
 func from(key string, o protocol.PolicyOrigin) string {
 	text := o.File
 	if o.Line > 0 {

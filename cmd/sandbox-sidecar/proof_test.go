@@ -23,21 +23,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// lying is a backend that grants the temporary directories, whatever the policy
+// leaky is a backend that grants the temporary directories, whatever the policy
 // says.
-type lying struct{ linux.Backend }
+type leaky struct{ linux.Backend }
 
-func (l lying) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+func (l leaky) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	more := *p
 	more.Rules = append(more.Rules[:len(more.Rules):len(more.Rules)],
 		policy.Rule{Path: os.TempDir(), Access: policy.ReadWrite})
 	return l.Backend.Confine(&more, hooks)
 }
 
-// mute is a backend that keeps denials to itself.
-type mute struct{ linux.Backend }
+// silent is a backend that reports no denials.
+type silent struct{ linux.Backend }
 
-func (m mute) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+func (m silent) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	hooks.Denied = func(platform.Denial) {}
 	return m.Backend.Confine(p, hooks)
 }
@@ -45,7 +45,7 @@ func (m mute) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinem
 func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	t.Helper()
 	harness.Require(t, "filesystem")
-	tracker := lifecycle.Open(lifecycle.Options{Subreaper: again("subreaper")})
+	tracker := lifecycle.Open(lifecycle.Options{Subreaper: reexec("subreaper")})
 	t.Cleanup(func() { tracker.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 	defer cancel()
@@ -58,26 +58,26 @@ func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	return findings
 }
 
-func TestProve_FindsWhatIsClaimedAndDoesNotHold(t *testing.T) {
+func TestProve_FindsClaimsThatDoNotHold(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
-	for _, f := range findingsOf(t, lying{}) {
+	for _, f := range findingsOf(t, leaky{}) {
 		if f.verdict() == verdictBroken {
 			broken[f.act+" "+f.protection] = true
 		}
 	}
 	for _, want := range []string{"read filesystem", "write filesystem", "execute execute", "write denials"} {
 		if !broken[want] {
-			t.Errorf("a sandbox with a hole passes for whole: %s is not found among %v", want, broken)
+			t.Errorf("a leak was not found: %s is not among %v", want, broken)
 		}
 	}
 }
 
-// That something is refused is not enough where it is claimed that it is told.
-// Nothing else is found, and a machine that claims nothing lies not.
-func TestProve_FindsDenialsThatAreNotTold(t *testing.T) {
+// If a machine claims to report denials, a refusal without a report is not
+// enough. No other finding is broken, nor one of a machine without that claim.
+func TestProve_FindsDenialsThatAreNotReported(t *testing.T) {
 	t.Parallel()
-	for _, f := range findingsOf(t, mute{}) {
+	for _, f := range findingsOf(t, silent{}) {
 		want := f.verdict() == verdictHeld || f.verdict() == verdictUntried || f.verdict() == verdictOpen &&
 			f.status != platform.Enforced
 		if f.protection == platform.Denials && f.status != platform.Absent {
@@ -89,13 +89,13 @@ func TestProve_FindsDenialsThatAreNotTold(t *testing.T) {
 	}
 }
 
-func TestProve_TheControlsWorkAndTheClaimsHold(t *testing.T) {
+func TestProve_ControlsWorkAndClaimsHold(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, f := range findingsOf(t, newBackend(slog.New(slog.DiscardHandler))) {
 		if f.verdict() != verdictUntried {
 			tried++
-		} else if f.act != "ring" { // which some machines switch off
+		} else if f.act != "ring" { // some machines switch it off
 			t.Errorf("%s: the control does not work: %s", f.attack, f.control)
 		}
 		if f.verdict() == verdictBroken {
@@ -107,15 +107,15 @@ func TestProve_TheControlsWorkAndTheClaimsHold(t *testing.T) {
 	}
 }
 
-// What doctor starts and makes goes with it, also where a control left
-// something behind.
+// doctor removes what it starts and makes, even if a control leaves a process
+// behind.
 func TestProve_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	s, err := newScenery()
+	s, err := newTargets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.attemptPlainly(t.Context(), []proof{proofs[len(proofs)-1]}); err != nil {
+	if _, err := s.attemptUnsandboxed(t.Context(), []proof{proofs[len(proofs)-1]}); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := os.Open(s.path("project", "lock"))
@@ -154,10 +154,10 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	t.Parallel()
 	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused",
 		status: platform.Enforced}
-	open, hole, untried, untold, unclaimed := held, held, held, held, held
-	untold.session, untold.status, untold.told = attemptWorks, platform.Degraded,
-		func(*scenery, spawn.Denial) bool { return false }
-	unclaimed.session, unclaimed.status, unclaimed.told = attemptWorks, platform.Absent, untold.told
+	open, hole, untried, unreported, unclaimed := held, held, held, held, held
+	unreported.session, unreported.status, unreported.reported = attemptWorks, platform.Degraded,
+		func(*targets, spawn.Denial) bool { return false }
+	unclaimed.session, unclaimed.status, unclaimed.reported = attemptWorks, platform.Absent, unreported.reported
 	open.session, open.status = attemptWorks, platform.Absent
 	hole.session, hole.attack = attemptWorks, "do that"
 	untried.control, untried.session = "refused", attemptWorks
@@ -167,8 +167,8 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 			t.Errorf("%+v is %s, want %s", f, got, want)
 		}
 	}
-	if untold.verdict() != verdictBroken || unclaimed.verdict() != verdictOpen {
-		t.Errorf("what is not told is %s where it is claimed and %s where it is not", untold.verdict(), unclaimed.verdict())
+	if unreported.verdict() != verdictBroken || unclaimed.verdict() != verdictOpen {
+		t.Errorf("an unreported denial is %s if it is claimed and %s if not", unreported.verdict(), unclaimed.verdict())
 	}
 	if err := broken([]finding{held, open, untried}); err != nil {
 		t.Errorf("nothing is broken: %v", err)
@@ -179,8 +179,8 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	}
 }
 
-// What programs read of doctor has every protection, and every attack with it.
-func TestDoctor_IsReadByPrograms(t *testing.T) {
+// The JSON of doctor holds every protection and every attack.
+func TestDoctor_PrintsJSON(t *testing.T) {
 	t.Parallel()
 	_, stdout, _ := sidecar(t, "doctor", "--json")
 	var said diagnosis

@@ -9,9 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// printRemarks writes a line for each diagnostic of the settings files that
-// count: "file:line:column: severity: key: message". What is only worth knowing
-// is left to policy, which prints everything.
+// printRemarks writes a line for each warning and error of the settings files in
+// use: "file:line:column: severity: key: message". Only the command policy
+// prints the others too.
 func printRemarks(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	files := snapshot.Files()
 	for _, d := range diagnostics {
@@ -30,14 +30,14 @@ func printRemark(w io.Writer, d settings.FileDiagnostic) {
 		display.Shorten(display.Line(d.Message), mostRemark))
 }
 
-// mostRemark is more than any remark has that holds one name or value.
+// mostRemark is more characters than any remark with one name or value has.
 const mostRemark = 400
 
-// doubtError says that something is not done because nobody knows what the
-// settings ask for. The diagnostic has been printed.
+// doubtError says that nothing is run because the settings cannot be read. The
+// diagnostic has been printed.
 type doubtError struct {
 	doubt *settings.Doubt
-	// tools says that terminals do start.
+	// tools reports that only tools do not start.
 	tools bool
 }
 
@@ -59,9 +59,9 @@ func (e *doubtError) hint() string {
 	return "fix the file; a file that asks for nothing holds {}"
 }
 
-// inDoubt returns why a command is not run; nil if it is known what the
-// settings ask for. Unlike an editor's terminals it is refused whatever its
-// kind: who types it has a terminal to fix the file in.
+// inDoubt returns why a command is not run, or nil if the settings can be read.
+// It refuses terminals too, unlike the editor's: the user has a terminal to fix
+// the file in.
 func inDoubt(doubt *settings.Doubt) error {
 	if doubt == nil {
 		return nil
@@ -69,8 +69,8 @@ func inDoubt(doubt *settings.Doubt) error {
 	return &doubtError{doubt: doubt}
 }
 
-// unnamed returns why a question about settings cannot be answered: the file
-// that was asked for cannot be used. It is nil if it can.
+// unnamed returns why a question about settings cannot be answered: the file of
+// --settings cannot be read. Otherwise it is nil.
 func unnamed(doubt *settings.Doubt) error {
 	if doubt == nil || !doubt.Named {
 		return nil

@@ -36,7 +36,9 @@ func serve(args []string) error {
 	if err != nil {
 		return misuse(flags, "%v", err)
 	}
-	queue := newLogQueue(os.Stderr, func(lines int64) { direct.Warn("log lines found no room", "lines", lines) })
+	queue := newLogQueue(os.Stderr, func(lines int64) {
+		direct.Warn("log lines dropped: the editor reads the log too slowly", "lines", lines)
+	})
 	defer queue.close(logTimeout)
 	logger, err := newLoggerTo(queue, *level, *format)
 	if err != nil {
@@ -45,10 +47,10 @@ func serve(args []string) error {
 
 	ctx, stop := terminated()
 	defer stop()
-	ctx, stopUnread := unread(ctx)
+	ctx, stopUnread := untilUnread(ctx)
 	defer stopUnread()
-	// The handler keeps a write to an editor that is gone from ending us by
-	// SIGPIPE before the sessions have been killed.
+	// The handler prevents SIGPIPE, after a write to an editor that is gone,
+	// from ending this process before it has killed the sessions.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
 	tracker := openTracker(logger)
@@ -61,7 +63,7 @@ func serve(args []string) error {
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
 	spawner.Close()
 	if closeErr := tracker.Close(); closeErr != nil {
-		logger.Error("processes may be left", "error", closeErr)
+		logger.Error("processes of sessions may be left", "error", closeErr)
 	}
 	var ended signalled
 	switch {
@@ -70,18 +72,18 @@ func serve(args []string) error {
 	case errors.As(context.Cause(ctx), &ended):
 		return exitStatus(128 + int(ended))
 	default:
-		logger.Error("ends", "error", err)
+		logger.Error("the sidecar ends", "error", err)
 		return exitStatus(1)
 	}
 }
 
-// signalled is the cause of a context that a signal has ended.
+// signalled is the cause of a context that a signal ended.
 type signalled unix.Signal
 
 func (s signalled) Error() string { return unix.SignalName(unix.Signal(s)) }
 
-// terminated returns a context that a signal to end ends, with the signal as
-// its cause.
+// terminated returns a context that ends on SIGTERM, SIGINT and SIGHUP, with the
+// signal as its cause.
 func terminated() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -99,20 +101,20 @@ func terminated() (context.Context, func()) {
 	}
 }
 
-// logTimeout bounds the wait for whoever reads the log.
+// logTimeout bounds the wait for the reader of the log.
 const logTimeout = 500 * time.Millisecond
 
-// errUnread means that the editor has closed its end of our standard output.
-var errUnread = errors.New("nobody reads standard output any more")
+// errUnread means that the editor has closed its end of standard output.
+var errUnread = errors.New("the editor has closed the connection")
 
-// unread returns a context that ends when nobody can read what we write any
-// more. A write would tell, but an idle sidecar writes nothing.
-func unread(ctx context.Context) (context.Context, func()) {
+// untilUnread returns a context that ends when standard output has no reader any
+// more. A write would fail, but an idle sidecar writes nothing.
+func untilUnread(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
-			// Of a pipe's end for writing, Linux always reports that there is
-			// no reader; macOS only where something is asked for.
+			// Linux always reports that a pipe has no reader, macOS only if an
+			// event is requested.
 			fds := []unix.PollFd{{Fd: int32(syscall.Stdout), Events: unix.POLLHUP}}
 			switch _, err := unix.Poll(fds, -1); {
 			case err == nil && fds[0].Revents != 0:
@@ -145,26 +147,26 @@ func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
-// openTracker opens a tracker that ends its sessions even when this process is
-// killed. Without a state directory that depends on the watchdog alone, and the
-// log says so.
+// openTracker opens a tracker that ends its sessions even if this process is
+// killed. Without a state directory only the watchdog does that, and the log
+// has a warning.
 func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	stateDir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
 		logger.Warn("no state directory: sessions get no private runtime directory", "error", err)
 	}
 	return lifecycle.Open(lifecycle.Options{
-		StateDir: stateDir, Watchdog: again(
-			"watchdog"), Subreaper: again("subreaper"), Env: os.Environ(), Adopt: adopts(), Alone: true, Logger: logger,
+		StateDir: stateDir, Watchdog: reexec("watchdog"), Subreaper: reexec("subreaper"), Env: os.Environ(),
+		Adopt: adopts(), Alone: true, Logger: logger,
 	})
 }
 
-// again is the command line that runs this very binary again as something else,
-// as the stage's does.
-func again(as string) func() (string, []string) {
+// reexec returns the path and arguments that run this binary again in a role,
+// such as "watchdog".
+func reexec(role string) func() (string, []string) {
 	return func() (string, []string) {
 		path, argv := newBackend(slog.New(slog.DiscardHandler)).Stage()
-		return path, []string{argv[0], as}
+		return path, []string{argv[0], role}
 	}
 }
 
@@ -172,8 +174,8 @@ func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner 
 	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger}
 }
 
-// guarded are the paths beside settings files that no session may write: this
-// program and its state.
+// guarded are the paths that no session may write, besides settings files: this
+// program and its state directory.
 func guarded() []string {
 	paths := program()
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
@@ -182,8 +184,7 @@ func guarded() []string {
 	return paths
 }
 
-// program is the path of this program, in a list that is empty where it is not
-// known.
+// program is the path of this program, or an empty list if it is unknown.
 func program() []string {
 	path, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTerminated_EndsWithTheSignalAsItsCause is not parallel: a signal reaches
+// TestTerminated_EndsWithTheSignalAsItsCause is not parallel, as a signal is for
 // the whole process.
 func TestTerminated_EndsWithTheSignalAsItsCause(t *testing.T) {
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
@@ -36,7 +36,7 @@ func TestTerminated_EndsWithTheSignalAsItsCause(t *testing.T) {
 	stop()
 	var ended signalled
 	if errors.As(context.Cause(ctx), &ended) {
-		t.Errorf("a context that was given back says %v", ended)
+		t.Errorf("the cause of a stopped context is %v", ended)
 	}
 }
 

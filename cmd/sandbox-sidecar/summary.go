@@ -10,10 +10,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// mostSummed bounds the lines of a summary.
+// mostSummed bounds the denials of a summary.
 const mostSummed = 12
 
-// summarise says what a command was refused, and what would allow it.
+// summarise prints the denials of a command, and the settings that would allow
+// them.
 func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapshot, kind settings.Kind) {
 	denials, missed := running.Denials()
 	if len(denials) == 0 {

@@ -8,7 +8,7 @@ const (
 	noKey      = 0xff // _POSIX_VDISABLE
 )
 
-// flushInput drops what was typed and not read yet.
+// flushInput drops typed input that is not read yet.
 func flushInput(fd int) error {
 	const reading = 1 // FREAD of sys/fcntl.h
 	return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, reading)

@@ -8,5 +8,5 @@ const (
 	noKey      = 0 // _POSIX_VDISABLE
 )
 
-// flushInput drops what was typed and not read yet.
+// flushInput drops typed input that is not read yet.
 func flushInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }

@@ -14,13 +14,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// trust shows what a project's settings ask for beyond the user's own, and lets
-// them count.
+// trust shows what a project's settings ask for beyond the user's own, and
+// trusts them.
 func trust(args []string) error {
-	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. On "+
-		"a terminal it asks before, unless --digest is given.\n")
+	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. "+
+		"It asks first on a terminal,\nunless --digest is given.\n")
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
-	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, as --show printed it")
+	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, which --show prints")
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func trust(args []string) error {
 	if *show {
 		return printProject(store.Snapshot(dir).Project())
 	}
-	if *digest == "" && readsLines(int(os.Stdin.Fd())) {
+	if *digest == "" && isCanonical(int(os.Stdin.Fd())) {
 		shown := store.Snapshot(dir).Project()
 		switch {
 		case shown.Problem != "":
@@ -40,7 +40,7 @@ func trust(args []string) error {
 		if err := confirmTrust(shown); err != nil {
 			return err
 		}
-		*digest = shown.Digest // of what was shown, and of nothing else
+		*digest = shown.Digest // trust what was shown, even if the file changes meanwhile
 	}
 	project, err := store.Trust(dir, *digest)
 	if err != nil {
@@ -49,8 +49,8 @@ func trust(args []string) error {
 	return printProject(project)
 }
 
-// confirmTrust shows a person at a terminal what a project asks for, one line
-// each, and asks. Only the whole word is a yes.
+// confirmTrust prints what a project asks for, one line each, and asks the user.
+// Only the whole word "yes" confirms.
 func confirmTrust(p settings.Project) error {
 	if err := printProject(p); err != nil {
 		return err
@@ -67,7 +67,7 @@ func confirmTrust(p settings.Project) error {
 	return nil
 }
 
-// untrust takes the trust back.
+// untrust withdraws the trust in a project.
 func untrust(args []string) error {
 	flags := newFlags("untrust", "untrust [flags] [DIR]")
 	store, dir, err := openProject(flags, args)
@@ -105,7 +105,7 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	// What a project asks for beyond settings that cannot be read is not known.
+	// If the user's settings cannot be read, it is unknown what is beyond them.
 	snapshot := store.Snapshot(dir)
 	compiled := snapshot.Compile(settings.KindTool)
 	if err := unnamed(compiled.Doubt); err != nil {
@@ -132,7 +132,7 @@ func printProject(p settings.Project) error {
 	}
 	state := "not trusted: its settings can only restrict"
 	if p.Trusted {
-		state = "trusted: its settings count as they are written, until the file changes"
+		state = "trusted: its settings apply until the file changes"
 	}
 	display.Fprintf(os.Stdout, "%s is %s\n", quoted(p.Dir), state)
 	if p.Digest != "" {
@@ -141,6 +141,5 @@ func printProject(p settings.Project) error {
 	return nil
 }
 
-// quoted shows a name that may hold anything, such as a sequence that a
-// terminal would obey.
+// quoted escapes a name, which may hold anything, such as escape sequences.
 func quoted(name string) string { return display.Quote(name) }

@@ -20,11 +20,15 @@ func TestBillOf(t *testing.T) {
 		},
 		Settings: []debug.BuildSetting{{Key: "GOOS", Value: "darwin"}, {Key: "-ldflags", Value: "secret"}},
 	}, "v1.0.0+dirty"))
-	const want = `{"bomFormat":"CycloneDX","specVersion":"1.6","version":1,"metadata":{"component":{"type":"application","name":"example.org/m/cmd/x",` +
-		`"version":"v1.0.0+dirty","purl":"pkg:golang/example.org/m@v1.0.0%2Bdirty","properties":[{"name":"build:GOOS","value":"darwin"}]}},"components":[` +
+	const want = `{"bomFormat":"CycloneDX","specVersion":"1.6","version":1,` +
+		`"metadata":{"component":{"type":"application","name":"example.org/m/cmd/x",` +
+		`"version":"v1.0.0+dirty","purl":"pkg:golang/example.org/m@v1.0.0%2Bdirty",` +
+		`"properties":[{"name":"build:GOOS","value":"darwin"}]}},"components":[` +
 		`{"type":"library","name":"std","version":"1.26.8","purl":"pkg:golang/std@1.26.8"},` +
-		`{"type":"library","name":"example.org/a","version":"v1.2.3","purl":"pkg:golang/example.org/a@v1.2.3","properties":[{"name":"go:sum","value":"h1:a="}]},` +
-		`{"type":"library","name":"example.org/fork","version":"v0.2.0","purl":"pkg:golang/example.org/fork@v0.2.0","properties":[{"name":"go:sum","value":"h1:f="}]}]}`
+		`{"type":"library","name":"example.org/a","version":"v1.2.3","purl":"pkg:golang/example.org/a@v1.2.3",` +
+		`"properties":[{"name":"go:sum","value":"h1:a="}]},` +
+		`{"type":"library","name":"example.org/fork","version":"v0.2.0","purl":"pkg:golang/example.org/fork@v0.2.0",` +
+		`"properties":[{"name":"go:sum","value":"h1:f="}]}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v\nwant %s", got, err, want)
 	}

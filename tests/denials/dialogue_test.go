@@ -18,7 +18,7 @@ import (
 // about them.
 
 // prompt is the last line of a question.
-const prompt = `allow it\? type deny, once, session, project or user \(Enter denies\): `
+const prompt = `allow it\? Type deny, once, session, project or user \(Enter denies\): `
 
 // dialogue is a terminal on which exec runs a shell's line that may lead to
 // questions.
@@ -65,7 +65,7 @@ func TestInputTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 			harness.Write(t, filepath.Join(p.Project, "go"), "")
 			p.Await(prompt)
 			p.Type("er\n") // completes the part
-			p.Await("none of the words")
+			p.Await("unknown answer")
 			p.Await(prompt + `\r?\n?(?s:.*)` + prompt)
 			p.Type("deny\n")
 			if status := p.Status(); status == 0 || p.opened() || p.written() {

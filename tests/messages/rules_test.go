@@ -16,8 +16,8 @@ const (
 // explanations are the functions, fields and variables whose texts are shown
 // behind a first line or on request: details, and descriptions of settings and
 // tools. Their length is that of sentences.
-var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|why|about|enforced|seen|unproven|without|open|doc|description|modelDescription|` +
-	`untrusted|config\..*|walk\..*\.description|usage|newFlags)$`)
+var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|why|about|enforced|seen|unproven|without|open|` +
+	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|usage|newFlags)$`)
 
 // machineText are what takes texts for programs: profiles and scripts.
 var machineText = regexp.MustCompile(`^(w\.line|kinds|script|check|skeleton|os\.NewFile|OnFailure|\w*[pP]rofile\w*)$`)
@@ -43,8 +43,8 @@ var wordings = []wording{
 	{`ends in "cannot be"`, `"invalid …"`, regexp.MustCompile(`cannot be[.!]?$`), false},
 	{`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)((^|[,;:(] |only |required |and |refused )where|` +
 		`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b`), false},
-	{"errno", "say it in words; the cause belongs behind the first line", regexp.MustCompile(`\bE(PERM|NOENT|ACCES|INVAL|` +
-		`NOSYS|XIST|BUSY|AGAIN|INTR|SRCH|IO|MFILE|NOSPC|ROFS)\b|(?i)operation not permitted|permission denied|` +
+	{"errno", "say it in words; the cause belongs behind the first line", regexp.MustCompile(`\bE(PERM|NOENT|ACCES|` +
+		`INVAL|NOSYS|XIST|BUSY|AGAIN|INTR|SRCH|IO|MFILE|NOSPC|ROFS)\b|(?i)operation not permitted|permission denied|` +
 		`no such file or directory|invalid argument|function not implemented`), true},
 }
 
@@ -69,7 +69,8 @@ func faults(m message) []string {
 	var broken []string
 	first := m.firstLine()
 	if n := utf8.RuneCountInString(first); n > mostCharacters && !explains {
-		broken = append(broken, fmt.Sprintf("first line: %d characters, at most %d: put details behind it", n, mostCharacters))
+		broken = append(broken,
+			fmt.Sprintf("first line: %d characters, at most %d: put details behind it", n, mostCharacters))
 	}
 	if n := longestSentence(m.text); n > mostWords {
 		broken = append(broken, fmt.Sprintf("sentence: %d words, at most %d: split it", n, mostWords))

@@ -10,7 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// TestStage_StartsBeforeTheSidecarIsInitialised holds the reason for this
+// TestStage_StartsBeforeTheSidecarIsInitialised tests the reason for this
 // package. Without a socket the stage ends at once.
 func TestStage_StartsBeforeTheSidecarIsInitialised(t *testing.T) {
 	t.Parallel()

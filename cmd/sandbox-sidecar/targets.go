@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scenery is what doctor's attacks are aimed at: files, servers and processes
-// of its own, so that nothing of the user's is at stake.
-type scenery struct {
+// targets are the targets of doctor's attacks: files, servers and processes of
+// its own, so that an attack that works does no harm.
+type targets struct {
 	dir     string // real path
-	program string // this one
-	// server, socket and abstract are addresses that somebody listens at;
-	// bystander and target are process ids.
+	program string // this program
+	// server, socket and abstract are addresses of servers; bystander and target
+	// are process ids.
 	server, socket, abstract, bystander, target string
 
 	undo []func()
 }
 
-// sceneryDir makes the directory. A socket's path has 103 bytes at most (macOS;
-// 107 on Linux, unix(7)), and a temporary directory may have more.
-func sceneryDir() (string, error) {
+// targetsDir makes the directory. The path of a socket has at most 103 bytes on
+// macOS and 107 on Linux (unix(7)); that of a temporary directory may be longer.
+func targetsDir() (string, error) {
 	const most = 103 - len("/sidecar-0123456789/outside/s")
 	place := os.TempDir()
 	if real, err := filepath.EvalSymlinks(place); err == nil && len(real) > most {
@@ -37,9 +37,9 @@ func sceneryDir() (string, error) {
 	return os.MkdirTemp(place, "sidecar-")
 }
 
-// newScenery makes one; it must be cleared.
-func newScenery() (s *scenery, err error) {
-	s = &scenery{}
+// newTargets makes all targets. The caller clears them.
+func newTargets() (s *targets, err error) {
+	s = &targets{}
 	defer func() {
 		if err != nil {
 			s.clear()
@@ -52,7 +52,7 @@ func newScenery() (s *scenery, err error) {
 	if s.program, err = filepath.EvalSymlinks(s.program); err != nil {
 		return s, err
 	}
-	dir, err := sceneryDir()
+	dir, err := targetsDir()
 	if err != nil {
 		return s, err
 	}
@@ -88,8 +88,8 @@ func newScenery() (s *scenery, err error) {
 	return s, err
 }
 
-// listen accepts and closes every connection.
-func (s *scenery) listen(network, address string) (string, error) {
+// listen starts a server that accepts and closes every connection.
+func (s *targets) listen(network, address string) (string, error) {
 	server, err := net.Listen(network, address)
 	if err != nil {
 		return "", err
@@ -108,9 +108,8 @@ func (s *scenery) listen(network, address string) (string, error) {
 	return server.Addr().String(), nil
 }
 
-// waiter starts a process that waits until it is cleared away, and returns its
-// id.
-func (s *scenery) waiter() (string, error) {
+// waiter starts a process that waits until clear, and returns its id.
+func (s *targets) waiter() (string, error) {
 	command := exec.Command(s.program, "attempt", "wait")
 	stdin, err := command.StdinPipe()
 	if err != nil {
@@ -126,8 +125,8 @@ func (s *scenery) waiter() (string, error) {
 	return strconv.Itoa(command.Process.Pid), nil
 }
 
-// clear takes everything away, and what an attack left behind.
-func (s *scenery) clear() {
+// clear removes everything, and what an attack left behind.
+func (s *targets) clear() {
 	if s.dir != "" {
 		if held, err := lockHeld(s.path("project", "lock")); err == nil && held {
 			s.endLingerer()
@@ -138,10 +137,9 @@ func (s *scenery) clear() {
 	}
 }
 
-// endLingerer ends the process that stay left behind, by the id that it wrote.
-// Only this program writes it: the control's, and that of a session whose
-// processes were not ended, of which the caller has said so.
-func (s *scenery) endLingerer() {
+// endLingerer kills the process that stay left behind, by the id that it wrote.
+// It is the control's process, or one that a session failed to end.
+func (s *targets) endLingerer() {
 	file, err := os.Open(s.path("project", "lock"))
 	if err != nil {
 		return
