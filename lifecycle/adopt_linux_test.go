@@ -11,16 +11,19 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
-func init() { helpers["adopt"] = adopter }
+func init() { proctest.Helpers["adopt"] = adopter }
 
 // adopter plays a sidecar that adopts: an orphan becomes its child and is
 // reaped, and the end of a child of its own, which nobody waits for meanwhile,
 // is still there to be learned.
 func adopter([]string) {
 	tracker := Open(Options{Adopt: true})
-	quick, err := Start("/bin/sh", []string{"sh", "-c", "exit 7"}, &os.ProcAttr{})
+	quick, err := proc.Start("/bin/sh", []string{"sh", "-c", "exit 7"}, &os.ProcAttr{})
 	if err != nil {
 		panic(err)
 	}
@@ -32,12 +35,12 @@ func adopter([]string) {
 	if err != nil {
 		panic(err)
 	}
-	entry, err := findProcess(orphan)
-	fmt.Println("the orphan's parent is me:", err == nil && entry.parent == os.Getpid())
-	deadline := time.Now().Add(timeout)
+	entry, err := proc.Find(orphan)
+	fmt.Println("the orphan's parent is me:", err == nil && entry.Parent == os.Getpid())
+	deadline := time.Now().Add(proctest.Timeout)
 	for err == nil && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
-		_, err = findProcess(orphan)
+		_, err = proc.Find(orphan)
 	}
 	fmt.Println("the orphan is gone:", err != nil)
 	status, err := quick.Wait(false)
@@ -52,7 +55,7 @@ func adopter([]string) {
 
 func TestAdopt(t *testing.T) {
 	t.Parallel()
-	command := helper("adopt")
+	command := proctest.Helper("adopt")
 	command.Stdin = strings.NewReader("")
 	out, err := command.Output()
 	want := "the orphan's parent is me: true\nthe orphan is gone: true\nstatus 7 <nil>\nadopts after its end: false\n"

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // process identity is a process as the kernel tells it from every other since
@@ -62,21 +64,21 @@ func (f *ancestry) follow(pid int) error {
 }
 
 // members picks the members out of a table, and remembers them.
-func (f *ancestry) members(table []processEntry) (map[int]bool, error) {
+func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	pids := map[uint64]int{}
 	children := map[uint64][]uint64{}
 	seen := map[uint64]bool{}
 	for _, entry := range table {
-		who, err := f.identify(entry.pid)
+		who, err := f.identify(entry.PID)
 		if errors.Is(err, syscall.ESRCH) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		pids[who.self] = entry.pid
+		pids[who.self] = entry.PID
 		children[who.parent] = append(children[who.parent], who.self)
 		seen[who.self] = true
 	}

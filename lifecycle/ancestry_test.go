@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // village is a made-up machine on which processes descend from each other.
@@ -44,10 +46,10 @@ func (v *village) identify(pid int) (processIdentity, error) {
 	return who, nil
 }
 
-func (v *village) table() []processEntry {
-	var table []processEntry
+func (v *village) table() []proc.Entry {
+	var table []proc.Entry
 	for pid := range v.alive {
-		table = append(table, processEntry{processID: processID{pid: pid}})
+		table = append(table, proc.Entry{ID: proc.ID{PID: pid}})
 	}
 	return table
 }

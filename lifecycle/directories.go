@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // kindDirectory is the kind of a group's private directories. The key is the
@@ -15,7 +17,7 @@ const kindDirectory = "directory"
 // directoryEnder removes the directories of a dead sidecar's groups. It removes
 // nothing but clean paths right below the state directory, where nobody else
 // writes: better a directory too many than one of the user's too few.
-var directoryEnder = Ender{Kind: kindDirectory, End: func(ctx context.Context, records []Record, where Place) (int, error) {
+var directoryEnder = journal.Ender{Kind: kindDirectory, End: func(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
 	var failures []error
 	for _, r := range records {
 		if filepath.IsAbs(where.StateDir) && filepath.Dir(r.Key) == where.StateDir && filepath.Clean(r.Key) == r.Key {

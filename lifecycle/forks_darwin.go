@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // lookInterval bounds how old what a ancestry knows can be where the kernel
@@ -77,7 +79,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 // What it is told of a member's end is only that a look is due.
 func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 	for {
-		table, err := ownProcesses()
+		table, err := proc.OwnProcesses()
 		if err != nil {
 			return err
 		}

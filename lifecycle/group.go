@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"os"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // Mechanisms of tracking, as they stand in spawn replies.
@@ -49,7 +51,7 @@ type Group interface {
 	// whatever it starts are of the group. It may be called once. The leader
 	// must start nothing before Start has returned, and lead a session of its
 	// own unless it is to run on the caller's terminal. attr is changed.
-	Start(path string, argv []string, attr *os.ProcAttr) (Process, error)
+	Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error)
 	// Kill ends every process of the group and returns how many it had to kill,
 	// once the group is empty. When ctx ends first, the error wraps a
 	// *Survivors.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // groupState is one group's share of the recovery. A nil one is that of a group
@@ -31,7 +33,7 @@ func (b *groupState) MakeDir() (string, error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
 	dir := filepath.Join(b.recovery.options.StateDir, "s"+hex.EncodeToString(random[:]))
-	if err := b.recovery.write(NewRecord(kindDirectory, dir, nil)); err != nil {
+	if err := b.recovery.write(journal.NewRecord(kindDirectory, dir, nil)); err != nil {
 		return "", err
 	}
 	err := os.Mkdir(dir, 0o700)
@@ -40,7 +42,7 @@ func (b *groupState) MakeDir() (string, error) {
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
-		_ = b.recovery.write(Ended(kindDirectory, dir))
+		_ = b.recovery.write(journal.Ended(kindDirectory, dir))
 		return "", fmt.Errorf("make private directory: %w", err)
 	}
 	b.mu.Lock()
@@ -50,7 +52,7 @@ func (b *groupState) MakeDir() (string, error) {
 }
 
 // note writes something of the group's down.
-func (b *groupState) note(r Record) error {
+func (b *groupState) note(r journal.Record) error {
 	if b == nil {
 		return nil
 	}

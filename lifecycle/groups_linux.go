@@ -2,22 +2,25 @@ package lifecycle
 
 import (
 	"errors"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 )
 
 // containedGroup is a session in a cgroup of its own.
 type containedGroup struct {
-	*cgroupGroup
+	*cgroup.Group
 	*groupState
 	tracking Tracking
 }
 
-func (g *containedGroup) Close() error { return errors.Join(g.cgroupGroup.Close(), g.giveBack()) }
+func (g *containedGroup) Close() error { return errors.Join(g.Group.Close(), g.giveBack()) }
 
 func (g *containedGroup) Tracking() Tracking { return g.warned(g.tracking) }
 
 // subreapedGroup is a session below a subreaper.
 type subreapedGroup struct {
-	*subreaperGroup
+	*subreaper.Group
 	*groupState
 	tracking Tracking
 }
@@ -25,7 +28,7 @@ type subreapedGroup struct {
 // Close keeps the directories if the subreaper cannot be let go: then the
 // session is not over.
 func (g *subreapedGroup) Close() error {
-	if err := g.subreaperGroup.Close(); err != nil {
+	if err := g.Group.Close(); err != nil {
 		return err
 	}
 	return g.giveBack()

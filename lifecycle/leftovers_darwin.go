@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/session"
 )
 
 // enders end what journals list, in this order. The directories come last, when
 // nobody uses them any more.
-var enders = []Ender{
-	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, sessionEnder, directoryEnder,
+var enders = []journal.Ender{
+	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, session.Ender, directoryEnder,
 }
 
 // unlessRestarted is an ender of what no restart of the machine leaves.
-func unlessRestarted(ender Ender) Ender {
+func unlessRestarted(ender journal.Ender) journal.Ender {
 	end := ender.End
-	ender.End = func(ctx context.Context, records []Record, where Place) (int, error) {
+	ender.End = func(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
 		if where.OtherBoot {
 			return 0, nil
 		}
@@ -25,7 +29,7 @@ func unlessRestarted(ender Ender) Ender {
 }
 
 // fingerprintEnder ends the sessions of a dead sidecar that have fingerprints.
-var fingerprintEnder = Ender{Kind: kindFingerprint, End: func(ctx context.Context, records []Record, _ Place) (int, error) {
+var fingerprintEnder = journal.Ender{Kind: kindFingerprint, End: func(ctx context.Context, records []journal.Record, _ journal.Place) (int, error) {
 	found, senseless := gatherMarked(records)
 	var failures []error
 	for _, m := range found {
@@ -37,12 +41,12 @@ var fingerprintEnder = Ender{Kind: kindFingerprint, End: func(ctx context.Contex
 // endMarked kills the processes that carry a dead sidecar's fingerprint, and the
 // descendants of those that it knew.
 func endMarked(ctx context.Context, m marked) error {
-	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: ownProcesses}
-	boot, err := bootID()
+	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: proc.OwnProcesses}
+	boot, err := proc.BootID()
 	if err == nil && boot == m.boot { // or the numbers are those of other processes
 		group.ancestry = newAncestry(identify, m.relatives...)
 	}
-	if _, err := group.killLoop(0).converge(ctx); err != nil {
+	if _, err := group.killLoop(0).Run(ctx); err != nil {
 		return fmt.Errorf("end session %s: %w", m.fingerprint.ID, err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // lingerers are groups that something has survived in.
@@ -40,7 +42,7 @@ func (t *Tracker) Linger(group Group) {
 	l.running.Go(func() {
 		for {
 			// They were killed just now.
-			if sleep(ctx, lingerInterval); ctx.Err() != nil {
+			if proc.Sleep(ctx, lingerInterval); ctx.Err() != nil {
 				t.recovery.options.logger().Warn("processes of a session are left")
 				return
 			}

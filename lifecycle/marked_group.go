@@ -11,6 +11,9 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // markedGroup is held together by a fingerprint, where the leader's sandbox has
@@ -21,7 +24,7 @@ type markedGroup struct {
 	// carries tells whether a process carries the fingerprint.
 	carries func(f SessionFingerprint, pid int) (bool, error)
 	// table lists this user's processes.
-	table    func() ([]processEntry, error)
+	table    func() ([]proc.Entry, error)
 	ancestry *ancestry
 
 	proofMu sync.Mutex // guards proved and doubt
@@ -56,13 +59,13 @@ func (g *markedGroup) Recognise() error {
 }
 
 // Start starts the leader, and follows whom it forks from then on.
-func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
 	process, err := g.sessionGroup.Start(path, argv, attr)
 	if err != nil || g.ancestry == nil {
 		return process, err
 	}
 	if err := g.ancestry.follow(process.PID()); err != nil {
-		giveUp(process)
+		proc.GiveUp(process)
 		return nil, err
 	}
 	return process, nil
@@ -77,7 +80,7 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 	if sid == 0 {
 		return 0, nil
 	}
-	killed, err := g.killLoop(sid).converge(ctx)
+	killed, err := g.killLoop(sid).Run(ctx)
 	if err != nil {
 		err = fmt.Errorf("kill session %d: %w", sid, err)
 	}
@@ -85,12 +88,12 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 }
 
 // kill loop looks for a session's processes by every means.
-func (g *markedGroup) killLoop(sid int) killLoop {
+func (g *markedGroup) killLoop(sid int) proc.KillLoop {
 	search := &search{group: g, sid: sid, chases: mostChases}
-	return killLoop{
-		look:  func() iter.Seq2[processID, error] { return search.look },
-		kill:  killExactly,
-		pause: sleep,
+	return proc.KillLoop{
+		Find:  func() iter.Seq2[proc.ID, error] { return search.look },
+		Kill:  proc.Kill,
+		Pause: proc.Sleep,
 	}
 }
 
@@ -114,13 +117,13 @@ type search struct {
 
 	// Of one look:
 	handed   map[int]bool
-	asked    map[processID]bool
-	vanished []processID
+	asked    map[proc.ID]bool
+	vanished []proc.ID
 	unknown  []error
 }
 
-func (s *search) look(yield func(processID, error) bool) {
-	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[processID]bool{}, nil, nil
+func (s *search) look(yield func(proc.ID, error) bool) {
+	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[proc.ID]bool{}, nil, nil
 	for range readings {
 		table, err := s.group.table()
 		if err != nil {
@@ -129,7 +132,7 @@ func (s *search) look(yield func(processID, error) bool) {
 		}
 		// The youngest first: they are the ones that may be gone before they
 		// are asked about.
-		slices.SortStableFunc(table, func(a, b processEntry) int { return cmp.Compare(b.birth, a.birth) })
+		slices.SortStableFunc(table, func(a, b proc.Entry) int { return cmp.Compare(b.Birth, a.Birth) })
 		if !s.byMark(table, yield) || !s.byDescent(table, yield) {
 			return
 		}
@@ -141,43 +144,43 @@ func (s *search) look(yield func(processID, error) bool) {
 		}
 	}
 	if err := errors.Join(s.unknown...); err != nil {
-		yield(processID{}, err)
+		yield(proc.ID{}, err)
 	}
 }
 
 // hand gives each process away once.
-func (s *search) hand(found processID, yield func(processID, error) bool) bool {
-	if s.handed[found.pid] {
+func (s *search) hand(found proc.ID, yield func(proc.ID, error) bool) bool {
+	if s.handed[found.PID] {
 		return true
 	}
-	s.handed[found.pid] = true
+	s.handed[found.PID] = true
 	return yield(found, nil)
 }
 
 // byMark asks about everybody who was not there before.
-func (s *search) byMark(table []processEntry, yield func(processID, error) bool) bool {
+func (s *search) byMark(table []proc.Entry, yield func(proc.ID, error) bool) bool {
 	for _, entry := range table {
-		if entry.dead || entry.pid <= 1 || entry.pid == os.Getpid() || s.asked[entry.processID] {
+		if entry.Dead || entry.PID <= 1 || entry.PID == os.Getpid() || s.asked[entry.ID] {
 			continue
 		}
-		s.asked[entry.processID] = true
-		ours, err := s.group.carries(s.group.fingerprint, entry.pid)
+		s.asked[entry.ID] = true
+		ours, err := s.group.carries(s.group.fingerprint, entry.PID)
 		switch {
 		case ours:
-			if !s.hand(entry.processID, yield) {
+			if !s.hand(entry.ID, yield) {
 				return false
 			}
-		case !exists(entry.pid): // so that no answer about it means anything
-			s.vanished = append(s.vanished, entry.processID)
+		case !proc.Exists(entry.PID): // so that no answer about it means anything
+			s.vanished = append(s.vanished, entry.ID)
 		case err != nil:
-			s.unknown = append(s.unknown, fmt.Errorf("process %d: %w", entry.pid, err))
+			s.unknown = append(s.unknown, fmt.Errorf("process %d: %w", entry.PID, err))
 		}
 	}
 	return true
 }
 
 // byDescent finds relatives, and whoever is of the leader's session.
-func (s *search) byDescent(table []processEntry, yield func(processID, error) bool) bool {
+func (s *search) byDescent(table []proc.Entry, yield func(proc.ID, error) bool) bool {
 	var relatives map[int]bool
 	if s.group.ancestry != nil {
 		var err error
@@ -185,8 +188,8 @@ func (s *search) byDescent(table []processEntry, yield func(processID, error) bo
 			s.unknown = append(s.unknown, err)
 		}
 	}
-	for _, entry := range living(descendants(table, func(entry processEntry) bool {
-		return s.sid != 0 && entry.session == s.sid || relatives[entry.pid]
+	for _, entry := range proc.Living(proc.Descendants(table, func(entry proc.Entry) bool {
+		return s.sid != 0 && entry.Session == s.sid || relatives[entry.PID]
 	})) {
 		if !s.hand(entry, yield) {
 			return false
@@ -217,5 +220,5 @@ func (g *markedGroup) Close() error {
 	if g.ancestry != nil {
 		g.ancestry.close()
 	}
-	return errors.Join(g.note(Ended(kindFingerprint, g.fingerprint.ID)), g.sessionGroup.Close())
+	return errors.Join(g.note(journal.Ended(kindFingerprint, g.fingerprint.ID)), g.sessionGroup.Close())
 }

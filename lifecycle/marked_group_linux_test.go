@@ -2,12 +2,18 @@ package lifecycle
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
 // Real processes, which leave their session and are given to init, are found
@@ -16,60 +22,85 @@ import (
 // outside.
 func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, tree *cgroupTree) {
-		for name, args := range map[string][]string{
-			"wait": nil, "tree": {"10"}, "daemon": nil, "respawn": {"300", "300", "setsid"},
-		} {
-			cgroup := newCgroup(t, tree, "mark-"+name)
-			pids := startIn(t, cgroup, helper(name, args...))
-			stranger := newCgroup(t, tree, "other-"+name)
-			spared := startIn(t, stranger, helper("wait"))
-			g := &markedGroup{
-				fingerprint: SessionFingerprint{ID: "1"}, table: processTable,
-				carries: func(_ SessionFingerprint, pid int) (bool, error) {
-					of, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-					if err != nil {
-						return false, nil // it has ended
-					}
-					return strings.HasSuffix(strings.TrimSpace(string(of)), cgroup.dir[len(filepath.Dir(filepath.Dir(cgroup.dir))):]),
-						nil
-				},
-			}
-			killed, err := g.killLoop(0).converge(soon(t))
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			// A chain that forks and exits at full speed may outrun the looks,
-			// which take far longer here than where this is for. Each further
-			// kill loop must find what is left.
-			left, err := cgroupMembers(cgroup.dir)
-			for rounds := 1; name == "respawn" && len(left) > 0 && err == nil && rounds < 5; rounds++ {
-				t.Logf("kill loop %d has left %v", rounds, left)
-				if _, err = g.killLoop(0).converge(soon(t)); err == nil {
-					left, err = cgroupMembers(cgroup.dir)
-				}
-			}
-			if err != nil || len(left) > 0 {
-				t.Errorf("%s: left are %v, %v", name, left, err)
-			}
-			if name != "respawn" && len(killed) == 0 {
-				t.Errorf("%s: nobody was killed", name)
-			}
-			mustBeGone(t, pids)
-			for _, pid := range spared {
-				if !running(pid) {
-					t.Errorf("%s: a stranger was killed", name)
-				}
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
-			for _, group := range []*cgroupGroup{cgroup, stranger} {
-				if _, err := group.Kill(soon(t)); err != nil {
-					t.Error(err)
-				}
-				if err := group.Close(); err != nil {
-					t.Error(err)
-				}
-			}
+	tree, err := cgroup.Open(nil, func(journal.Record) error { return nil })
+	if err != nil {
+		skipWithoutCgroups(t, err)
+	}
+	t.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			t.Error(err)
 		}
 	})
+	for name, args := range map[string][]string{
+		"wait": nil, "tree": {"10"}, "daemon": nil, "respawn": {"300", "300", "setsid"},
+	} {
+		t.Run(name, func(t *testing.T) { killsByMark(t, tree, name, args) })
+	}
+}
+
+func killsByMark(t *testing.T, tree *cgroup.Tree, name string, args []string) {
+	marked, mark, pids := markedBy(t, tree, "mark-"+name, proctest.Helper(name, args...))
+	other, _, spared := markedBy(t, tree, "other-"+name, proctest.Helper("wait"))
+	carries := func(_ SessionFingerprint, pid int) (bool, error) {
+		of, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // none if it has ended
+		return strings.HasSuffix(strings.TrimSpace(string(of)), mark), nil
+	}
+	g := &markedGroup{fingerprint: SessionFingerprint{ID: "1"}, table: proc.Table, carries: carries}
+	killed, err := g.killLoop(0).Run(proctest.Soon(t))
+	if err != nil {
+		t.Error(err)
+	}
+	// A chain that forks and exits at full speed may outrun the scans, which
+	// take far longer here than on macOS. Each further loop must find what is
+	// left.
+	left, err := countMarked(carries)
+	for rounds := 1; name == "respawn" && left > 0 && err == nil && rounds < 5; rounds++ {
+		t.Logf("kill loop %d has left %d", rounds, left)
+		if _, err = g.killLoop(0).Run(proctest.Soon(t)); err == nil {
+			left, err = countMarked(carries)
+		}
+	}
+	if err != nil || left > 0 {
+		t.Errorf("%d are left, %v", left, err)
+	}
+	if name != "respawn" && len(killed) == 0 {
+		t.Error("nobody was killed")
+	}
+	proctest.MustBeGone(t, pids)
+	for _, pid := range spared {
+		if !proctest.Running(pid) {
+			t.Error("a stranger was killed")
+		}
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	for _, group := range []*cgroup.Group{marked, other} {
+		if _, err := group.Kill(proctest.Soon(t)); err != nil {
+			t.Error(err)
+		}
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// markedBy starts a command in a cgroup of its own, and returns how the path of
+// that ends.
+func markedBy(t *testing.T, tree *cgroup.Tree, name string, command *exec.Cmd) (group *cgroup.Group, mark string, pids []int) {
+	t.Helper()
+	group, err := tree.NewGroup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group, filepath.Join(filepath.Base(tree.Dir()), name), proctest.StartIn(t, group.Start, command)
+}
+
+// countMarked counts the living processes that carry a mark.
+func countMarked(carries func(SessionFingerprint, int) (bool, error)) (count int, err error) {
+	table, err := proc.Table()
+	for _, entry := range table {
+		if is, _ := carries(SessionFingerprint{}, entry.PID); is && !entry.Dead {
+			count++
+		}
+	}
+	return count, err
 }

@@ -12,11 +12,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
 // towns are processes of a user, of which some carry a fingerprint.
 type towns struct {
-	table   []processEntry
+	table   []proc.Entry
 	marked  map[int]bool
 	unknown map[int]bool
 	asked   []int
@@ -36,22 +39,22 @@ func (w *towns) group() *markedGroup {
 			}
 			return w.marked[pid], nil
 		},
-		table: func() ([]processEntry, error) { return w.table, nil },
+		table: func() ([]proc.Entry, error) { return w.table, nil },
 	}
 }
 
-func entry(pid, parent, session int) processEntry {
-	return processEntry{processID: processID{pid: pid, birth: uint64(pid)}, parent: parent, session: session}
+func entry(pid, parent, session int) proc.Entry {
+	return proc.Entry{ID: proc.ID{PID: pid, Birth: uint64(pid)}, Parent: parent, Session: session}
 }
 
 // seen is one look of a kill loop that chases nobody.
 func seen(g *markedGroup, sid int) (pids []int, err error) {
-	(&search{group: g, sid: sid}).look(func(p processID, failure error) bool {
+	(&search{group: g, sid: sid}).look(func(p proc.ID, failure error) bool {
 		if failure != nil {
 			err = failure
 			return true
 		}
-		pids = append(pids, p.pid)
+		pids = append(pids, p.PID)
 		return true
 	})
 	return pids, err
@@ -61,9 +64,9 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 	t.Parallel()
 	const base = 1 << 28 // numbers that no process has
 	zombie := entry(base+6, 1, base+1)
-	zombie.dead = true
+	zombie.Dead = true
 	w := &towns{
-		table: []processEntry{
+		table: []proc.Entry{
 			entry(1, 0, 1), entry(os.Getpid(), 1, 1),
 			entry(base+1, 1, base+1), // the leader
 			entry(base+2, 1, base+2), // a daemon that carries the mark
@@ -104,17 +107,17 @@ func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		self := os.Getppid() // somebody who exists
-		w := &towns{table: []processEntry{entry(self, 1, 1)}, unknown: map[int]bool{self: true}}
+		w := &towns{table: []proc.Entry{entry(self, 1, 1)}, unknown: map[int]bool{self: true}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := w.group().killLoop(0).converge(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrSurvivors) {
+		if _, err := w.group().killLoop(0).Run(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, proc.ErrSurvivors) {
 			t.Errorf("error is %v", err)
 		}
 		// Of a process that has ended there is no answer either, and that is an
 		// end; but not at once, because another may have taken its place.
 		gone := 1 << 28
-		w = &towns{table: []processEntry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
-		if killed, err := w.group().killLoop(0).converge(t.Context()); err != nil || len(killed) > 0 {
+		w = &towns{table: []proc.Entry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
+		if killed, err := w.group().killLoop(0).Run(t.Context()); err != nil || len(killed) > 0 {
 			t.Errorf("killed %v, %v", killed, err)
 		}
 		if looks := len(w.asked); looks != mostChases+2 {
@@ -172,7 +175,7 @@ func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 	if !errors.Is(err, lost) || process != nil {
 		t.Errorf("%v, %v", process, err)
 	}
-	if g.sid == 0 || running(g.sid) {
+	if g.sid == 0 || proctest.Running(g.sid) {
 		t.Errorf("the leader %d runs although it cannot be followed", g.sid)
 	}
 	stopped := false

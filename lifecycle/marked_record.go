@@ -5,6 +5,8 @@ package lifecycle
 import (
 	"slices"
 	"strconv"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // kindFingerprint is the kind of fingerprints in a journal. The key is the id
@@ -29,7 +31,7 @@ type marked struct {
 
 // gatherMarked gathers records by the fingerprints that they are about, and
 // counts those that make no sense.
-func gatherMarked(records []Record) (found []marked, senseless int) {
+func gatherMarked(records []journal.Record) (found []marked, senseless int) {
 	for _, r := range records {
 		var data fingerprintData
 		if r.Decode(&data) != nil {

@@ -1,12 +1,9 @@
 package lifecycle
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 )
@@ -46,28 +43,6 @@ func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
 func identify(pid int) (processIdentity, error) {
 	identity, err := libsystem.IdentityOf(pid)
 	return processIdentity{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
-}
-
-// ownProcesses lists the processes of this user. Others are not ours to kill,
-// and the kernel may not answer about them.
-func ownProcesses() ([]processEntry, error) {
-	procs, err := unix.SysctlKinfoProcSlice("kern.proc.uid", os.Geteuid())
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	return entriesOf(procs)
-}
-
-// bootID is another after each start of the machine.
-func bootID() (string, error) {
-	id, err := unix.Sysctl("kern.bootsessionuuid")
-	if err == nil && id == "" {
-		err = errors.New("it is empty")
-	}
-	if err != nil {
-		return "", fmt.Errorf("ask for this start of the machine: %w", err)
-	}
-	return id, nil
 }
 
 // makeMark makes the allowed side of the mark by path; the denied side is never

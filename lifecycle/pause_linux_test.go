@@ -2,11 +2,18 @@ package lifecycle
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 )
 
 // counter is a command whose two processes count by the lengths of two files,
@@ -33,7 +40,7 @@ func goesOn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"leader", "other"} {
 		from := count(dir, name)
-		for deadline := time.Now().Add(timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(proctest.Timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s stands still", name)
 			}
@@ -43,25 +50,36 @@ func goesOn(t *testing.T, dir string) {
 
 // pausable is a group that can be paused.
 type pausable interface {
-	starter
+	Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error)
 	Pause(ctx context.Context) (func() error, error)
 	Kill(ctx context.Context) (int, error)
+	Close() error
 }
 
 func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]func(t *testing.T) pausable{
-		"subreaper": func(t *testing.T) pausable { return newSubreaperGroup(t) },
+		"subreaper": func(t *testing.T) pausable {
+			k, err := subreaper.Open(subreaperCommand, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k.NewGroup(nil)
+		},
 		"cgroup": func(t *testing.T) pausable {
-			group := newCgroup(t, newTree(t), "paused")
+			tree, err := cgroup.Open(nil, func(journal.Record) error { return nil })
+			if err != nil {
+				skipWithoutCgroups(t, err)
+			}
 			t.Cleanup(func() {
-				if _, err := group.Kill(soon(t)); err != nil {
-					t.Error(err)
-				}
-				if err := group.Close(); err != nil {
+				if err := tree.Close(); err != nil {
 					t.Error(err)
 				}
 			})
+			group, err := tree.NewGroup("paused")
+			if err != nil {
+				t.Fatal(err)
+			}
 			return group
 		},
 	} {
@@ -69,10 +87,18 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			group := group(t)
-			stopped := startIn(t, group, counter(dir))[1]
+			t.Cleanup(func() {
+				if _, err := group.Kill(proctest.Soon(t)); err != nil {
+					t.Error(err)
+				}
+				if err := group.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			stopped := proctest.StartIn(t, group.Start, counter(dir))[1]
 			goesOn(t, dir)
-			for deadline := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
-				if entry, err := findProcess(stopped); err == nil && entry.stopped {
+			for deadline := time.Now().Add(proctest.Timeout); ; time.Sleep(time.Millisecond) {
+				if entry, err := proc.Find(stopped); err == nil && entry.Stopped {
 					break // a signal to stop takes a moment
 				}
 				if time.Now().After(deadline) {
@@ -80,7 +106,7 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 				}
 			}
 			for range 3 {
-				resume, err := group.Pause(soon(t))
+				resume, err := group.Pause(proctest.Soon(t))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,18 +120,18 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 				}
 				goesOn(t, dir)
 				// What the user has stopped stays so.
-				if entry, err := findProcess(stopped); err != nil || !entry.stopped {
+				if entry, err := proc.Find(stopped); err != nil || !entry.Stopped {
 					t.Errorf("the stopped process: %+v, %v", entry, err)
 				}
 			}
 			// Whoever stands still can be killed.
-			if _, err := group.Pause(soon(t)); err != nil {
+			if _, err := group.Pause(proctest.Soon(t)); err != nil {
 				t.Fatal(err)
 			}
-			if killed, err := group.Kill(soon(t)); err != nil || killed < 3 {
+			if killed, err := group.Kill(proctest.Soon(t)); err != nil || killed < 3 {
 				t.Errorf("killed %d: %v", killed, err)
 			}
-			mustBeGone(t, []int{stopped})
+			proctest.MustBeGone(t, []int{stopped})
 		})
 	}
 }

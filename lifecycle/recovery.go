@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // recovery is what a tracker leaves to others when it dies: its journal, and
@@ -19,11 +21,11 @@ import (
 type recovery struct {
 	options Options
 
-	mu       sync.Mutex // guards the fields below
-	journal  *journal   // made with the first record or group
-	watchdog *watchdog  // made with the first group; nil without Options.Watchdog
-	warning  string     // what the state of the journal takes from every session; empty where nothing
-	tried    time.Time  // when the state directory was last tried in vain
+	mu       sync.Mutex       // guards the fields below
+	journal  *journal.Journal // made with the first record or group
+	watchdog *watchdog        // made with the first group; nil without Options.Watchdog
+	warning  string           // what the state of the journal takes from every session; empty where nothing
+	tried    time.Time        // when the state directory was last tried in vain
 	closed   bool
 	removals int           // groups whose directories are being removed
 	removed  chan struct{} // closed when there is none; nil where there never was one
@@ -35,7 +37,7 @@ const (
 	stateRetry = 2 * time.Second
 	// unnamedJournal stands for the name of a journal in memory: no file has
 	// it.
-	unnamedJournal = "unnamed" + journalSuffix
+	unnamedJournal = "unnamed" + journal.Suffix
 	// removeAtOnce is how long a group's end waits for its directories to be
 	// removed; most are empty.
 	removeAtOnce = 50 * time.Millisecond
@@ -83,11 +85,11 @@ func (e *recovery) openJournal() (err error) {
 	case e.journal != nil || e.options.StateDir == "" && e.options.Watchdog == nil:
 		return nil
 	case e.options.StateDir != "":
-		if e.journal, err = newJournal(e.options.StateDir); err == nil {
+		if e.journal, err = journal.New(e.options.StateDir); err == nil {
 			return nil
 		}
 		if err := makeStateDir(e.options.StateDir); err == nil {
-			if e.journal, err = newJournal(e.options.StateDir); err == nil {
+			if e.journal, err = journal.New(e.options.StateDir); err == nil {
 				return nil
 			}
 		}
@@ -95,7 +97,7 @@ func (e *recovery) openJournal() (err error) {
 		err = errors.New("there is no state directory")
 	}
 	e.reportUnusable(err)
-	e.journal, err = newMemoryJournal()
+	e.journal, err = journal.NewMemory()
 	return err
 }
 
@@ -103,7 +105,7 @@ func (e *recovery) openJournal() (err error) {
 // removed that or it could not be used. The lock is held.
 func (e *recovery) restore() {
 	dir := e.options.StateDir
-	if dir == "" || e.journal == nil || e.journal.inPlace() || time.Since(e.tried) < stateRetry {
+	if dir == "" || e.journal == nil || e.journal.InPlace() || time.Since(e.tried) < stateRetry {
 		return
 	}
 	err := makeStateDir(dir)
@@ -154,7 +156,7 @@ func (e *recovery) release() {
 
 // write notes something before it comes to be. Where the file system takes no
 // more, the journal goes on in memory.
-func (e *recovery) write(r Record) error {
+func (e *recovery) write(r journal.Record) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed { // afterwards nothing comes to be any more
@@ -165,7 +167,7 @@ func (e *recovery) write(r Record) error {
 	if e.journal == nil {
 		return nil
 	}
-	err := e.journal.write(r)
+	err := e.journal.Write(r)
 	if err == nil || errors.Is(err, os.ErrClosed) {
 		return err
 	}
@@ -173,7 +175,7 @@ func (e *recovery) write(r Record) error {
 	if err := e.journal.MoveToMemory(); err != nil {
 		return err
 	}
-	return e.journal.write(r)
+	return e.journal.Write(r)
 }
 
 // close ends the watchdog and removes the journal. Nothing may be left that
@@ -208,9 +210,9 @@ func (e *recovery) close() error {
 	case j == nil:
 		return nil
 	case removed:
-		return finishes(fileEnd, j.close)
+		return finishes(fileEnd, j.Close)
 	}
-	return j.leave()
+	return j.Leave()
 }
 
 // remove removes directories, and tells when that has come to its end.
@@ -227,7 +229,7 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 		for _, dir := range dirs {
 			err := removeTree(context.Background(), dir)
 			if err == nil {
-				err = e.write(Ended(kindDirectory, dir))
+				err = e.write(journal.Ended(kindDirectory, dir))
 			}
 			if err != nil {
 				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)

@@ -12,47 +12,34 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/session"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 func init() {
-	helpers["leave"] = leave
-	helpers["rewrite"] = rewrite
+	proctest.Helpers["leave"] = leave
+	proctest.Helpers["rewrite"] = rewrite
 }
 
 // leave is a leader that ends and leaves a process in its session.
-func leave([]string) { ready(startReady(helper("wait"))...) }
-
-// forge writes a journal as somebody else might have: these lines, and nothing
-// else.
-func forge(t *testing.T, dir string, records ...any) string {
-	t.Helper()
-	var text bytes.Buffer
-	for _, r := range records {
-		line, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(append(line, '\n'))
-	}
-	path := filepath.Join(dir, "forged"+journalSuffix)
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+func leave([]string) { proctest.Ready(proctest.StartReady(proctest.Helper("wait"))...) }
 
 // What a journal names by a number is ended only if the number is proved to
 // mean the same as when it was written. Each case has a stranger of its own;
 // the first of each kind is the control, in which everything is right.
 func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	t.Parallel()
-	right := Here()
+	right := journal.Here()
 	if right.Boot == "" {
 		t.Fatal("this start of the machine is not known")
 	}
@@ -60,15 +47,15 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	otherBoot.Boot = "00000000-0000-4000-8000-000000000000"
 	otherNamespace.PIDNamespace = "pid:[1]"
 	otherInit.Init = "987654321"
-	unknown := Origin{}
+	unknown := journal.Origin{}
 	type scene struct {
 		name   string
-		origin *Origin
-		forge  func(led Session) Session
+		origin *journal.Origin
+		forge  func(led session.Session) session.Session
 		leader bool // the stranger's leader lives
 		dies   bool
 	}
-	same := func(led Session) Session { return led }
+	same := func(led session.Session) session.Session { return led }
 	scenes := []scene{
 		{"leader, all right", &right, same, true, true},
 		{"leader, another boot", &otherBoot, same, true, false},
@@ -76,16 +63,16 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 		{"leader, another process 1", &otherInit, same, true, false},
 		{"leader, no origin known", &unknown, same, true, false},
 		{"leader, a journal of an older version", nil, same, true, false},
-		{"leader, another start time", &right, func(led Session) Session { led.Start = "1"; return led }, true, false},
+		{"leader, another start time", &right, func(led session.Session) session.Session { led.Start = "1"; return led }, true, false},
 		{"leader gone, another boot", &otherBoot, same, false, false},
 		{"leader gone, another process id namespace", &otherNamespace, same, false, false},
 		{"leader gone, a journal of an older version", nil, same, false, false},
-		{"leader gone, ancestry unknown", &right, func(led Session) Session { led.Autogroup = ""; return led }, false, false},
+		{"leader gone, ancestry unknown", &right, func(led session.Session) session.Session { led.Autogroup = ""; return led }, false, false},
 	}
-	if autogroupID(os.Getpid()) != "" {
+	if proc.AutogroupID(os.Getpid()) != "" {
 		scenes = append(scenes,
 			scene{"leader gone, all right", &right, same, false, true},
-			scene{"leader gone, another ancestry", &right, func(led Session) Session {
+			scene{"leader gone, another ancestry", &right, func(led session.Session) session.Session {
 				led.Autogroup = "/autogroup-1000000000"
 				return led
 			}, false, false},
@@ -94,17 +81,17 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			dir, group := stateDir(t), &sessionGroup{}
+			dir, group := proctest.StateDir(t), &sessionGroup{}
 			var stranger []int
 			if s.leader {
-				stranger = startIn(t, group, helper("tree", "2"))
+				stranger = proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
 			} else {
-				process, gate, output, err := start(group, helper("leave"))
+				process, gate, output, err := proctest.Start(group.Start, proctest.Helper("leave"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				gate.Close()
-				stranger = readReady(output)
+				stranger = proctest.ReadReady(output)
 				output.Close()
 				if _, err := process.Wait(false); err != nil || len(stranger) != 1 {
 					t.Fatalf("the leader has left %v, %v", stranger, err)
@@ -115,19 +102,19 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			})
-			path := forge(t, dir, Record{Origin: s.origin}, s.forge(group.session).Record())
-			err := Sweep(soon(t), dir)
-			if exist(path) {
+			path := proctest.Forge(t, dir, journal.Record{Origin: s.origin}, s.forge(group.session).Record())
+			err := Sweep(proctest.Soon(t), dir)
+			if proctest.Exist(path) {
 				t.Error("the journal is left")
 			}
 			if s.dies {
-				if mustBeGone(t, stranger); err != nil {
+				if proctest.MustBeGone(t, stranger); err != nil {
 					t.Error(err)
 				}
 				return
 			}
 			for _, pid := range stranger {
-				if !running(pid) {
+				if !proctest.Running(pid) {
 					t.Errorf("process %d of a stranger is gone; the sweep says: %v", pid, err)
 				}
 			}
@@ -237,31 +224,31 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			dir := stateDir(t)
+			dir := proctest.StateDir(t)
 			private := filepath.Join(dir, "s1")
 			if err := os.Mkdir(private, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(dir, "1"+journalSuffix)
+			path := filepath.Join(dir, "1"+journal.Suffix)
 			test.make(t, path, dir)
 			begun := time.Now()
-			err := Sweep(soon(t), dir)
+			err := Sweep(proctest.Soon(t), dir)
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("the sweep took %v", took)
 			} else {
 				t.Logf("%d ms", took.Milliseconds())
 			}
-			if exist(private) == test.carried || exist(path) == test.carried {
-				t.Errorf("directory there %t, journal there %t", exist(private), exist(path))
+			if proctest.Exist(private) == test.carried || proctest.Exist(path) == test.carried {
+				t.Errorf("directory there %t, journal there %t", proctest.Exist(private), proctest.Exist(path))
 			}
 			if (err == nil) != (test.told == "") || err != nil && !strings.Contains(err.Error(), test.told) {
 				t.Errorf("the sweep says %v", err)
 			}
-			j, err := newJournal(dir)
+			j, err := journal.New(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := j.close(); err != nil {
+			if err := j.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -286,114 +273,23 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			dir, group := stateDir(t), &sessionGroup{}
-			listed := startIn(t, group, helper("tree", "1"))
+			dir, group := proctest.StateDir(t), &sessionGroup{}
+			listed := proctest.StartIn(t, group.Start, proctest.Helper("tree", "1"))
 			t.Cleanup(func() { _, _ = group.Kill(context.Background()) })
-			start, err := startTime(listed[0])
+			start, err := proc.StartTime(listed[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			origin := Here()
-			path := forge(t, dir, Record{Origin: &origin}, json.RawMessage(fmt.Sprintf(test.line, listed[0], start)))
-			err = Sweep(soon(t), dir)
-			if err == nil || !strings.Contains(err.Error(), test.says) || exist(path) != test.left {
-				t.Errorf("the sweep says %v, and the journal is there: %t", err, exist(path))
+			origin := journal.Here()
+			path := proctest.Forge(t, dir, journal.Record{Origin: &origin}, json.RawMessage(fmt.Sprintf(test.line, listed[0], start)))
+			err = Sweep(proctest.Soon(t), dir)
+			if err == nil || !strings.Contains(err.Error(), test.says) || proctest.Exist(path) != test.left {
+				t.Errorf("the sweep says %v, and the journal is there: %t", err, proctest.Exist(path))
 			}
 			for _, pid := range listed {
-				if !running(pid) {
+				if !proctest.Running(pid) {
 					t.Errorf("process %d was ended", pid)
 				}
-			}
-		})
-	}
-}
-
-// A sweep that is to end leaves a long journal where it is, at once.
-func TestSweep_EndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	dir := stateDir(t)
-	path := forge(t, dir, NewRecord(kindDirectory, filepath.Join(dir, "s1"), nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := clean(ctx, path, enders); !errors.Is(err, context.Canceled) || !exist(path) {
-		t.Errorf("%v, there %t", err, exist(path))
-	}
-}
-
-// Ten thousand sessions leave a small journal, which still lists what lives.
-func TestJournal_IsCompacted(t *testing.T) {
-	t.Parallel()
-	for name, make := range map[string]func(dir string) (*journal, error){
-		"file": newJournal, "memory": func(string) (*journal, error) { return newMemoryJournal() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := stateDir(t)
-			j, err := make(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var largest int64
-			write := func(r Record) {
-				t.Helper()
-				if err := j.write(r); err != nil {
-					t.Fatal(err)
-				}
-				info, err := j.file.Stat()
-				if err != nil {
-					t.Fatal(err)
-				}
-				largest = max(largest, info.Size())
-			}
-			write(NewRecord(kindDirectory, "/lives", nil))
-			for i := range 10_000 {
-				private := fmt.Sprintf("/state/s%012x", i)
-				write(NewRecord(kindDirectory, private, nil))
-				write(NewRecord("subreaper", strconv.Itoa(2*i+10), Session{Start: "123456"}))
-				write(Session{ID: 2*i + 11, Start: "123456", Autogroup: "/autogroup-123456"}.Record())
-				write(NewRecord("fingerprint", fmt.Sprint(i), map[string]string{"dir": private}))
-				write(NewPart("fingerprint", fmt.Sprint(i), fmt.Sprint(i), map[string]string{"boot": "b"}))
-				write(NewPart("fingerprint", fmt.Sprint(i), fmt.Sprint(i+1), map[string]string{"boot": "b"}))
-				write(EndedPart("fingerprint", fmt.Sprint(i), fmt.Sprint(i)))
-				if i == 5000 {
-					continue // this one goes on
-				}
-				write(Ended("fingerprint", fmt.Sprint(i)))
-				write(Ended("subreaper", strconv.Itoa(2*i+10)))
-				write(EndedSession(2*i + 11))
-				write(Ended(kindDirectory, private))
-			}
-			read, err := readJournal(soon(t), j.reader)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%d bytes at most", largest)
-			if largest > 2*leastCompaction {
-				t.Errorf("it has grown to %d bytes", largest)
-			}
-			var got []string
-			for _, r := range read.list() {
-				line, _ := json.Marshal(r)
-				got = append(got, string(line))
-			}
-			want := []string{
-				`{"kind":"directory","key":"/lives"}`, `{"kind":"directory","key":"/state/s000000001388"}`,
-				`{"kind":"subreaper","key":"10010","data":{"id":0,"start":"123456"}}`,
-				`{"kind":"session","key":"10011","data":{"id":10011,"start":"123456","autogroup":"/autogroup-123456"}}`,
-				`{"kind":"fingerprint","key":"5000","data":{"dir":"/state/s000000001388"}}`,
-				`{"kind":"fingerprint","key":"5000","part":"5001","data":{"boot":"b"}}`,
-			}
-			if strings.Join(got, "\n") != strings.Join(want, "\n") || read.origin == nil || *read.origin != Here() {
-				t.Errorf("it lists, from %v:\n%s", read.origin, strings.Join(got, "\n"))
-			}
-			if name == "file" && !j.inPlace() {
-				t.Error("its name leads to another file")
-			}
-			if err := j.close(); err != nil {
-				t.Error(err)
-			}
-			if left, _ := os.ReadDir(dir); len(left) > 0 {
-				t.Errorf("left: %v", left)
 			}
 		})
 	}
@@ -406,7 +302,7 @@ func rewrite(args []string) {
 	options := Options{StateDir: args[0]}
 	if len(args) > 1 {
 		options.Watchdog = func() (string, []string) {
-			command := helper("watchdog")
+			command := proctest.Helper("watchdog")
 			return command.Path, command.Args
 		}
 	}
@@ -418,19 +314,19 @@ func rewrite(args []string) {
 	var living []string
 	for i := 0; ; i++ {
 		if i == 5 {
-			ready()
+			proctest.Ready()
 		}
 		private, err := share.MakeDir()
 		if err != nil {
 			panic(err)
 		}
 		if living = append(living, private); i >= 5 {
-			if err := errors.Join(os.Remove(living[0]), e.write(Ended(kindDirectory, living[0]))); err != nil {
+			if err := errors.Join(os.Remove(living[0]), e.write(journal.Ended(kindDirectory, living[0]))); err != nil {
 				panic(err)
 			}
 			living = living[1:]
 		}
-		_ = e.journal.rewrite(func() error { e.journal.compact(); return nil })
+		_ = e.journal.Compact()
 	}
 }
 
@@ -446,17 +342,17 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 				rounds = 10
 			}
 			for range rounds {
-				dir := stateDir(t)
-				command := helper("rewrite", dir)
+				dir := proctest.StateDir(t)
+				command := proctest.Helper("rewrite", dir)
 				if by == "the watchdog" {
-					command = helper("rewrite", dir, "watched")
+					command = proctest.Helper("rewrite", dir, "watched")
 				}
-				startReady(command)
+				proctest.StartReady(command)
 				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // the moment of death is what the round is about
 				_ = command.Process.Kill()
 				_ = command.Wait()
 				if by == "the next sidecar" {
-					if err := Sweep(soon(t), dir); err != nil {
+					if err := Sweep(proctest.Soon(t), dir); err != nil {
 						t.Error(err)
 					}
 				}
@@ -473,11 +369,11 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(proctest.Timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		left = nil
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {
-			if !unnamed || !strings.HasPrefix(entry.Name(), newJournalPrefix) || strings.HasSuffix(entry.Name(), journalSuffix) {
+			if !unnamed || !strings.HasPrefix(entry.Name(), journal.UnnamedPrefix) || strings.HasSuffix(entry.Name(), journal.Suffix) {
 				left = append(left, entry.Name())
 			}
 		}
@@ -488,104 +384,6 @@ func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Fatalf("left: %q", left)
 }
 
-// At each state that the files are in while a journal is compacted, each length
-// of the new one included, a sweep finds everything.
-func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
-	t.Parallel()
-	for state := 0; ; state++ {
-		dir := stateDir(t)
-		j, err := newJournal(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var private []string
-		for i := range 3 {
-			private = append(private, filepath.Join(dir, fmt.Sprintf("s%d", i)))
-			if err := errors.Join(j.write(NewRecord(kindDirectory, private[i], nil)), os.Mkdir(private[i], 0o700)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		text, err := j.entries.text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		last := state > len(text)
-		if last {
-			if err := j.begin(dir, j.path); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			made, err := makeJournal(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := made.file.Write(text[:state]); err != nil {
-				t.Fatal(err)
-			}
-			made.close()
-		}
-		if err := j.leave(); err != nil {
-			t.Fatal(err)
-		}
-		sweepAll(t, dir)
-		if last {
-			t.Logf("%d states", state+1)
-			return
-		}
-	}
-}
-
-// sweepAll sweeps until nothing is left. A process that another test has just
-// forked holds a lock of ours for a moment.
-func sweepAll(t *testing.T, dir string) {
-	t.Helper()
-	var left []os.DirEntry
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if err := Sweep(soon(t), dir); err != nil {
-			t.Error(err)
-		}
-		if left, _ = os.ReadDir(dir); len(left) == 0 {
-			return
-		}
-	}
-	t.Fatalf("left: %v", left)
-}
-
-// A sweep that has opened a journal just before its owner goes on in another
-// file gets its lock, and must not take the owner for dead.
-func TestSweep_OfAFileThatItsOwnerHasLeft(t *testing.T) {
-	t.Parallel()
-	dir := stateDir(t)
-	j, err := newJournal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private := filepath.Join(dir, "s1")
-	if err := errors.Join(j.write(NewRecord(kindDirectory, private, nil)), os.Mkdir(private, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := openJournalFile(j.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer opened.Close()
-	if err := j.rewrite(func() error { j.compact(); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock(opened, unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
-		t.Errorf("the file before is not locked: an older version would carry it out (%v)", err)
-	}
-	if names(j.path, opened) {
-		t.Error("it was not written anew: this test shows nothing")
-	}
-	if err := Sweep(soon(t), dir); err != nil || !exist(private) {
-		t.Errorf("%v, there %t", err, exist(private))
-	}
-	if err := j.close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -594,10 +392,280 @@ func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
 	if err := finishes(50*time.Millisecond, func() error {
 		<-hang
 		return nil
-	}); !errors.Is(err, errHangs) || time.Since(begun) > timeout/2 {
+	}); !errors.Is(err, errHangs) || time.Since(begun) > proctest.Timeout/2 {
 		t.Errorf("%v after %v", err, time.Since(begun))
 	}
-	if err := finishes(timeout, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
+	if err := finishes(proctest.Timeout, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// abandon leaves a journal behind as a sidecar does that is killed: unlocked,
+// and still there.
+func abandon(t *testing.T, dir string, records ...journal.Record) (path string) {
+	t.Helper()
+	j, err := journal.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if err := j.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path = j.Path()
+	if err := j.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSweep_RemovesWhatADeadSidecarListed(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	private := filepath.Join(dir, "s1")
+	locked := filepath.Join(private, "a", "b")
+	if err := os.MkdirAll(locked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// A session can lock its directory against its owner.
+	for _, path := range []string{locked, filepath.Dir(locked), private} {
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := abandon(t, dir, journal.NewRecord(kindDirectory, private, nil))
+	if err := Sweep(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if proctest.Exist(private) || proctest.Exist(path) {
+		t.Errorf("left: directory %t, journal %t", proctest.Exist(private), proctest.Exist(path))
+	}
+}
+
+func TestSweep_LeavesALivingSidecarAlone(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	private := filepath.Join(dir, "s1")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Write(journal.NewRecord(kindDirectory, private, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if !proctest.Exist(private) || !proctest.Exist(j.Path()) {
+		t.Errorf("kept: directory %t, journal %t", proctest.Exist(private), proctest.Exist(j.Path()))
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if proctest.Exist(j.Path()) {
+		t.Error("a closed journal is still there")
+	}
+}
+
+func TestSweep_TouchesNothingThatIsNotASidecars(t *testing.T) {
+	t.Parallel()
+	dir, elsewhere := proctest.StateDir(t), proctest.StateDir(t)
+	abandon(t, dir, journal.NewRecord(kindDirectory, elsewhere, nil), journal.NewRecord(kindDirectory, filepath.Join(dir, "..", filepath.Base(elsewhere)), nil))
+	if err := Sweep(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if !proctest.Exist(elsewhere) {
+		t.Fatal("a directory outside the state directory was removed")
+	}
+	path := abandon(t, dir, journal.NewRecord("cgroup", elsewhere, struct{}{}))
+	if err := Sweep(context.Background(), dir); err == nil || !proctest.Exist(elsewhere) {
+		t.Errorf("a directory that is no cgroup of ours: error %v, there %t", err, proctest.Exist(elsewhere))
+	}
+	if !proctest.Exist(path) {
+		t.Error("a journal that could not be carried out is gone")
+	}
+}
+
+func TestSweep_ReadsAJournalWhoseOwnerDiedWhileWriting(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	private := filepath.Join(dir, "s1")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := abandon(t, dir, journal.NewRecord(kindDirectory, private, nil))
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"kind":"directory","key":"` + dir); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if err := Sweep(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if proctest.Exist(private) || proctest.Exist(path) || !proctest.Exist(dir) {
+		t.Errorf("left: directory %t, journal %t; state directory there: %t", proctest.Exist(private), proctest.Exist(path), proctest.Exist(dir))
+	}
+}
+
+func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	leader := func() []int { return proctest.StartIn(t, (&sessionGroup{}).Start, proctest.Helper("tree", "3")) }
+	running1, ended, stranger := leader(), leader(), leader()
+	start := func(pid int) string {
+		text, err := proc.StartTime(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	abandon(t, dir,
+		session.Session{ID: running1[0], Start: start(running1[0])}.Record(),
+		session.Session{ID: ended[0], Start: start(ended[0])}.Record(), session.Ended(ended[0]),
+		// The number was given away again: the leader that has it now started
+		// at another time.
+		session.Session{ID: stranger[0], Start: "1"}.Record(),
+	)
+	if err := Sweep(proctest.Soon(t), dir); err != nil {
+		t.Fatal(err)
+	}
+	proctest.MustBeGone(t, running1)
+	for _, pid := range append(ended, stranger...) {
+		if !proctest.Running(pid) {
+			t.Errorf("process %d, which is none of the journal's, is gone", pid)
+		}
+	}
+	for _, pid := range []int{ended[0], stranger[0]} {
+		group := &sessionGroup{sid: pid}
+		if _, err := group.Kill(proctest.Soon(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMakeDir_GoesWithItsGroup(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	tracker := Open(Options{StateDir: dir})
+	group, err := tracker.NewGroup("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := group.MakeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(private)
+	if err != nil || info.Mode().Perm() != 0o700 || filepath.Dir(private) != dir {
+		t.Fatalf("%s: %v, %v", private, info, err)
+	}
+	journals, _ := filepath.Glob(filepath.Join(dir, "*"+journal.Suffix))
+	if len(journals) != 1 {
+		t.Fatalf("journals: %v", journals)
+	}
+	if text, _ := os.ReadFile(journals[0]); !strings.Contains(string(text), private) {
+		t.Errorf("the journal does not list the directory:\n%s", text)
+	}
+	for range 2 {
+		if err := group.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if proctest.Exist(private) {
+		t.Error("the directory outlived its group")
+	}
+	if err := tracker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left in the state directory: %v", left)
+	}
+	if _, err := tracker.NewGroup("two"); err == nil {
+		t.Error("a closed tracker makes groups")
+	}
+}
+
+func TestMakeDir_NeedsAStateDirectory(t *testing.T) {
+	t.Parallel()
+	tracker := Open(Options{})
+	defer tracker.Close()
+	group, err := tracker.NewGroup("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	if dir, err := group.MakeDir(); err == nil {
+		t.Errorf("made %s", dir)
+	}
+}
+
+// The watchdog outlasts the signals that end a process group, goes when it is
+// told to, and carries the journal out when nobody tells it anything.
+func TestWatchdog(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		words   string
+		removed bool // the journal, while the watchdog runs
+		kept    bool
+	}{
+		{"is told farewell", farewell, false, true},
+		{"hears nothing more", "", false, false},
+		{"hears nothing more, and the journal's name is gone", "", true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := proctest.StateDir(t)
+			private := filepath.Join(dir, "s1")
+			if err := os.Mkdir(private, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := abandon(t, dir, journal.NewRecord(kindDirectory, private, nil))
+			theirs, ours, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := proctest.Helper("watchdog", path)
+			command.ExtraFiles = []*os.File{theirs}
+			output, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			theirs.Close()
+			proctest.ReadReady(output)
+			for _, signal := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
+				if err := command.Process.Signal(signal); err != nil {
+					t.Errorf("%v ended the watchdog", signal)
+				}
+			}
+			if test.removed {
+				harness.Eventually(t, "the watchdog has the journal open", func() bool {
+					return proctest.Opened(command.Process.Pid, path)
+				})
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := ours.WriteString(test.words); err != nil {
+				t.Fatal(err)
+			}
+			ours.Close()
+			if err := command.Wait(); err != nil {
+				t.Errorf("watchdog: %v", err)
+			}
+			if proctest.Exist(private) != test.kept || proctest.Exist(path) != test.kept {
+				t.Errorf("directory there %t, journal there %t, expected %t", proctest.Exist(private), proctest.Exist(path), test.kept)
+			}
+		})
 	}
 }

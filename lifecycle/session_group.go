@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/session"
 )
 
 // sessionGroup is the group of last resort: every process whose session id is
@@ -19,16 +22,16 @@ type sessionGroup struct {
 
 	mu      sync.Mutex // guards the fields below
 	sid     int
-	session Session
+	session session.Session
 }
 
-func (g *sessionGroup) Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
-	process, err := Start(path, argv, attr)
+func (g *sessionGroup) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
+	process, err := proc.Start(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}
 	if err := g.add(process.PID()); err != nil {
-		giveUp(process)
+		proc.GiveUp(process)
 		return nil, err
 	}
 	return process, nil
@@ -40,7 +43,7 @@ func (g *sessionGroup) add(pid int) error {
 	if g.sid != 0 {
 		return fmt.Errorf("add process %d: group has leader %d already", pid, g.sid)
 	}
-	led, err := SessionLedBy(pid)
+	led, err := session.Of(pid)
 	if err != nil {
 		return err
 	}
@@ -75,7 +78,7 @@ func (g *sessionGroup) Close() error {
 	sid := g.sid
 	g.mu.Unlock()
 	if sid != 0 {
-		if err := g.note(EndedSession(sid)); err != nil {
+		if err := g.note(session.Ended(sid)); err != nil {
 			return err
 		}
 	}

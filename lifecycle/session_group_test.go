@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
 func newSessionGroup() *sessionGroup {
@@ -20,16 +23,16 @@ func newSessionGroup() *sessionGroup {
 func TestSessionGroup_KillsTheWholeTree(t *testing.T) {
 	t.Parallel()
 	group := newSessionGroup()
-	pids := startIn(t, group, helper("tree", "10"))
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "10"))
 	if len(pids) != 11 {
 		t.Fatalf("processes %v", pids)
 	}
-	killed, err := group.Kill(soon(t))
+	killed, err := group.Kill(proctest.Soon(t))
 	if err != nil || killed < len(pids) {
 		t.Errorf("killed %d of %d: %v", killed, len(pids), err)
 	}
-	mustBeGone(t, pids)
-	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+	proctest.MustBeGone(t, pids)
+	if killed, err := group.Kill(proctest.Soon(t)); killed != 0 || err != nil {
 		t.Errorf("a second kill killed %d: %v", killed, err)
 	}
 }
@@ -37,23 +40,23 @@ func TestSessionGroup_KillsTheWholeTree(t *testing.T) {
 func TestSessionGroup_KillsStoppedProcesses(t *testing.T) {
 	t.Parallel()
 	group := newSessionGroup()
-	pids := startIn(t, group, helper("tree", "2"))
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
 	for _, pid := range pids {
 		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := group.Kill(soon(t)); err != nil {
+	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)
 	}
-	mustBeGone(t, pids)
+	proctest.MustBeGone(t, pids)
 }
 
 func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
 	t.Parallel()
 	group := newSessionGroup()
-	pids := startIn(t, group, helper("respawn", "100", "100"))
-	if _, err := group.Kill(soon(t)); err != nil {
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("respawn", "100", "100"))
+	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)
 	}
 	// The chain may outrun a look, as the absence of a guarantee says; each
@@ -66,7 +69,7 @@ func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
 		if len(left) == 0 {
 			break
 		}
-		if _, err := group.Kill(soon(t)); err != nil {
+		if _, err := group.Kill(proctest.Soon(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,32 +78,32 @@ func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
 func TestSessionGroup_KillReportsSurvivorsWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	group := newSessionGroup()
-	pids := startIn(t, group, helper("wait"))
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("wait"))
 	expired, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := group.Kill(expired); !errors.Is(err, ErrSurvivors) {
+	if _, err := group.Kill(expired); !errors.Is(err, proc.ErrSurvivors) {
 		t.Errorf("error is %v", err)
 	}
-	if _, err := group.Kill(soon(t)); err != nil {
+	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)
 	}
-	mustBeGone(t, pids)
+	proctest.MustBeGone(t, pids)
 }
 
 func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
 	t.Parallel()
 	group := newSessionGroup()
-	if killed, err := group.Kill(soon(t)); killed != 0 || err != nil {
+	if killed, err := group.Kill(proctest.Soon(t)); killed != 0 || err != nil {
 		t.Errorf("an empty group: %d, %v", killed, err)
 	}
-	pids := startIn(t, group, helper("wait"))
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("wait"))
 	if err := group.add(1 << 30); err == nil {
 		t.Error("a second leader is taken in")
 	}
-	if _, err := group.Kill(soon(t)); err != nil {
+	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)
 	}
-	mustBeGone(t, pids)
+	proctest.MustBeGone(t, pids)
 	for range 2 {
 		if err := group.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -113,9 +116,9 @@ func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
 
 func TestProcessTable_TellsZombies(t *testing.T) {
 	t.Parallel()
-	command := helper("wait")
+	command := proctest.Helper("wait")
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	pid := startReady(command)[0]
+	pid := proctest.StartReady(command)[0]
 	if members, err := sessionMembers(pid); err != nil || len(members) != 1 || members[0] != pid {
 		t.Errorf("members are %v, %v", members, err)
 	}
@@ -123,7 +126,7 @@ func TestProcessTable_TellsZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It stays the zombie that this is about until it is waited for.
-	for deadline := time.Now().Add(timeout); running(pid); {
+	for deadline := time.Now().Add(proctest.Timeout); proctest.Running(pid); {
 		if time.Now().After(deadline) {
 			t.Fatal("the process does not die")
 		}
@@ -137,11 +140,11 @@ func TestProcessTable_TellsZombies(t *testing.T) {
 
 // sessionMembers lists the living processes of a session.
 func sessionMembers(sid int) ([]int, error) {
-	table, err := processTable()
+	table, err := proc.Table()
 	var members []int
 	for _, entry := range table {
-		if entry.session == sid && !entry.dead {
-			members = append(members, entry.pid)
+		if entry.Session == sid && !entry.Dead {
+			members = append(members, entry.PID)
 		}
 	}
 	return members, err

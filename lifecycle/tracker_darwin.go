@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // Tracker makes groups by the best mechanism this machine has.
@@ -65,20 +68,20 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := share.note(NewRecord(kindFingerprint, id, fingerprintData{Dir: dir})); err != nil {
+	if err := share.note(journal.NewRecord(kindFingerprint, id, fingerprintData{Dir: dir})); err != nil {
 		return nil, err
 	}
 	if err := makeMark(fingerprint); err != nil {
 		return nil, err
 	}
-	boot, err := bootID()
+	boot, err := proc.BootID()
 	if err != nil {
 		return nil, err
 	}
 	ancestry := newAncestry(identify)
 	ancestry.note = func(ids []uint64) error {
 		for _, member := range ids {
-			if err := share.note(NewPart(kindFingerprint, id, strconv.FormatUint(member, 10), fingerprintData{Boot: boot})); err != nil {
+			if err := share.note(journal.NewPart(kindFingerprint, id, strconv.FormatUint(member, 10), fingerprintData{Boot: boot})); err != nil {
 				return err
 			}
 		}
@@ -86,7 +89,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	}
 	ancestry.lost = func(ids []uint64) error {
 		for _, member := range ids {
-			if err := share.note(EndedPart(kindFingerprint, id, strconv.FormatUint(member, 10))); err != nil {
+			if err := share.note(journal.EndedPart(kindFingerprint, id, strconv.FormatUint(member, 10))); err != nil {
 				return err
 			}
 		}
@@ -97,7 +100,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	}
 	return &markedGroup{
 		sessionGroup: sessionGroup{groupState: share, tracking: t.Tracking()},
-		fingerprint:  fingerprint, carries: carriesFingerprint, table: ownProcesses, ancestry: ancestry,
+		fingerprint:  fingerprint, carries: carriesFingerprint, table: proc.OwnProcesses, ancestry: ancestry,
 	}, nil
 }
 

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
 // Without any sandbox a daemon is found by whom the kernel remembers as its
@@ -19,11 +21,11 @@ func TestTracker_FindsDaemonsByDescent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pids := startIn(t, group, helper(name, args...))
-		if _, err := group.Kill(soon(t)); err != nil {
+		pids := proctest.StartIn(t, group.Start, proctest.Helper(name, args...))
+		if _, err := group.Kill(proctest.Soon(t)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		mustBeGone(t, pids)
+		proctest.MustBeGone(t, pids)
 		if tracking := group.Tracking(); tracking.Guarantee || tracking.Mechanism != MechanismDescent {
 			t.Errorf("%s: %+v", name, tracking)
 		}

@@ -8,14 +8,18 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 )
 
 // Tracker makes groups by the best mechanism this machine has.
 type Tracker struct {
-	tree             *cgroupTree // nil where no cgroup can be made
-	reason           error       // why tree is nil
-	subreapers       *subreapers // nil where there is a tree, and where no subreaper can run
-	subreaperProblem error       // why subreapers is nil
+	tree             *cgroup.Tree       // nil where no cgroup can be made
+	reason           error              // why tree is nil
+	subreapers       *subreaper.Factory // nil where there is a tree, and where no subreaper can run
+	subreaperProblem error              // why subreapers is nil
 	recovery         recovery
 	lingerers
 
@@ -30,22 +34,22 @@ type Tracker struct {
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{recovery: recovery{options: options}, stop: cancel}
-	alone := options.Alone && isAlone()
-	if t.tree, t.reason = newScoper(options.Env, t.recovery.write).open(); t.tree == nil {
-		t.subreapers, t.subreaperProblem = openSubreapers(options.Subreaper, options.logger())
+	alone := options.Alone && proc.Alone()
+	if t.tree, t.reason = cgroup.Open(options.Env, t.recovery.write); t.tree == nil {
+		t.subreapers, t.subreaperProblem = subreaper.Open(options.Subreaper, options.logger())
 	}
 	if options.Adopt || alone && t.subreapers != nil {
-		if done, err := adopt(ctx); err != nil {
+		if done, err := proc.Adopt(ctx); err != nil {
 			options.logger().Warn("daemons of sessions are not looked after", "error", err)
 		} else {
 			t.background.Go(done)
 			if t.subreapers != nil {
-				t.subreapers.adopts = alone
+				t.subreapers.Adopts = alone
 			}
 		}
 	}
 	if options.Adopt || options.Alone {
-		t.background.Go(func() { reapStrangers(ctx) })
+		t.background.Go(func() { proc.ReapForeign(ctx) })
 	}
 	if options.StateDir != "" {
 		t.background.Go(func() { sweepTwice(ctx, options) })
@@ -54,17 +58,6 @@ func Open(options Options) *Tracker {
 		t.background.Go(func() { tree.SweepEmpty(ctx) })
 	}
 	return t
-}
-
-// isAlone reports whether this process has no living child that came with its
-// program: whoever has executed it may have left some. Nothing would tell what
-// such a child leaves from what a session does.
-func isAlone() bool {
-	if os.Getpid() == 1 {
-		return false // of a container: every process that lost its parent is a child of this one
-	}
-	strangers, err := strangeChildren()
-	return err == nil && len(living(strangers)) == 0
 }
 
 // secondLook is the pause before the second sweep.
@@ -96,7 +89,7 @@ func (t *Tracker) Tracking() Tracking {
 	}
 	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p " +
 		"Delegate=yes EDITOR"
-	if _, tried := errors.AsType[*scopeError](t.reason); tried {
+	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
 		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
 			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
 	}
@@ -108,7 +101,7 @@ func (t *Tracker) Tracking() Tracking {
 				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not in a signal domain (Linux "+
 				"6.12) may escape it, and so may what sudo starts", t.reason),
 			Fix:                fix,
-			CanUseSignalDomain: t.subreapers.domainProblem == nil,
+			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
 		}
 	}
 	return Tracking{
@@ -127,12 +120,12 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	}
 	share := &groupState{recovery: &t.recovery}
 	if t.subreapers != nil {
-		return &subreapedGroup{t.subreapers.newGroup(share.note), share, t.Tracking()}, nil
+		return &subreapedGroup{t.subreapers.NewGroup(share.note), share, t.Tracking()}, nil
 	}
 	if t.tree == nil {
 		return &sessionGroup{groupState: share, tracking: t.Tracking()}, nil
 	}
-	group, err := t.tree.newGroup(name)
+	group, err := t.tree.NewGroup(name)
 	if err != nil {
 		t.recovery.release()
 		return nil, err
@@ -155,9 +148,9 @@ func (t *Tracker) Close() error {
 	var err error
 	switch {
 	case t.tree != nil:
-		err = t.tree.close()
+		err = t.tree.Close()
 	case t.subreapers != nil:
-		err = t.subreapers.close()
+		err = t.subreapers.Close()
 	}
 	if err != nil {
 		return err // the journal stays, for the next sweep

@@ -2,18 +2,32 @@ package lifecycle
 
 import (
 	"errors"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 	"golang.org/x/sys/unix"
 )
+
+// skipWithoutCgroups skips a test that needs cgroups, or fails it, by the rules
+// of harness.Skip.
+func skipWithoutCgroups(t *testing.T, cause error) {
+	t.Helper()
+	harness.Skip(t, "process_tracking", cause.Error())
+}
 
 func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 	t.Parallel()
 	tracker := Open(Options{})
 	if tracker.tree == nil {
-		skip(t, tracker.reason)
+		skipWithoutCgroups(t, tracker.reason)
 	}
 	group, err := tracker.NewGroup("g")
 	if err != nil {
@@ -23,11 +37,11 @@ func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 		got.Detail == "" {
 		t.Errorf("tracking is %+v", got)
 	}
-	pids := startIn(t, group, helper("daemon"))
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("daemon"))
 	if err := tracker.Close(); err != nil {
 		t.Error(err)
 	}
-	mustBeGone(t, pids)
+	proctest.MustBeGone(t, pids)
 }
 
 func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
@@ -42,11 +56,11 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 		!strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
 		t.Errorf("tracking is %+v", got)
 	}
-	pids := startIn(t, group, helper("tree", "2"))
-	if killed, err := group.Kill(soon(t)); killed != len(pids) || err != nil {
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
+	if killed, err := group.Kill(proctest.Soon(t)); killed != len(pids) || err != nil {
 		t.Errorf("killed %d of %d, %v", killed, len(pids), err)
 	}
-	mustBeGone(t, pids)
+	proctest.MustBeGone(t, pids)
 	if err := errors.Join(group.Close(), tracker.Close()); err != nil {
 		t.Error(err)
 	}
@@ -56,11 +70,12 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 // starting.
 func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 	t.Parallel()
-	dir := stateDir(t)
-	j, err := newJournal(dir)
+	dir := proctest.StateDir(t)
+	j, err := journal.New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := j.Path()
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
@@ -68,18 +83,15 @@ func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 			sweepTwice(t.Context(), Options{StateDir: dir})
 		}()
 		synctest.Wait() // it has looked and waits
-		if !exist(j.path) {
+		if !proctest.Exist(path) {
 			t.Error("a locked journal was swept")
 		}
-		// A child that another test has just forked shares the lock, too, until
-		// it execs; to close the file would not be enough.
-		if err := unix.Flock(int(j.file.Fd()), unix.LOCK_UN); err != nil {
+		if err := j.Leave(); err != nil {
 			t.Error(err)
 		}
-		j.file.Close()
 		<-ended
 	})
-	if exist(j.path) {
+	if proctest.Exist(path) {
 		t.Error("the journal is left")
 	}
 }
@@ -88,12 +100,71 @@ func TestOpen_SeveralInOneProcess(t *testing.T) {
 	t.Parallel()
 	first, second := Open(Options{}), Open(Options{})
 	if first.tree == nil || second.tree == nil {
-		skip(t, errors.Join(first.reason, second.reason))
+		skipWithoutCgroups(t, errors.Join(first.reason, second.reason))
 	}
-	if first.tree.dir == second.tree.dir {
-		t.Errorf("both have %s", first.tree.dir)
+	if first.tree.Dir() == second.tree.Dir() {
+		t.Errorf("both have %s", first.tree.Dir())
 	}
 	if err := errors.Join(first.Close(), second.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	tracker := &Tracker{reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}}}
+	var err error
+	if tracker.subreapers, err = subreaper.Open(subreaperCommand, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	group, err := tracker.NewGroup("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := group.Tracking()
+	if got != tracker.Tracking() || got.Mechanism != MechanismSubreaper || got.Guarantee ||
+		!strings.Contains(got.Detail, "read-only file system") || got.Fix == "" {
+		t.Errorf("tracking is %+v", got)
+	}
+	if inDomain := got.InSignalDomain(); !inDomain.Guarantee || inDomain.Fix != "" ||
+		inDomain.Mechanism != MechanismSubreaper {
+		t.Errorf("in a signal domain: %+v", inDomain)
+	}
+	pids := proctest.StartIn(t, group.Start, proctest.Helper("daemon"))
+	if err := tracker.Close(); err != nil {
+		t.Error(err)
+	}
+	proctest.MustBeGone(t, pids)
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left in the state directory: %v", left)
+	}
+}
+
+// subreaperCommand runs the test binary as a subreaper.
+func subreaperCommand() (string, []string) {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path, []string{path, "subreaper"}
+}
+
+// What the reply says to do must be able to help: systemd-run needs the very
+// systemd that did not answer.
+func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason  error
+		mention string
+	}{
+		{unix.EACCES, "systemd-run --user"},
+		{&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}}, "XDG_RUNTIME_DIR"},
+	} {
+		got := (&Tracker{reason: test.reason}).Tracking()
+		if got.Guarantee || got.Mechanism != MechanismProcessGroup || !strings.Contains(got.Fix, test.mention) ||
+			!strings.Contains(got.Detail, test.reason.Error()) {
+			t.Errorf("reason %v: %+v, expected a fix with %q", test.reason, got, test.mention)
+		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // watchdog is a second process that ends every session when this one dies
@@ -28,7 +31,7 @@ type watchdog struct {
 	reader  *os.File   // the journal, opened without its lock; it is closed when another one takes its place
 	users   int
 	pipe    *os.File      // a socket; nil while none is running
-	process *os.Process   // the running one
+	process proc.Process  // the running one
 	retired chan struct{} // closed once the running one has been told to go
 	idle    *time.Timer
 	running sync.WaitGroup
@@ -53,15 +56,15 @@ const (
 
 // follow lets the watchdog carry out another file from now on. The journal must
 // say in the old one what it says in the new one.
-func (w *watchdog) follow(journal string, reader *os.File) {
+func (w *watchdog) follow(path string, reader *os.File) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.journal, w.reader = journal, reader
+	w.journal, w.reader = path, reader
 	if w.pipe == nil {
 		return
 	}
-	if err := sendJournal(w.pipe, journal, reader); err != nil {
-		_ = w.process.Kill() // it does not listen; the next one is told by its start
+	if err := sendJournal(w.pipe, path, reader); err != nil {
+		_ = w.process.Signal(unix.SIGKILL) // it does not listen; the next one is told by its start
 	}
 }
 
@@ -107,7 +110,7 @@ func (w *watchdog) close() {
 	}
 	if w.pipe != nil {
 		w.retire()
-		_ = w.process.Kill()
+		_ = w.process.Signal(unix.SIGKILL)
 	}
 	w.mu.Unlock()
 	// A process can outlast SIGKILL in an uninterruptible system call.
@@ -155,9 +158,9 @@ func (w *watchdog) start() error {
 		theirs.Close()
 		return fmt.Errorf("start watchdog: %w", err)
 	}
-	process, err := own.start(path, append(argv, w.journal), &os.ProcAttr{
+	process, err := proc.Start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs, w.reader},
-		Env:   SmallRuntime,
+		Env:   proc.SmallRuntime,
 		// A session of its own keeps signals to our process group, and the
 		// hang-up of a terminal, away.
 		Sys: &syscall.SysProcAttr{Setsid: true},
@@ -175,16 +178,15 @@ func (w *watchdog) start() error {
 }
 
 // mind notices the watchdog's own death and puts another in its place.
-func (w *watchdog) mind(process *os.Process, retired chan struct{}) {
-	state, err := process.Wait()
-	own.ended(process.Pid)
+func (w *watchdog) mind(process proc.Process, retired chan struct{}) {
+	status, err := process.Wait(false)
 	select {
 	case <-retired:
 		return
 	default:
 	}
-	w.log.Error("the watchdog has died; until the next one runs, sessions would outlive a crash of the sidecar", "state",
-		state, "error", err)
+	w.log.Error("the watchdog has died: until the next one runs, sessions would outlive a crash of the sidecar",
+		"exit_status", status.ExitStatus(), "signal", status.Signal(), "error", err)
 	select {
 	case <-retired:
 		return
@@ -217,7 +219,7 @@ func inheritsJournal() bool {
 
 // RunWatchdog is the watchdog's whole life; it returns the exit status. The
 // journal's path is its argument.
-func RunWatchdog(journal string) int {
+func RunWatchdog(path string) int {
 	// It is to outlast everything but SIGKILL. Sessions cannot reach it where
 	// they are confined (Landlock ABI 6).
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN,
@@ -228,12 +230,12 @@ func RunWatchdog(journal string) int {
 	}
 	// It holds the journal open: somebody may remove the state directory while
 	// the sidecar lives, and what is in it still has to be ended.
-	held := heldJournal{path: journal}
+	held := heldJournal{path: path}
 	if inheritsJournal() {
 		held.file = os.NewFile(watchdogJournalFD, "journal")
 	} else {
 		var err error
-		if held.file, err = openJournalFile(journal); err != nil {
+		if held.file, err = journal.Open(path); err != nil {
 			return complain(err)
 		}
 	}
@@ -244,10 +246,10 @@ func RunWatchdog(journal string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), watchdogTimeout)
 	defer cancel()
-	if err := lock(held.file, 0); err != nil {
+	if err := journal.Lock(held.file, 0); err != nil {
 		return complain(err)
 	}
-	if err := settle(ctx, held.file, held.path, enders); err != nil {
+	if err := journal.Settle(ctx, held.file, held.path, enders); err != nil {
 		return complain(err)
 	}
 	return 0

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // A watchdog and its sidecar share one stream socket, on which only the sidecar
@@ -140,7 +142,7 @@ func handedOver(control []byte) []*os.File {
 func checkHeld(file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errNoJournal
+		err = journal.ErrNoJournal
 	}
 	return err
 }

@@ -16,13 +16,21 @@ import (
 // it: what each package may import of ours. A package that is not in it may not
 // exist.
 var mayImport = map[string][]string{
-	"display":             {},
-	"platform/policy":     {},
-	"fsguard":             {},
-	"rpc/protocol":        {},
-	"lifecycle":           {"lifecycle/libsystem", "fsguard"},
-	"lifecycle/libsystem": {},
-	"platform":            {"platform/policy", "lifecycle"},
+	"display":         {},
+	"platform/policy": {},
+	"fsguard":         {},
+	"rpc/protocol":    {},
+	"lifecycle": {"lifecycle/libsystem", "lifecycle/proc", "lifecycle/journal", "lifecycle/session", "lifecycle/cgroup",
+		"lifecycle/subreaper", "lifecycle/signaldomain", "fsguard"},
+	"lifecycle/proc":          {},
+	"lifecycle/proc/proctest": {},
+	"lifecycle/journal":       {"lifecycle/proc"},
+	"lifecycle/session":       {"lifecycle/proc", "lifecycle/journal"},
+	"lifecycle/cgroup":        {"lifecycle/proc", "lifecycle/journal"},
+	"lifecycle/signaldomain":  {"lifecycle/proc"},
+	"lifecycle/subreaper":     {"lifecycle/proc", "lifecycle/journal", "lifecycle/session", "lifecycle/signaldomain"},
+	"lifecycle/libsystem":     {},
+	"platform":                {"platform/policy", "lifecycle"},
 	"platform/linux": {"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets",
 		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "platform/linux/seccomp",
 		"platform/linux/namespace", "lifecycle", "fsguard"},
@@ -90,7 +98,7 @@ var mayImport = map[string][]string{
 
 // testsMayImport is open to every package's tests beside: what starts a real
 // stage, and the harness.
-var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness"}
+var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness", "lifecycle/proc/proctest"}
 
 // testsOfMayImport is open to the tests of one package beside: what they stand
 // in for.

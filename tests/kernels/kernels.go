@@ -48,8 +48,7 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: []suite{groups(asRoot, asDelegated),
-			escaping}, without: []string{"signal domains"}, why: "no Landlock, no cgroup.kill",
+		suites: groups([]string{asRoot, asDelegated}, escaping), without: []string{"signal domains"}, why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
@@ -72,12 +71,12 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: []suite{groups(asRoot), escaping},
+		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: groups([]string{asRoot}, escaping),
 		why: "cgroups without any controller that limits",
 	},
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "sidecar.cgroup=hybrid", suites: []suite{groups(asDelegated), escaping},
+		cmdline: "sidecar.cgroup=hybrid", suites: groups([]string{asDelegated}, escaping),
 		why: "cgroup v2 beside v1, in another place",
 	},
 	{

@@ -71,8 +71,14 @@ func lifetime(proves ...string) suite {
 	return suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: proves}
 }
 
-// groups is what holds processes together, which does not ask for a sandbox.
-func groups(contexts ...string) suite { return suite{pkg: "lifecycle", contexts: contexts} }
+// groups is what holds processes together, which does not ask for a sandbox,
+// and what else a kernel is to be tried with.
+func groups(contexts []string, others ...suite) []suite {
+	for _, pkg := range []string{"lifecycle", "lifecycle/cgroup", "lifecycle/subreaper", "lifecycle/signaldomain"} {
+		others = append(others, suite{pkg: pkg, contexts: contexts})
+	}
+	return others
+}
 
 // commands are what the tests start of this module.
 var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}

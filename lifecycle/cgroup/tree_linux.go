@@ -1,0 +1,313 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+)
+
+// cgroupTree is this process's subtree: <own
+// cgroup>/sandbox-sidecar-<pid>-<start time>/<group>. Pid and start time
+// together are never used twice while the machine runs, so a directory names
+// its owner beyond doubt.
+type Tree struct {
+	dir  string
+	note func(journal.Record) error
+	held *os.File // dir, locked as long as this process lives; nil where that cannot be done
+	// bornInside is true where a child can be started straight into a cgroup
+	// (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels with the fault
+	// that selfTest looks for, a child is moved instead.
+	bornInside bool
+	remaking   sync.Mutex // guards held once the tree is open
+	scoped     bool       // own cgroup is a scope that this process moved itself into
+}
+
+// openCgroupTree makes the subtree, after its name was noted.
+func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil, err
+	}
+	start, err := proc.StartTime(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
+	tree := &Tree{dir: filepath.Join(own, name), note: note}
+	// A second tracker in this process (a test's, say) gets a directory of its
+	// own, and never notes the first one's.
+	for i := 1; ; i++ {
+		if _, err := os.Lstat(tree.dir); err == nil {
+			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
+			continue
+		}
+		err := tree.make()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	if err := tree.selfTest(); err != nil {
+		_ = os.Remove(tree.dir)
+		tree.letGo()
+		return nil, err
+	}
+	return tree, nil
+}
+
+// make makes the subtree's directory, after its name was noted, and notes which
+// directory it is.
+func (t *Tree) make() error {
+	if err := t.note(journal.NewRecord(kind, t.dir, recordData{})); err != nil {
+		return err
+	}
+	if err := os.Mkdir(t.dir, 0o755); err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	if err := t.hold(); err != nil {
+		_ = os.Remove(t.dir)
+		return err
+	}
+	return nil
+}
+
+// hold notes which directory it is, and locks it: that tells other sidecars, in
+// whichever process id namespace, that we live; see sweepCgroups.
+func (t *Tree) hold() error {
+	t.letGo()
+	held, err := os.Open(t.dir)
+	if err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	t.held = held
+	_ = journal.Lock(held, unix.LOCK_NB) // the name tells it too
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(held.Fd()), &stat); err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	return t.note(journal.NewRecord(kind, t.dir, recordData{Inode: stat.Ino}))
+}
+
+func (t *Tree) letGo() {
+	if t.held != nil {
+		t.held.Close()
+		t.held = nil
+	}
+}
+
+// kindCgroup is the kind of subtrees in a journal. The key is the directory,
+// below which everything is to be killed and removed.
+const kind = "cgroup"
+
+// cgroupData is what a journal says of a subtree beside its name.
+type recordData struct {
+	// Inode is the directory's number, which no other cgroup gets while the
+	// machine runs. It is written once the directory was made.
+	Inode uint64 `json:"inode,omitempty"`
+}
+
+// cgroupEnder ends the subtrees of a dead sidecar.
+var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
+	if where.OtherBoot {
+		return 0, nil // no cgroup outlives the machine: one of that name would be another's
+	}
+	var failures []error
+	for _, r := range records {
+		var data recordData
+		if err := r.Decode(&data); err != nil {
+			alone++
+			continue
+		}
+		failures = append(failures, endCgroup(ctx, r.Key, data.Inode, where.Same))
+	}
+	return alone, errors.Join(failures...)
+}}
+
+// endCgroup kills and removes a dead sidecar's subtree. The name comes from a
+// file, so it must be one of ours, in a cgroup v2, and where the sidecar has
+// said which directory it was, that one. Where the sidecar is not known to have
+// been of this process id namespace and this start of the machine, its name may
+// be a living one's of another.
+func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) error {
+	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
+		return fmt.Errorf("end cgroup %q: not one of ours", dir)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); errors.Is(err, unix.ENOENT) {
+		return nil
+	} else if err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return fmt.Errorf("end cgroup %q: not in a cgroup v2 (%w)", dir, err)
+	}
+	var stat unix.Stat_t
+	switch err := unix.Stat(dir, &stat); {
+	case errors.Is(err, unix.ENOENT), err == nil && inode != 0 && inode != stat.Ino:
+		return nil // that one is gone
+	case err != nil:
+		return fmt.Errorf("end cgroup: %w", err)
+	}
+	if !sameOrigin && inode == 0 {
+		if owner, ok := treeOwner(filepath.Base(dir)); !ok || owner.lives() {
+			return fmt.Errorf("end cgroup %q: its sidecar lives", dir)
+		}
+	}
+	if _, err := killCgroup(ctx, dir); err != nil {
+		return err
+	}
+	return removeCgroup(dir)
+}
+
+// treePrefix begins the names of subtrees.
+const treePrefix = "sandbox-sidecar-"
+
+// selfTest finds out whether a child can be born in a fresh cgroup and live.
+// Kernels from 5.14 up to stable releases of 2026 kill it at birth where the
+// parent's own cgroup was once killed by cgroup.kill; no version number tells
+// which. The child's program does not exist: a child that lives reports that,
+// one that was killed says nothing.
+func (t *Tree) selfTest() error {
+	group, err := t.NewGroup("self-test")
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}
+	t.bornInside = true
+	group.attach(attr.Sys)
+	pid, err := syscall.ForkExec("/proc/self/no-such-program", nil, attr)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return nil
+	case err == nil:
+		// ForkExec saw the end of its error pipe and took it for success; the
+		// child is dead.
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
+		t.bornInside = false
+		return nil
+	case errors.Is(err, syscall.ENOSYS):
+		t.bornInside = false // clone3 is refused by a container's filter; moving may still work
+		return nil
+	default:
+		return fmt.Errorf("start a process in a cgroup: %w", err)
+	}
+}
+
+// Dir is the directory of the subtree.
+func (t *Tree) Dir() string { return t.dir }
+
+// Detail says in words what holds a session together.
+func (t *Tree) Detail() string {
+	detail := "every process of a session is in a cgroup of its own, which the kernel kills as a whole"
+	if t.scoped {
+		detail += ", in a transient scope of the user's systemd"
+	}
+	return detail
+}
+
+func (t *Tree) NewGroup(name string) (*Group, error) {
+	dir := filepath.Join(t.dir, name)
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) && t.note != nil {
+		// Somebody has removed the subtree while it was empty.
+		t.remaking.Lock()
+		if err = t.make(); err == nil || errors.Is(err, fs.ErrExist) {
+			err = os.Mkdir(dir, 0o755)
+		}
+		t.remaking.Unlock()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	handle, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		_ = os.Remove(dir)
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	return &Group{tree: t, dir: dir, handle: handle}, nil
+}
+
+// closeTimeout bounds the last kill of everything. A process can outlast
+// SIGKILL only in an uninterruptible system call.
+const closeTimeout = 5 * time.Second
+
+func (t *Tree) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if _, err := killCgroup(ctx, t.dir); err != nil {
+		return err
+	}
+	defer t.letGo()
+	return removeCgroup(t.dir)
+}
+
+// cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not
+// filled again (see selfTest).
+type Group struct {
+	tree *Tree
+	dir  string
+
+	mu     sync.Mutex // guards handle
+	handle *os.File   // O_PATH; nil once closed
+}
+
+func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
+	if attr.Sys == nil {
+		attr.Sys = &syscall.SysProcAttr{}
+	}
+	g.attach(attr.Sys)
+	process, err := proc.Start(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.add(process.PID()); err != nil {
+		proc.GiveUp(process)
+		return nil, err
+	}
+	return process, nil
+}
+
+// attach lets a child that is started with attr be born in the group, where the
+// kernel can do that.
+func (g *Group) attach(attr *syscall.SysProcAttr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tree.bornInside && g.handle != nil {
+		attr.UseCgroupFD = true
+		attr.CgroupFD = int(g.handle.Fd())
+	}
+}
+
+// add moves a child in that was not born there.
+func (g *Group) add(pid int) error {
+	if g.tree.bornInside {
+		return nil
+	}
+	return writeCgroup(filepath.Join(g.dir, "cgroup.procs"), strconv.Itoa(pid))
+}
+
+func (g *Group) Kill(ctx context.Context) (int, error) { return killCgroup(ctx, g.dir) }
+
+func (g *Group) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.handle == nil {
+		return nil
+	}
+	_ = g.handle.Close()
+	g.handle = nil
+	return removeCgroup(g.dir)
+}

@@ -1,0 +1,4 @@
+package journal
+
+// makeMemoryFile makes a file without a name, locked and opened twice.
+func makeMemoryFile() (*journalFile, error) { return makeUnnamedFile() }

@@ -1,0 +1,166 @@
+//go:build unix
+
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostJournals bounds how many journals one sweep looks at. The next sweep goes
+// on.
+const mostJournals = 1000
+
+// sweepDir ends and removes whatever dead sidecars of this user have left. It
+// touches nothing of a living one's, and nothing that a journal names by a
+// number which may be a stranger's by now. The error says what could not be
+// done, and what was found that is wrong.
+func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
+	dir, err := os.Open(stateDir)
+	if err != nil {
+		return fmt.Errorf("sweep leftovers: %w", err)
+	}
+	defer dir.Close()
+	var failures []error
+	for left := mostJournals; left > 0 && ctx.Err() == nil; {
+		names, err := dir.Readdirnames(256)
+		if len(names) == 0 {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("sweep leftovers: %w", err)
+		}
+		for _, name := range names {
+			// One without a name of its own goes like any other.
+			if left > 0 && (strings.HasSuffix(name, Suffix) || strings.HasPrefix(name, UnnamedPrefix)) {
+				left--
+				failures = append(failures, clean(ctx, filepath.Join(stateDir, name), enders))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// clean carries out a journal if it is a dead sidecar's, and removes it. One
+// that is in use is left alone.
+func clean(ctx context.Context, path string, enders []Ender) error {
+	file, err := Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another was faster
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := Lock(file, unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !names(path, file) {
+		return nil // its owner goes on in another file, or somebody has carried it out
+	}
+	return Settle(ctx, file, path, enders)
+}
+
+// settle carries out a locked journal and removes it. Where another has done so
+// before, there is nothing left to find: everything that is listed has a name
+// that is used once. What cannot be ended now keeps the journal, for the next
+// sweep.
+func Settle(ctx context.Context, file *os.File, path string, enders []Ender) error {
+	read, err := readJournal(ctx, file)
+	if err != nil {
+		return fmt.Errorf("clean up after a dead sidecar: %w", err)
+	}
+	doubts := read.doubts(path)
+	alone, err := carryOut(ctx, &read.entries, filepath.Dir(path), enders)
+	if err != nil {
+		return errors.Join(fmt.Errorf("clean up after a dead sidecar: %w", err), doubts)
+	}
+	if alone > 0 {
+		doubts = errors.Join(doubts, fmt.Errorf(
+			"clean up after a dead sidecar: journal %q has %d entries that may be about other processes by now; they are "+
+				"left alone", path, alone))
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+		return errors.Join(err, doubts)
+	}
+	return doubts // it has no name, or the state directory is no more
+}
+
+// doubts says what is wrong with a journal that is carried out as far as it can
+// be read.
+func (r *reading) doubts(path string) error {
+	var found []error
+	if r.cut {
+		found = append(found, fmt.Errorf("read journal %q: it is too long, its middle was left out", path))
+	}
+	if r.senseless > 0 {
+		found = append(found, fmt.Errorf("read journal %q: %d lines make no sense", path, r.senseless))
+	}
+	return errors.Join(found...)
+}
+
+// Ender ends what records of one kind list.
+type Ender struct {
+	Kind string
+	// End ends the things, given the records that still count in the order in
+	// which they were written. It leaves alone what a record names by a number
+	// that may be a stranger's by now, and returns how many records those are.
+	// An error keeps the journal for the next sweep.
+	End func(ctx context.Context, records []Record, where Place) (alone int, err error)
+}
+
+// Place says how the place of a journal's writer compares to this one.
+type Place struct {
+	// StateDir is the directory of the journal.
+	StateDir string
+	// Same is true if process ids mean the same here as they did to the writer.
+	Same bool
+	// OtherBoot is true if the machine was restarted since, so that no process
+	// is left.
+	OtherBoot bool
+}
+
+// carryOut ends what a journal lists, kind after kind in the order of the
+// enders, and returns how many records it has left alone. What is named by a
+// number counts only if the number means the same as when it was written: the
+// same start of the machine, the same process id namespace, the same process.
+// A kind that no ender understands is left alone, and keeps the journal.
+func carryOut(ctx context.Context, listed *entries, stateDir string, enders []Ender) (alone int, err error) {
+	now := Here()
+	known := listed.origin != nil && !listed.disputed
+	where := Place{
+		StateDir: stateDir, Same: known && listed.origin.is(now),
+		OtherBoot: known && listed.origin.Boot != "" && now.Boot != "" && listed.origin.Boot != now.Boot,
+	}
+	byKind := map[string][]Record{}
+	for _, r := range listed.list() {
+		byKind[r.Kind] = append(byKind[r.Kind], r)
+	}
+	var failures []error
+	for _, ender := range enders {
+		if ctx.Err() != nil {
+			return alone, ctx.Err()
+		}
+		if records := byKind[ender.Kind]; len(records) > 0 {
+			left, err := ender.End(ctx, records, where)
+			alone += left
+			failures = append(failures, err)
+			delete(byKind, ender.Kind)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		failures = append(failures, fmt.Errorf("%d entries of the unknown kind %q are left alone", len(byKind[kind]), kind))
+	}
+	return alone, errors.Join(failures...)
+}

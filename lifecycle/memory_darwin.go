@@ -1,4 +1,0 @@
-package lifecycle
-
-// makeMemoryFile makes a file without a name, locked and opened twice.
-func makeMemoryFile() (*journalFile, error) { return makeUnnamedFile() }

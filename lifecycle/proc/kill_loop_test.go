@@ -1,0 +1,299 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+)
+
+func TestMain(m *testing.M) { proctest.Main(m, nil) }
+
+// crowd is a made-up system with the processes of one group.
+type crowd struct {
+	alive   map[int]uint64 // birth by process id
+	born    uint64
+	looks   int
+	before  func(look int)   // happens as a look begins
+	between func(victim int) // happens between seeing and killing
+	kept    map[int]error    // what killing these is answered with; nil: it takes no effect
+	failing func(look int) error
+}
+
+func newCrowd(pids ...int) *crowd {
+	c := &crowd{alive: map[int]uint64{}, kept: map[int]error{}}
+	for _, pid := range pids {
+		c.fork(pid)
+	}
+	return c
+}
+
+func (c *crowd) fork(pid int) {
+	c.born++
+	c.alive[pid] = c.born
+}
+
+func (c *crowd) killLoop() KillLoop { return KillLoop{Find: c.look, Kill: c.kill, Pause: Sleep} }
+
+// proved is a kill loop that is told when nobody is left.
+func (c *crowd) proved() KillLoop {
+	h := c.killLoop()
+	h.Empty = func() (bool, error) { return len(c.alive) == 0, nil }
+	return h
+}
+
+func (c *crowd) look() iter.Seq2[ID, error] {
+	return func(yield func(ID, error) bool) {
+		c.looks++
+		if c.before != nil {
+			c.before(c.looks)
+		}
+		if c.failing != nil {
+			if err := c.failing(c.looks); err != nil {
+				yield(ID{}, err)
+				return
+			}
+		}
+		var seen []ID
+		for pid, birth := range c.alive {
+			seen = append(seen, ID{pid, birth})
+		}
+		slices.SortFunc(seen, func(a, b ID) int { return a.PID - b.PID })
+		for _, found := range seen {
+			if !yield(found, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (c *crowd) kill(victim ID) error {
+	if c.between != nil {
+		c.between(victim.PID)
+	}
+	if c.alive[victim.PID] != victim.Birth {
+		return syscall.ESRCH
+	}
+	if err, kept := c.kept[victim.PID]; kept {
+		return err
+	}
+	delete(c.alive, victim.PID)
+	return nil
+}
+
+// bothKillLoops runs a test with and without proof of emptiness, in a time of
+// its own.
+func bothKillLoops(t *testing.T, run func(t *testing.T, newLoop func(*crowd) KillLoop)) {
+	t.Helper()
+	for name, newLoop := range map[string]func(*crowd) KillLoop{"looks only": (*crowd).killLoop, "with proof": (*crowd).proved} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { run(t, newLoop) })
+		})
+	}
+}
+
+// extinct checks that a kill loop has killed so many, and left none.
+func extinct(t *testing.T, c *crowd, killed map[ID]bool, err error, want int) {
+	t.Helper()
+	if err != nil || len(c.alive) > 0 || len(killed) != want {
+		t.Errorf("killed %d, want %d; alive are %v; error %v", len(killed), want, c.alive, err)
+	}
+}
+
+func TestConverge_Nobody(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd()
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 0)
+	})
+}
+
+func TestConverge_Crowd(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(2, 3, 4, 5)
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 4)
+	})
+}
+
+// Whoever is seen has forked by the time that it is killed.
+func TestConverge_Forkers(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(10)
+		next := 11
+		c.between = func(int) {
+			if next < 200 {
+				c.fork(next)
+				next++
+			}
+		}
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 190)
+	})
+}
+
+// Whoever is seen has forked and is gone by the time that it is killed, until
+// the loop is faster once.
+func TestConverge_Hoppers(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(100)
+		hops := 0
+		c.between = func(victim int) {
+			if hops++; hops < 500 {
+				delete(c.alive, victim)
+				c.fork(victim + 1)
+			}
+		}
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 1)
+		if hops != 500 {
+			t.Errorf("%d hops", hops)
+		}
+	})
+}
+
+// A hopper that one look misses is there again at the next.
+func TestConverge_OneLookThatFindsNobodyProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		c.before = func(look int) {
+			if look%2 == 0 && look < 20 {
+				c.fork(look)
+			}
+		}
+		killed, err := c.killLoop().Run(t.Context())
+		extinct(t, c, killed, err, 9)
+	})
+}
+
+func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(7)
+		spared := uint64(0)
+		c.between = func(int) {
+			if spared == 0 {
+				delete(c.alive, 7) // it ends, and its number goes to a younger one of the group
+				c.fork(7)
+				spared = c.alive[7]
+				return
+			}
+			if c.alive[7] == spared && c.born < 5 {
+				c.fork(7) // and again
+			}
+		}
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 1)
+		for victim := range killed {
+			if victim.Birth != c.born {
+				t.Errorf("killed %+v, but the last was born %d", victim, c.born)
+			}
+		}
+	})
+}
+
+// Zombies are not in the list, or end between seeing and killing: nobody has
+// killed them.
+func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(2, 3)
+		c.between = func(victim int) {
+			if victim == 2 {
+				delete(c.alive, 2)
+			}
+		}
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 1)
+	})
+}
+
+func TestConverge_Immortals(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(2, 3, 4)
+		c.kept[3] = nil           // in an uninterruptible system call
+		c.kept[4] = syscall.EPERM // root's
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begun := time.Now()
+		killed, err := newLoop(c).Run(ctx)
+		survivors, ok := errors.AsType[*Survivors](err)
+		if !ok || !slices.Equal(survivors.PIDs, []int{3, 4}) || !errors.Is(err, ErrSurvivors) {
+			t.Errorf("error is %v", err)
+		}
+		if len(killed) != 1 {
+			t.Errorf("killed %v", killed)
+		}
+		if took := time.Since(begun); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if c.looks > 200 {
+			t.Errorf("%d looks at processes that do not change", c.looks)
+		}
+		delete(c.kept, 3)
+		delete(c.kept, 4)
+		killed, err = newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 2)
+	})
+}
+
+func TestConverge_LooksOnceWhenTheTimeIsUpAlready(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c := newCrowd(2, 3)
+		if _, err := newLoop(c).Run(ctx); err == nil || len(c.alive) > 0 {
+			t.Errorf("alive are %v, error %v", c.alive, err)
+		}
+		if killed, err := newLoop(c).Run(ctx); err != nil || len(killed) > 0 {
+			t.Errorf("of nobody it killed %v: %v", killed, err)
+		}
+	})
+}
+
+func TestConverge_LooksThatFail(t *testing.T) {
+	t.Parallel()
+	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
+		c := newCrowd(2)
+		c.failing = func(look int) error {
+			if look < 5 {
+				return syscall.EMFILE
+			}
+			return nil
+		}
+		killed, err := newLoop(c).Run(t.Context())
+		extinct(t, c, killed, err, 1)
+
+		c = newCrowd(2)
+		c.failing = func(int) error { return syscall.EMFILE }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := newLoop(c).Run(ctx); !errors.Is(err, syscall.EMFILE) || !errors.Is(err, ErrSurvivors) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestConverge_ProofThatFails(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(2)
+	h := c.killLoop()
+	h.Empty = func() (bool, error) { return false, syscall.EINVAL }
+	if _, err := h.Run(t.Context()); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,75 @@
+//go:build unix
+
+package proc
+
+import (
+	"os"
+	"syscall"
+)
+
+// Process is a process that a group has started. Its methods may be called from
+// several goroutines, but Wait from one at a time.
+type Process interface {
+	// PID is its process id.
+	PID() int
+	// Wait waits until the process has ended, or, where stops is true, has
+	// stopped, and says which. It must not be called again after an end.
+	Wait(stops bool) (syscall.WaitStatus, error)
+	// Signal sends a signal; os.ErrProcessDone where the process has ended.
+	Signal(signal syscall.Signal) error
+}
+
+// child is a process whose parent we are.
+type child struct {
+	process *os.Process
+	pid     int // process.Pid is overwritten by Release
+}
+
+func (c child) PID() int { return c.pid }
+
+func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
+	if !stops {
+		state, err := c.process.Wait()
+		if err != nil {
+			return 0, err
+		}
+		own.ended(c.pid)
+		return state.Sys().(syscall.WaitStatus), nil
+	}
+	// os.Process.Wait does not tell of a stop.
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && !status.Stopped() {
+			own.ended(c.pid)
+			_ = c.process.Release()
+		}
+		return status, err
+	}
+}
+
+func (c child) Signal(signal syscall.Signal) error { return c.process.Signal(signal) }
+
+// Start starts a process that belongs to no group.
+func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+	process, err := own.start(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	return child{process, process.Pid}, nil
+}
+
+// SmallRuntime is an environment for processes of this program that do one
+// thing after another. Go's runtime would start threads for every processor,
+// and look for the limits of its cgroup in a list of mounts that the kernel
+// writes out for it: a fifth of such a process's start.
+var SmallRuntime = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+
+// giveUp ends a process that was started and could not be taken in.
+func GiveUp(p Process) {
+	_ = p.Signal(syscall.SIGKILL)
+	_, _ = p.Wait(false)
+}

@@ -1,0 +1,274 @@
+//go:build unix
+
+// Package proctest starts processes for the tests of process tracking: trees,
+// daemons and chains, which the test binary plays itself. A package that uses it
+// calls [Main] from TestMain.
+package proctest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Timeout bounds every wait. It only matters where a test fails.
+const Timeout = 30 * time.Second
+
+// Helpers are what the test binary can be started for beside the tests. Each
+// prints a line "ready" with what is worth knowing once its processes stand.
+var Helpers = map[string]func(args []string){
+	"wait":    func([]string) { Ready(); WaitForEver() },
+	"tree":    tree,
+	"daemon":  daemon,
+	"respawn": respawn,
+}
+
+// Main runs the tests, or plays the part that the command line names: a helper,
+// or one of the processes that the product starts itself, by its first argument.
+func Main(m *testing.M, roles map[string]func() int) {
+	if len(os.Args) == 2 && roles[os.Args[1]] != nil {
+		os.Exit(roles[os.Args[1]]())
+	}
+	if len(os.Args) > 2 && os.Args[1] == "lifecycle-helper" {
+		_, _ = io.Copy(io.Discard, os.Stdin) // a group's leader starts nothing before it was added
+		Helpers[os.Args[2]](os.Args[3:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Helper is the command for one.
+func Helper(name string, args ...string) *exec.Cmd {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	command := exec.Command(path, append([]string{"lifecycle-helper", name}, args...)...)
+	command.Stderr = os.Stderr
+	return command
+}
+
+func Ready(pids ...int) { fmt.Println("ready", strings.Trim(fmt.Sprint(pids), "[]")) }
+
+// WaitForEver ignores what can be ignored. The timer ends it where a test
+// failed to.
+func WaitForEver() {
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1)
+	<-time.After(2 * Timeout)
+}
+
+// tree starts children, waits until they stand, and waits.
+func tree(args []string) {
+	n, _ := strconv.Atoi(args[0])
+	var pids []int
+	for range n {
+		pids = append(pids, StartReady(Helper("wait"))...)
+	}
+	Ready(pids...)
+	WaitForEver()
+}
+
+// daemon leaves a process behind, forked twice and in a session of its own, and
+// ends.
+func daemon(args []string) {
+	next := Helper("wait")
+	if len(args) == 0 {
+		next = Helper("daemon", "middle")
+	}
+	next.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pids := StartReady(next)
+	Ready(pids[len(pids)-1])
+}
+
+// respawn is a process that is never there when one looks: it starts its like
+// and ends. The chain has as many links as the first argument says, of which
+// the second is the first one's; a third makes each link a session of its own,
+// and a fourth is a file without which it ends.
+func respawn(args []string) {
+	left, _ := strconv.Atoi(args[0])
+	if args[0] == args[1] {
+		Ready()
+	}
+	if left == 0 {
+		return
+	}
+	if len(args) > 3 {
+		if _, err := os.Stat(args[3]); err != nil {
+			return
+		}
+	}
+	next := Helper("respawn", append([]string{strconv.Itoa(left - 1)}, args[1:]...)...)
+	next.SysProcAttr = &syscall.SysProcAttr{Setsid: len(args) > 2}
+	_ = next.Start() // fails where the group is being killed
+}
+
+// StartReady starts a helper and waits for its line. It returns its pid and
+// those that the line names.
+func StartReady(command *exec.Cmd) []int {
+	read, write, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	command.Stdout = write
+	err = command.Start()
+	write.Close()
+	if err != nil {
+		panic(err)
+	}
+	return append([]int{command.Process.Pid}, ReadReady(read)...)
+}
+
+// ReadReady waits for the line, and returns what it names; nil where the
+// process ended without one.
+func ReadReady(r io.Reader) []int {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "ready"); ok {
+			pids := []int{}
+			for field := range strings.FieldsSeq(rest) {
+				pid, _ := strconv.Atoi(field)
+				pids = append(pids, pid)
+			}
+			return pids
+		}
+	}
+	return nil
+}
+
+// Process is what the tests use of a process that a group has started.
+type Process interface {
+	PID() int
+	Wait(stops bool) (syscall.WaitStatus, error)
+	Signal(signal syscall.Signal) error
+}
+
+// StartIn starts a helper by a group's Start, and returns its process id and
+// those that it names, once they run. The helper is reaped when it ends.
+func StartIn[P Process](t *testing.T, by func(string, []string, *os.ProcAttr) (P, error), command *exec.Cmd) []int {
+	t.Helper()
+	process, gate, output, err := Start(by, command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() {
+		defer close(reaped)
+		_, _ = process.Wait(false)
+	}()
+	t.Cleanup(func() {
+		_ = process.Signal(unix.SIGKILL) // if the test failed to
+		<-reaped
+		output.Close()
+	})
+	gate.Close() // now it may start others
+	return append([]int{process.PID()}, ReadReady(output)...)
+}
+
+// Start starts a helper by a group's Start. It starts nothing until its gate is
+// closed.
+func Start[P Process](by func(string, []string, *os.ProcAttr) (P, error), command *exec.Cmd) (
+	process P, gate, output *os.File, err error,
+) {
+	gateEnd, gate, err := os.Pipe()
+	if err != nil {
+		return process, nil, nil, err
+	}
+	defer gateEnd.Close()
+	output, outputEnd, err := os.Pipe()
+	if err != nil {
+		return process, nil, nil, errors.Join(err, gate.Close())
+	}
+	defer outputEnd.Close()
+	process, err = by(command.Path, command.Args, &os.ProcAttr{
+		Env: command.Env, Files: []*os.File{gateEnd, outputEnd, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return process, nil, nil, errors.Join(err, gate.Close(), output.Close())
+	}
+	return process, gate, output, nil
+}
+
+// MustBeGone waits for processes that are about to end: one leaves its cgroup
+// in the middle of do_exit(), a moment before it becomes a zombie (Linux,
+// kernel/exit.c).
+func MustBeGone(t *testing.T, pids []int) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for _, pid := range pids {
+		for Running(pid) && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
+		if Running(pid) {
+			t.Errorf("process %d is still there", pid)
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+func Soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// StateDir is a state directory of the test's own, by its real path.
+func StateDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Opened reports whether a process holds a file open, by Linux's /proc.
+func Opened(pid int, path string) bool {
+	links, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == path {
+			return true
+		}
+	}
+	return false
+}
+
+// Exist reports whether a path names something.
+func Exist(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// Forge writes a journal as somebody else might have: these lines, and nothing
+// else.
+func Forge(t *testing.T, dir string, records ...any) string {
+	t.Helper()
+	var text bytes.Buffer
+	for _, r := range records {
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(append(line, '\n'))
+	}
+	path := filepath.Join(dir, "forged.journal")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,25 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// WatchProcess returns a channel that is closed when the process has ended,
+// also one that is not a child. The watch itself ends with ctx, and then leaves
+// the channel open. A pid that names no process is an error.
+func Watch(ctx context.Context, pid int) (<-chan struct{}, error) {
+	if pid <= 0 {
+		return nil, fmt.Errorf("watch process %d: not a process id", pid)
+	}
+	return watchProcess(ctx, pid)
+}
+
+// exists reports whether a process has this pid. EPERM means that it exists and
+// is somebody else's.
+func Exists(pid int) bool {
+	err := unix.Kill(pid, 0)
+	return err == nil || err == unix.EPERM
+}

@@ -1,0 +1,4 @@
+package lifecycle
+
+// roles are none: there are no subreapers here.
+var roles = map[string]func() int{}

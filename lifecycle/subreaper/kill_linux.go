@@ -1,0 +1,160 @@
+package subreaper
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+)
+
+// kill ends everything below this process, and returns how many lived and do so
+// no more. Not all of them have to be killed one by one: the death of a
+// terminal's session leader hangs up on its foreground processes.
+func (k *subreaper) kill(ctx context.Context) (int, error) {
+	if k.reap() {
+		return 0, nil
+	}
+	begun, _ := k.below() // where it cannot be read, those that are killed are counted
+	killed, err := proc.KillLoop{
+		Find: k.look, Kill: k.killOne, Pause: k.pause,
+		Empty: func() (bool, error) { return k.reap(), nil },
+	}.Run(ctx)
+	for _, entry := range begun {
+		if !entry.Dead {
+			killed[entry.ID] = true
+		}
+	}
+	return len(proc.WithoutSurvivors(killed, err)), err
+}
+
+// below lists what descends from this process, children first. It asks each for
+// its children, which costs as much as the session is large, and reads the
+// whole table only where the kernel was built without an answer to that
+// (CONFIG_PROC_CHILDREN).
+func (k *subreaper) below() ([]proc.Entry, error) {
+	children, err := proc.ChildrenOf("self")
+	if errors.Is(err, fs.ErrNotExist) {
+		return k.belowByTable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []proc.Entry
+	seen := map[int]bool{}
+	for len(children) > 0 {
+		pid := children[0]
+		children = children[1:]
+		entry, err := proc.Find(pid)
+		if err != nil || seen[pid] {
+			continue // ended since, or its number was given away meanwhile
+		}
+		seen[pid] = true
+		if k.domainKiller.Is(pid) {
+			continue
+		}
+		found = append(found, entry)
+		more, _ := proc.ChildrenOf(strconv.Itoa(pid)) // where it has ended since, its children are ours at the next look
+		children = append(children, more...)
+	}
+	return found, nil
+}
+
+func (k *subreaper) belowByTable() ([]proc.Entry, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return nil, err
+	}
+	self := os.Getpid()
+	return proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == self && !k.domainKiller.Is(entry.PID) }), nil
+}
+
+// look finds the children, and where all of them have been killed already and
+// are still there, what is below them. The children are enough as a rule: each
+// that dies leaves us its own. Listing them takes microseconds; against
+// processes that fork and exit at full speed anything slower would always be
+// too late.
+func (k *subreaper) look() iter.Seq2[proc.ID, error] {
+	return func(yield func(proc.ID, error) bool) {
+		k.domainKiller.Kill()
+		children, err := proc.ChildrenOf("self")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(proc.ID{}, err)
+			return
+		}
+		news := false
+		for _, pid := range children {
+			if k.domainKiller.Is(pid) {
+				continue // it ends when it is done
+			}
+			victim, known := k.marked[pid]
+			if !known {
+				victim, news = k.mark(pid), true
+			}
+			if !yield(victim, nil) {
+				return
+			}
+		}
+		if news {
+			return
+		}
+		below, err := k.below()
+		if err != nil {
+			yield(proc.ID{}, err)
+			return
+		}
+		for _, entry := range below {
+			if entry.Dead || k.marked[entry.PID] == entry.ID {
+				continue
+			}
+			if entry.Parent == os.Getpid() {
+				k.marked[entry.PID] = entry.ID
+			}
+			if !yield(entry.ID, nil) {
+				return
+			}
+		}
+	}
+}
+
+// mark notes a child that is about to be killed, until it was waited for.
+func (k *subreaper) mark(pid int) proc.ID {
+	victim := proc.ID{PID: pid}
+	if entry, err := proc.Find(pid); err == nil {
+		victim.Birth = entry.Birth
+	}
+	k.marked[pid] = victim
+	return victim
+}
+
+func (k *subreaper) killOne(victim proc.ID) error {
+	if k.marked[victim.PID] != victim {
+		return proc.Kill(victim)
+	}
+	// A child's number is its own until it was waited for, and only this
+	// goroutine does that. Whether it has ended is asked first because the dead
+	// can be killed without an error.
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, victim.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+	if err != nil || info.Signo != 0 {
+		return unix.ESRCH
+	}
+	return unix.Kill(victim.PID, unix.SIGKILL)
+}
+
+// pause waits until a child has ended.
+func (k *subreaper) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-k.children:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

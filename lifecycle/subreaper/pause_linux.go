@@ -1,0 +1,133 @@
+package subreaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+)
+
+// holdTimeout bounds the looks for processes that are to be stopped.
+const holdTimeout = 500 * time.Millisecond
+
+// hold stops every process below, parents before their children, and notes
+// which it has stopped: one that the user has stopped is to stay so. A look
+// that finds nobody new is followed by another, as a stop takes a moment to
+// hold and a process may fork until then.
+func (k *subreaper) hold() error {
+	k.holding = true
+	known := map[proc.ID]bool{}
+	quiet := 0
+	for end := time.Now().Add(holdTimeout); quiet < 2; {
+		if time.Now().After(end) {
+			return errors.New("the session forks too fast")
+		}
+		below, err := k.below()
+		if err != nil {
+			return err
+		}
+		quiet++
+		for _, entry := range below {
+			if entry.Dead || known[entry.ID] {
+				continue
+			}
+			known[entry.ID] = true
+			if entry.Stopped {
+				continue
+			}
+			if err := proc.Signal(entry.ID, unix.SIGSTOP); err == nil {
+				k.held = append(k.held, entry.ID)
+				quiet = 0
+			} else if !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// letGo lets everybody go on whom hold has stopped, children before their
+// parents, so that no parent sees a child that is stopped.
+func (k *subreaper) letGo() {
+	for i := len(k.held) - 1; i >= 0; i-- {
+		_ = proc.Signal(k.held[i], unix.SIGCONT) // it may have ended
+	}
+	k.held = nil
+	k.reap() // a stop that is seen only now is none of the leader's own
+	k.holding = false
+}
+
+// carryOutHold holds or lets go, and says so.
+func (k *subreaper) carryOutHold(order *holdOrder) {
+	report := heldReport{ID: order.ID}
+	if order.Held {
+		if err := k.hold(); err != nil {
+			k.letGo()
+			report.Problem = err.Error()
+		}
+	} else {
+		k.letGo()
+	}
+	_ = k.reports.Encode(reportMessage{Held: &report})
+}
+
+// Pause stops every process of the session until resume is called. On an error
+// everybody goes on.
+func (g *Group) Pause(ctx context.Context) (func() error, error) {
+	if err := g.orderHold(ctx, true); err != nil {
+		return nil, fmt.Errorf("pause session: %w", err)
+	}
+	return func() error {
+		if err := g.orderHold(context.Background(), false); err != nil && !errors.Is(err, errGone) {
+			return fmt.Errorf("resume session: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// orderHold orders and waits for the answer.
+func (g *Group) orderHold(ctx context.Context, held bool) error {
+	g.mu.Lock()
+	conn, gone, closed := g.conn, g.gone, g.closed
+	g.mu.Unlock()
+	if conn == nil || closed {
+		return errGone
+	}
+	g.pausing.Lock()
+	defer g.pausing.Unlock()
+	g.holds++
+	if err := conn.send(orderMessage{Hold: &holdOrder{ID: g.holds, Held: held}}); err != nil {
+		return errors.Join(errGone, err)
+	}
+	silence := time.NewTimer(holdTimeout + grace)
+	defer silence.Stop()
+	for {
+		select {
+		case answer := <-g.heldAnswers:
+			switch {
+			case answer.ID != g.holds:
+			case answer.Problem != "":
+				return errors.New(answer.Problem)
+			default:
+				return nil
+			}
+		case <-gone:
+			return errGone
+		case <-ctx.Done():
+			if held { // it must not come to hold once nobody waits for it
+				_ = conn.send(orderMessage{Hold: &holdOrder{}})
+			}
+			return ctx.Err()
+		case <-silence.C:
+			if held {
+				_ = conn.send(orderMessage{Hold: &holdOrder{}})
+			}
+			return os.ErrDeadlineExceeded
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package subreaper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/signaldomain"
+)
+
+// subreaper is the process above a session where no cgroup can be made. It is a
+// child subreaper (prctl(2), Linux 3.4): whatever of the session loses its
+// parent becomes its child, so that neither setsid nor a second fork leads out,
+// and when it has no child any more, nobody of the session is left.
+type subreaper struct {
+	conn     *os.File
+	reports  *json.Encoder
+	children chan os.Signal // SIGCHLD
+
+	domainKiller signaldomain.Killer
+	bereft       bool            // the domain killer has ended unasked
+	leader       int             // 0 once it was waited for
+	marked       map[int]proc.ID // the children that are about to be killed, until they were waited for
+
+	holding bool      // the session stands still, or is about to
+	held    []proc.ID // who was stopped for that
+}
+
+// subreaperTimeout bounds the kill after the sidecar's death.
+const killTimeout = time.Minute
+
+// RunSubreaper is a subreaper's whole life; it returns the exit status. It must
+// be called on the main goroutine before anything else was started.
+func Run() int {
+	complain := func(err error) int {
+		fmt.Fprintf(os.Stderr, "sandbox-sidecar: subreaper: %v\n", err)
+		return 1
+	}
+	// The leader gets a signal when the thread that has forked it ends, see
+	// start. This one ends with the process only.
+	runtime.LockOSThread()
+	if err := outliveSignals(); err != nil {
+		return complain(err)
+	}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	inherited, err := ownInheritance()
+	if err != nil {
+		return complain(err)
+	}
+	conn := os.NewFile(subreaperFD, "sidecar")
+	k := &subreaper{conn: conn, reports: json.NewEncoder(conn), children: children, marked: map[int]proc.ID{}}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		k.refuse("become subreaper", err)
+		return 1
+	}
+	orders := json.NewDecoder(conn)
+	var first orderMessage
+	if err := orders.Decode(&first); err != nil || first.Start == nil {
+		return 0 // the sidecar is gone
+	}
+	for _, fd := range inherited {
+		if fd > subreaperFD && !slices.Contains(first.Start.Files, fd) {
+			unix.Close(fd)
+		}
+	}
+	started := k.start(first.Start)
+	// A terminal is at its end only when nobody but its session holds it.
+	for _, fd := range first.Start.Files {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if !started {
+		return 1
+	}
+	k.serve(orders)
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if _, err := k.kill(ctx); err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+// outliveSignals keeps what a terminal sends, or an unconfined session, from
+// ending or stopping this process. Signals are handled, not ignored: what is
+// ignored would be ignored by the leader too. Those that are ignored already
+// stay so, for the leader.
+func outliveSignals() error {
+	ignored, err := ignoredSignals()
+	if err != nil {
+		return err
+	}
+	handled := make(chan os.Signal, 1)
+	for _, number := range []syscall.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN,
+		unix.SIGTTOU,
+	} {
+		if ignored>>(number-1)&1 == 0 {
+			signal.Notify(handled, number)
+		}
+	}
+	return nil
+}
+
+// ignoredSignals is the set of signals that this process ignores, the first in
+// the lowest bit; see proc_pid_status(5).
+func ignoredSignals() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("find ignored signals: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if set, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+		}
+	}
+	return 0, errors.New("find ignored signals: the kernel does not tell")
+}
+
+// ownInheritance lists the descriptors that this process was started with, and
+// keeps all of them from the leader, who is given its own by number. What the
+// Go runtime opens meanwhile is close-on-exec already, and is left out.
+func ownInheritance() ([]int, error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, fmt.Errorf("list descriptors: %w", err)
+	}
+	var inherited []int
+	for _, entry := range entries {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		unix.CloseOnExec(fd)
+		inherited = append(inherited, fd)
+	}
+	return inherited, nil
+}
+
+// refuse reports that there will be no leader, and why.
+func (k *subreaper) refuse(attempt string, cause error) {
+	var errno syscall.Errno
+	if !errors.As(cause, &errno) {
+		errno = unix.EIO
+	}
+	_ = k.reports.Encode(reportMessage{Errno: errno, Attempt: attempt})
+}
+
+// start starts the leader. Where it cannot, it has told so.
+func (k *subreaper) start(s *startOrder) bool {
+	attr := &syscall.ProcAttr{Dir: string(s.Dir), Env: stringsOf(s.Env), Sys: s.Sys}
+	for _, fd := range s.Files {
+		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too
+	}
+	if s.InDomain {
+		end, err := k.domainKiller.Open()
+		if err == nil {
+			defer end.Close()
+			err = signaldomain.PassSocket(attr, end)
+		}
+		if err != nil {
+			k.refuse("make socket of domain killer", err)
+			return false
+		}
+	}
+	if s.TryDomain {
+		if err := signaldomain.Try(subreaperFD); err != nil {
+			k.refuse("enter signal domain", err)
+			return false
+		}
+	}
+	// If somebody kills this process and the sidecar, nobody is left to end a
+	// leader that ignores the hang-up; the kernel does it then. It is a second
+	// line: descendants of the leader's do not inherit it, and a setuid program
+	// loses it. In a new process id namespace the runtime's check for a parent
+	// that died too early takes every parent for another, and kills the child.
+	if s.Sys.Pdeathsig == 0 && s.Sys.Cloneflags&unix.CLONE_NEWPID == 0 {
+		s.Sys.Pdeathsig = unix.SIGKILL
+	}
+	pid, err := syscall.ForkExec(string(s.Path), stringsOf(s.Argv), attr)
+	if err != nil {
+		k.refuse("fork/exec", err)
+		return false
+	}
+	k.leader = pid
+	entry, err := proc.Find(pid) // until it was waited for, a process that has ended has its entry
+	if err != nil {
+		k.refuse("find leader", err)
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return false
+	}
+	_ = k.reports.Encode(reportMessage{Started: &startedReport{PID: pid, Birth: entry.Birth}})
+	return true
+}
+
+// serve carries orders out until the sidecar is gone, or the session's domain
+// killer, without whom the session may not live.
+func (k *subreaper) serve(decoder *json.Decoder) {
+	orders := make(chan orderMessage)
+	go func() {
+		defer close(orders)
+		for {
+			var order orderMessage
+			if decoder.Decode(&order) != nil {
+				return
+			}
+			orders <- order
+		}
+	}()
+	for {
+		if k.reap(); k.bereft {
+			return
+		}
+		select {
+		case <-k.children:
+		case order, ok := <-orders:
+			switch {
+			case !ok:
+				return
+			case order.Kill != nil:
+				k.answer(order.Kill)
+			case order.Hold != nil:
+				k.carryOutHold(order.Hold)
+			case order.Signal != 0 && k.leader != 0:
+				_ = unix.Kill(k.leader, order.Signal) // nobody else waits for it, so the number is still its own
+			}
+		}
+	}
+}
+
+func (k *subreaper) answer(order *killOrder) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(order.Milliseconds)*time.Millisecond)
+	defer cancel()
+	count, err := k.kill(ctx)
+	result := killedReport{ID: order.ID, Count: count}
+	if err != nil {
+		result.Left = []int{}
+		if survivors, ok := errors.AsType[*proc.Survivors](err); ok {
+			result.Left = append(result.Left, survivors.PIDs...)
+		}
+	}
+	_ = k.reports.Encode(reportMessage{Killed: &result})
+}
+
+// reap waits for every child that has ended, and tells of the leader. It
+// returns true when there is no child any more: then there is no descendant
+// either, because each would have become a child by the death of those between.
+func (k *subreaper) reap() (none bool) {
+	for {
+		var status unix.WaitStatus
+		// WALL also finds threads that have made this process their tracer
+		// (PTRACE_TRACEME), without which their process would never end.
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED|unix.WALL, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return true // ECHILD; nothing else can be wrong with the call
+		case pid == 0:
+			return false
+		default:
+			k.changed(pid, syscall.WaitStatus(status))
+		}
+	}
+}
+
+// changed takes note of a child that has stopped or ended.
+func (k *subreaper) changed(pid int, status syscall.WaitStatus) {
+	if status.Stopped() {
+		if pid == k.leader && !k.holding {
+			_ = k.reports.Encode(reportMessage{Stopped: &status})
+		}
+		return
+	}
+	delete(k.marked, pid)
+	k.bereft = k.bereft || k.domainKiller.Unasked(pid)
+	if pid == k.leader {
+		k.leader = 0
+		_ = k.reports.Encode(reportMessage{Ended: &status})
+	}
+}

@@ -1,7 +1,0 @@
-package lifecycle
-
-import "context"
-
-func watchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
-	return pollProcess(ctx, pid)
-}
