@@ -14,7 +14,7 @@ import (
 // the setting that would allow the access.
 const maxWithSetting = 160
 
-// Denial is what the editor is told about a denial. The suggestion is the
+// Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.
 func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {
 	params := protocol.DeniedParams{
@@ -28,7 +28,7 @@ func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestio
 	return params
 }
 
-// Alarm is what the editor is told when something happened to a protected path.
+// Alarm is the notification of what happened to a protected path.
 func Alarm(sessionID string, alarm spawn.Alarm) protocol.DeniedParams {
 	return protocol.DeniedParams{
 		SessionID: sessionID, Access: string(alarm.Kind), Target: alarm.Path, Count: 1, Message: alarmMessage(alarm),

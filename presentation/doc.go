@@ -9,12 +9,13 @@
 // [Policy] and [Explanation] answer policy/get and policy/explain. [Denial],
 // [Alarm] and [Findings] report what happened in a session; [DenialLine] is the
 // short form for a terminal. [Question] asks the user about an access, and
-// [CarryOut] does what the user decided. [Sandbox] says what confines a session.
-// [Project], [Diagnostics] and [FileDiagnostics] are about settings files.
+// [CarryOut] does what the user decided. [Sandbox] says what confines a
+// session. [Project], [Diagnostics] and [FileDiagnostics] are about settings
+// files.
 //
 // Every text that a session or a repository can choose passes through package
-// display here, so that a client can show a message as it is. Fields that hold a
-// raw path or name say so in package protocol.
+// display here, so that a client can show a message as it is. Fields that hold
+// a raw path or name say so in package protocol.
 //
 // All functions are safe for concurrent use.
 package presentation

@@ -35,8 +35,8 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 }
 
 // CarryOut writes the suggestion into the settings if the user decided so, and
-// returns the answer for the session. An error means that the settings could not
-// be written; the session gets its access all the same.
+// returns the answer for the session. An error means that the settings could
+// not be written; the session gets its access all the same.
 func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (
 	spawn.Answer, error,
 ) {

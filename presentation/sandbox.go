@@ -45,9 +45,9 @@ func Tracking(outcome spawn.Outcome) protocol.Tracking {
 	return protocol.Tracking{Mechanism: outcome.Tracking.Mechanism, Guarantee: outcome.Tracking.Guarantee}
 }
 
-// SandboxWarnings are what the user must know about one session, apart from what
-// the settings say. The guarded paths are those that no session should be able
-// to write: the sidecar's program and its state.
+// SandboxWarnings are what the user must know about one session, apart from
+// what the settings say. The guarded paths are those that no session should be
+// able to write: the sidecar's program and its state.
 func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded []string) []string {
 	var warnings []string
 	if outcome.Unconfinable != nil {
@@ -93,9 +93,8 @@ func UnsandboxedLine(outcome spawn.Outcome) []byte {
 		display.Line(outcome.Unconfinable.Error()))
 }
 
-// DoubtLine is the first line of a terminal whose settings files cannot be
-// understood, so that nobody knows which sandbox was asked for; nil if doubt is
-// nil.
+// DoubtLine is the first line of a terminal if a settings file is wrong, so
+// that it is unclear which sandbox the user wants; nil if doubt is nil.
 func DoubtLine(confined bool, doubt *settings.Doubt) []byte {
 	if doubt == nil {
 		return nil

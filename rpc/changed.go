@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// settingsChanged notifies the editor of changed settings files. The store calls
-// it after each change.
+// settingsChanged notifies the editor of changed settings files. The store
+// calls it after each change.
 func (s *Server) settingsChanged(change settings.Change) {
 	s.mu.Lock()
 	store := s.store
@@ -87,8 +87,8 @@ type policyKey struct {
 
 func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 
-// compileFor returns the id of the policy that a session would get now; "" if its
-// project's file system does not answer.
+// compileFor returns the id of the policy that a session would get now; "" if
+// its project's file system does not answer.
 func (s *Server) compileFor(k policyKey) string {
 	compiled := s.store.Snapshot(k.project).Compile(settings.Kind(k.kind))
 	if compiled.NoAnswer != "" {

@@ -24,8 +24,8 @@ func checkSize(cols, rows int) error {
 	return nil
 }
 
-// checkTexts refuses an argument that contains a NUL byte, where the kernel would
-// cut it off.
+// checkTexts refuses an argument that contains a NUL byte, where the kernel
+// would cut it off.
 func checkTexts(params *protocol.SpawnParams) error {
 	whole := func(field, text string) error {
 		if strings.ContainsRune(text, 0) {

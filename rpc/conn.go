@@ -11,8 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// conn is JSON-RPC over a stream. One goroutine calls read; the other methods may
-// be called from several. They wait for the editor, unless they say otherwise.
+// conn is JSON-RPC over a stream. One goroutine calls read; the other methods
+// may be called from several. They wait for the editor, unless they say
+// otherwise.
 type conn struct {
 	stream *stream
 	closed chan struct{} // closed by close: the editor sends no more answers
@@ -49,8 +50,8 @@ func (c *conn) read(handle func(incoming) error) error {
 	}
 }
 
-// settle delivers the answer to a request. It drops an answer to a request that no
-// longer waits.
+// settle delivers the answer to a request. It drops an answer to a request that
+// no longer waits.
 func (c *conn) settle(answer incoming) {
 	c.mu.Lock()
 	asked := c.pending[string(answer.id)]

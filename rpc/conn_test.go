@@ -99,8 +99,8 @@ func TestConn_ReturnsIDsUnchanged(t *testing.T) {
 	}
 }
 
-// The reading goroutine notices the end of an editor that does not read, however
-// much it had to send to it.
+// The reading goroutine notices the end of an editor that does not read,
+// however much it had to send to it.
 func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -135,8 +135,8 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 	}
 }
 
-// Log lines that do not fit are counted, and the next one that fits says how many
-// there were.
+// Log lines that do not fit are counted, and the next one that fits says how
+// many there were.
 func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	out := &gate{opened: make(chan struct{})}

@@ -65,8 +65,8 @@ func jsonKind(t reflect.Type) string {
 	}
 }
 
-// emptyObjects replaces [] by {} wherever t has an object, and reports whether it
-// replaced any.
+// emptyObjects replaces [] by {} wherever t has an object, and reports whether
+// it replaced any.
 func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

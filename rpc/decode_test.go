@@ -91,7 +91,8 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 	}
 }
 
-// Decoding never panics, and every error has CodeInvalidParams and names params.
+// Decoding never panics, and every error has CodeInvalidParams and names
+// params.
 func FuzzDecodeParams(f *testing.F) {
 	for _, seed := range []string{"", "null", "[]", `{"env":[]}`, `{"shell":[],"env":{"a":[]}}`, `[[]]`, `{"args":[[]]}`,
 		`{"cols":1e999}`} {

@@ -11,8 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// published remembers the diagnostics of each project, and which ones the editor
-// has. The editor gets only changes, and an empty list for a file whose
+// published remembers the diagnostics of each project, and which ones the
+// editor has. The editor gets only changes, and an empty list for a file whose
 // diagnostics are gone. A file may have diagnostics for one project only. They
 // stay while another project is updated.
 type published struct {

@@ -47,8 +47,8 @@ type dispatcher struct {
 	ended bool       // nothing may be added to ongoing
 }
 
-// requestHandler carries out a request. The dispatcher calls the function that it
-// returns, if any, after it has sent the answer.
+// requestHandler carries out a request. The dispatcher calls the function that
+// it returns, if any, after it has sent the answer.
 type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, after func(), err error)
 
 func newDispatcher() *dispatcher {
@@ -67,8 +67,8 @@ func onRequest[P, R any](d *dispatcher, method protocol.Request[P, R], handle fu
 	})
 }
 
-// onRequestThen registers a handler that also returns what to do after its answer
-// was sent.
+// onRequestThen registers a handler that also returns what to do after its
+// answer was sent.
 func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 	handle func(context.Context, P) (R, func(), error)) {
 	d.requests[method.Method] = func(ctx context.Context, raw json.RawMessage) (any, func(), error) {
@@ -80,8 +80,8 @@ func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 	}
 }
 
-// onNotification registers a handler. It runs on the reading goroutine, so it must
-// not block.
+// onNotification registers a handler. It runs on the reading goroutine, so it
+// must not block.
 func onNotification[P any](d *dispatcher, method protocol.Notification[P], handle func(P) error) {
 	d.notifications[method.Method] = func(raw json.RawMessage) error {
 		var params P
@@ -174,8 +174,8 @@ func (d *dispatcher) begin(run func()) {
 	}
 }
 
-// end refuses further requests, and returns a channel that is closed when none is
-// in progress.
+// end refuses further requests, and returns a channel that is closed when none
+// is in progress.
 func (d *dispatcher) end() <-chan struct{} {
 	d.mu.Lock()
 	d.ended = true

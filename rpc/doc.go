@@ -3,8 +3,8 @@
 // # Entry points
 //
 // [New] makes a [Server] from its [Options], and [Server.Serve] talks to the
-// editor until the conversation ends. Package rpc/protocol defines the messages,
-// package presentation their texts.
+// editor until the conversation ends. Package rpc/protocol defines the
+// messages, package presentation their texts.
 //
 // # Files
 //
@@ -16,10 +16,10 @@
 // # Concurrency
 //
 // One goroutine reads messages in order. It carries out notifications itself,
-// which keeps a session's input in order, so their handlers must not block. Each
-// request runs on a goroutine of its own, so that a slow one delays no other.
-// One goroutine writes, so that frames never mix. The reading goroutine never
-// waits for the editor; see docs/design/flow-control.md.
+// which keeps a session's input in order, so their handlers must not block.
+// Each request runs on a goroutine of its own, so that a slow one delays no
+// other. One goroutine writes, so that frames never mix. The reading goroutine
+// never waits for the editor; see docs/design/flow-control.md.
 //
 // A fault in one message is answered or logged. Only a broken frame ends the
 // connection.

@@ -10,9 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// wireError is an error with its code in the protocol. The user reads the message:
-// in lower case, what was tried, on what, and why it failed. The hint in data says
-// what the user can do.
+// wireError is an error with its code in the protocol. The user reads the
+// message: in lower case, what was tried, on what, and why it failed. The hint
+// in data says what the user can do.
 type wireError struct {
 	code    protocol.Code
 	message string
@@ -21,8 +21,8 @@ type wireError struct {
 
 func (e *wireError) Error() string { return e.message }
 
-// invalidParams names a field of params, such as "cwd", and says what is wrong with
-// it.
+// invalidParams names a field of params, such as "cwd", and says what is wrong
+// with it.
 func invalidParams(field, format string, args ...any) *wireError {
 	return &wireError{code: protocol.CodeInvalidParams,
 		message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}

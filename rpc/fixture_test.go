@@ -163,8 +163,8 @@ func (e *editor) output(id, text string) {
 	e.until(text, func() bool { return e.outputs[id] != nil && strings.Contains(e.outputs[id].String(), text) })
 }
 
-// exit waits for a session's end and returns its exit code; -1 if a signal ended
-// it.
+// exit waits for a session's end and returns its exit code; -1 if a signal
+// ended it.
 func (e *editor) exit(id string) int {
 	e.f.t.Helper()
 	code := -1

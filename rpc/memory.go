@@ -6,8 +6,8 @@ import (
 )
 
 // memoryRelease gives memory back to the system after large messages. Otherwise
-// the garbage collector keeps several times the size of a 32 MiB body, and an idle
-// sidecar does not collect for minutes.
+// the garbage collector keeps several times the size of a 32 MiB body, and an
+// idle sidecar does not collect for minutes.
 type memoryRelease struct{ timer *time.Timer }
 
 const (

@@ -16,8 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Options configure a server. All fields except UserSettingsPath and Guarded are
-// required.
+// Options configure a server. All fields except UserSettingsPath and Guarded
+// are required.
 type Options struct {
 	// Version of the program.
 	Version string
@@ -108,9 +108,9 @@ const (
 	shutdownTimeout = 15 * time.Second
 )
 
-// Serve talks to the editor until the conversation ends: by exit, the end of in,
-// the editor's death, a broken frame or the end of ctx. No session is alive when
-// it returns. It returns nil if the editor had sent shutdown.
+// Serve talks to the editor until the conversation ends: by exit, the end of
+// in, the editor's death, a broken frame or the end of ctx. No session is alive
+// when it returns. It returns nil if the editor had sent shutdown.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -182,8 +182,8 @@ func orEOF(err error) error {
 	return err
 }
 
-// admit enforces the order of a conversation: initialize first and once, and only
-// exit after shutdown.
+// admit enforces the order of a conversation: initialize first and once, and
+// only exit after shutdown.
 func (s *Server) admit(method string, isRequest bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

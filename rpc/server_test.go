@@ -49,8 +49,8 @@ func TestServe_EndsWithTheEditor(t *testing.T) {
 	}
 }
 
-// While sessions flood an editor that reads nothing, the end of its pipe or of the
-// context still ends everything soon.
+// While sessions flood an editor that reads nothing, the end of its pipe or of
+// the context still ends everything soon.
 func TestServe_EndsAlthoughTheEditorDoesNotRead(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*fixture){
@@ -102,8 +102,8 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 		{"a tool is refused", `{"enabled": true}`, protocol.Tool, false},
 		{"a terminal starts with a warning", `{"enabled": true}`, protocol.Terminal, true},
 		{"a tool starts if the user allows it", `{"enabled": true, "on_unavailable": "warn"}`, protocol.Tool, true},
-		{"a terminal is refused if the user requires that", `{"enabled": true, "on_unavailable": "refuse"}`, protocol.Terminal,
-			false},
+		{"a terminal is refused if the user says so", `{"enabled": true, "on_unavailable": "refuse"}`,
+			protocol.Terminal, false},
 		{"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`,
 			protocol.Terminal, false},
 	}

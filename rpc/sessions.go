@@ -61,8 +61,8 @@ func (t *sessions) add(e *entry) error {
 	return nil
 }
 
-// take removes an entry, so that only one caller closes it. The caller must call
-// forget then.
+// take removes an entry, so that only one caller closes it. The caller must
+// call forget then.
 func (t *sessions) take(id string) (*entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ func (t *sessions) forget(closed ...*entry) {
 	}
 }
 
-// removeFailed removes an entry whose start failed, unless another session has its
-// id by now.
+// removeFailed removes an entry whose start failed, unless another session has
+// its id by now.
 func (t *sessions) removeFailed(e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,8 +114,8 @@ func (t *sessions) all() []*entry {
 	return all
 }
 
-// markEnded records the end of a session. It removes the oldest ended one if there
-// are too many.
+// markEnded records the end of a session. It removes the oldest ended one if
+// there are too many.
 func (t *sessions) markEnded(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,9 +129,9 @@ func (t *sessions) markEnded(id string) {
 	}
 }
 
-// closeAll ends every session, including those that are starting or closing, and
-// refuses new ones. graceOf returns the grace period of each. If there are several
-// callers, the shortest one counts.
+// closeAll ends every session, including those that are starting or closing,
+// and refuses new ones. graceOf returns the grace period of each. If there are
+// several callers, the shortest one counts.
 func (t *sessions) closeAll(ctx context.Context, graceOf func(*entry) time.Duration) error {
 	t.mu.Lock()
 	t.closing = true
@@ -209,8 +209,9 @@ func (e *entry) begin(session *spawn.Session) {
 	e.backlog = nil
 }
 
-// close ends the session, after cancelling a start in progress. It returns nil for
-// a session that was never started. If processes survive, it returns both values.
+// close ends the session, after cancelling a start in progress. It returns nil
+// for a session that was never started. If processes survive, it returns both
+// values.
 func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error) {
 	e.cancel()
 	<-e.started

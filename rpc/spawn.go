@@ -84,8 +84,8 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	return session, compiled, err
 }
 
-// request checks params, fills in their defaults, and converts them to a request
-// without a policy.
+// request checks params, fills in their defaults, and converts them to a
+// request without a policy.
 func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	if err := s.fillIn(params); err != nil {
 		return spawn.Request{}, err
@@ -120,7 +120,8 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	return request, nil
 }
 
-// fillIn checks the fields of params, and sets the absent ones to their defaults.
+// fillIn checks the fields of params, and sets the absent ones to their
+// defaults.
 func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	switch params.Kind {
 	case "":

@@ -114,8 +114,8 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
-// Reading never panics, and returns only frames that were announced and are within
-// the limit.
+// Reading never panics, and returns only frames that were announced and are
+// within the limit.
 func FuzzReadFrame(f *testing.F) {
 	for _, seed := range []string{
 		"Content-Length: 2\r\n\r\n{}", "content-length:2\n\n{}Content-Length: 0\r\n\r\n", "Content-Length: 33554433\r\n\r\n",

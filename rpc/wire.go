@@ -18,8 +18,8 @@ const (
 	isResponse
 )
 
-// incoming is a message with its members as they arrived. An answer returns the id
-// byte for byte, because no Go type holds every JSON number.
+// incoming is a message with its members as they arrived. An answer returns the
+// id byte for byte, because no Go type holds every JSON number.
 type incoming struct {
 	kind   frameKind
 	id     json.RawMessage
@@ -29,11 +29,12 @@ type incoming struct {
 	failed json.RawMessage // the member "error"
 }
 
-// maxID bounds an id in bytes. The sidecar holds it until the request is answered.
+// maxID bounds an id in bytes. The sidecar holds it until the request is
+// answered.
 const maxID = 1 << 10
 
-// parseMessage reads a body. If it is no message, refusal is the body that answers
-// it.
+// parseMessage reads a body. If it is no message, refusal is the body that
+// answers it.
 func parseMessage(body []byte) (m incoming, refusal []byte) {
 	members := map[string]json.RawMessage{}
 	var syntax *json.SyntaxError
@@ -100,8 +101,8 @@ type responseError struct {
 
 func (e *responseError) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// errorBody is the answer to a request that failed. An unknown id becomes null, as
-// JSON-RPC requires.
+// errorBody is the answer to a request that failed. An unknown id becomes null,
+// as JSON-RPC requires.
 func errorBody(id json.RawMessage, failure *responseError) []byte {
 	return answerBody(id, "error", mustMarshal(failure))
 }
@@ -110,7 +111,8 @@ func invalidRequest(id json.RawMessage, message string) []byte {
 	return errorBody(id, &responseError{Code: protocol.CodeInvalidRequest, Message: message})
 }
 
-// answerBody builds an answer without encoding/json, which would rewrite the id.
+// answerBody builds an answer without encoding/json, which would rewrite the
+// id.
 func answerBody(id json.RawMessage, member string, value []byte) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -16,10 +16,11 @@ var errClosed = errors.New("connection is closed")
 // errUnread means that the editor sends requests and does not read the answers.
 var errUnread = errors.New("the editor does not read its answers")
 
-// writer writes frames on one goroutine. A sender waits until its frame is queued,
-// so an editor that does not read slows the sessions down, through their
-// terminals, and does not fill memory. The goroutine that reads has a queue of its
-// own, for which it does not wait; see docs/design/flow-control.md.
+// writer writes frames on one goroutine. A sender waits until its frame is
+// queued, so an editor that does not read slows the sessions down, through
+// their terminals, and does not fill memory. The goroutine that reads has a
+// queue of its own, for which it does not wait; see
+// docs/design/flow-control.md.
 type writer struct {
 	frames     chan *[]byte
 	fromReader chan *[]byte  // frames of the reading goroutine
@@ -99,8 +100,8 @@ func (w *writer) write(out io.Writer, frame *[]byte) bool {
 	return err == nil
 }
 
-// close writes the queued frames, and waits at most for the given time: an editor
-// may have died without closing its pipe.
+// close writes the queued frames, and waits at most for the given time: an
+// editor may have died without closing its pipe.
 func (w *writer) close(timeout time.Duration) {
 	w.ended.Do(func() { close(w.stop) })
 	select {
@@ -121,9 +122,9 @@ func framed(body []byte) *[]byte {
 	return frame
 }
 
-// answer is send for the reading goroutine. It keeps the order of frames as long
-// as the editor reads. If the editor does not read, and the reader's queue is full
-// for readerTimeout, the error is errUnread.
+// answer is send for the reading goroutine. It keeps the order of frames as
+// long as the editor reads. If the editor does not read, and the reader's queue
+// is full for readerTimeout, the error is errUnread.
 func (w *writer) answer(body []byte) error {
 	frame := framed(body)
 	select {
@@ -150,9 +151,9 @@ func (w *writer) answer(body []byte) error {
 	}
 }
 
-// logLine queues the log line that make returns. make gets the number of earlier
-// lines that did not fit. It never waits. Half of the queue is reserved for
-// answers.
+// logLine queues the log line that make returns. make gets the number of
+// earlier lines that did not fit. It never waits. Half of the queue is reserved
+// for answers.
 func (w *writer) logLine(make func(missed int) []byte) {
 	missed := w.missed.Swap(0)
 	if len(w.fromReader) < readerQueueLength/2 {
@@ -209,9 +210,9 @@ func appendHeader(frame []byte, length int) []byte {
 	return append(frame, "\r\n\r\n"...)
 }
 
-// The frame of terminal/output is built without encoding/json, which takes twice
-// the time and leaves garbage of the message's size. Only this message's number
-// grows with the bytes that a program prints.
+// The frame of terminal/output is built without encoding/json, which takes
+// twice the time and leaves garbage of the message's size. Only this message's
+// number grows with the bytes that a program prints.
 const (
 	outputHead = `{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`
 	outputData = `","data":"`

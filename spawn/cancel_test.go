@@ -50,8 +50,9 @@ type scripted struct {
 
 func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
 
-// A start can be cancelled after the program was executed and has started others,
-// but before the end of the handshake was read. The stage plays such a program.
+// A start can be cancelled after the program was executed and has started
+// others, but before the end of the handshake was read. The stage plays such a
+// program.
 func TestStart_CancelledKillsWhatTheProgramStarted(t *testing.T) {
 	t.Parallel()
 	backend := &scripted{}

@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// Denial is an operation that a session was refused. Count says how often, since
-// the last report of the same.
+// Denial is an operation that a session was refused. Count says how often,
+// since the last report of the same.
 type Denial struct {
 	platform.Denial
 	// Missed counts other denials that are not reported, because there were too
@@ -46,9 +46,10 @@ const (
 	mostSilence  = time.Minute
 )
 
-// denialQueue gathers the denials of one session. Writing never waits. A program
-// that retries for ever causes a few reports a minute, and takes no more memory
-// than one that tries once. A nil denialQueue is empty and has ended.
+// denialQueue gathers the denials of one session. Writing never waits. A
+// program that retries for ever causes a few reports a minute, and takes no
+// more memory than one that tries once. A nil denialQueue is empty and has
+// ended.
 type denialQueue struct {
 	most int // entries
 
@@ -117,8 +118,8 @@ func (q *denialQueue) miss() {
 	q.missed++
 }
 
-// evict removes the entry that was silent for longest, and reports whether there
-// was one. q.mu is held.
+// evict removes the entry that was silent for longest, and reports whether
+// there was one. q.mu is held.
 func (q *denialQueue) evict() bool {
 	now := time.Now()
 	var quiet *denialKey
@@ -133,7 +134,8 @@ func (q *denialQueue) evict() bool {
 	return quiet != nil
 }
 
-// next waits for a denial to report. It returns false once there will be no more.
+// next waits for a denial to report. It returns false once there will be no
+// more.
 func (q *denialQueue) next() (Denial, bool) {
 	if q == nil {
 		return Denial{}, false

@@ -16,8 +16,8 @@ func refused(target string) platform.Denial {
 	return platform.Denial{Access: platform.RefusedWrite, Target: target, PID: 7, Process: "p", Count: 1}
 }
 
-// collect takes a queue's reports until its end, each with the seconds since the
-// beginning.
+// collect takes a queue's reports until its end, each with the seconds since
+// the beginning.
 func collect(q *denialQueue) (stop func() []string) {
 	begun := time.Now()
 	heard := make(chan []string)
@@ -107,8 +107,8 @@ func TestDenialQueue_CountsDenialsThatItDoesNotReport(t *testing.T) {
 	})
 }
 
-// The denial that was silent for longest makes room; one that is not yet reported
-// does not.
+// The denial that was silent for longest makes room; one that is not yet
+// reported does not.
 func TestDenialQueue_EvictsTheDenialThatWasSilentForLongest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

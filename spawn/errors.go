@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// ErrUnavailable means that this machine cannot enforce the policy, and that the
-// policy does not allow a start without a sandbox.
+// ErrUnavailable means that this machine cannot enforce the policy, and that
+// the policy does not allow a start without a sandbox.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
 // Error is a session that could not be started, in the parts that a user needs.
@@ -55,8 +55,8 @@ func unavailable(p *policy.Policy, err error) error {
 	return &Error{Attempt: "confine session", Cause: fmt.Errorf("%w: %w", ErrUnavailable, err), Hint: hint}
 }
 
-// launchError says why a stage executed nothing. One that wraps errRetry is left
-// as it is, because another attempt follows.
+// launchError says why a stage executed nothing. It returns an error that wraps
+// errRetry unchanged, because another attempt follows.
 func launchError(request Request, err error) error {
 	if errors.Is(err, errRetry) {
 		return err

@@ -52,8 +52,8 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 // Outcome says what the program got, as opposed to what the request asked for.
 func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
-// Alarms are what happened to protected paths. It must not be called before Wait
-// has returned.
+// Alarms are what happened to protected paths. It must not be called before
+// Wait has returned.
 func (f *Foreground) Alarms() []Alarm { return f.alarms }
 
 // Denials are what the program was refused, each with its total count; missed
@@ -68,8 +68,9 @@ func (f *Foreground) Findings() []Finding { return f.findings }
 // leaves behind, and returns how it ended. An error means that some processes
 // could not be killed.
 //
-// Signals stay caught afterwards: the interrupt that ended the program may reach
-// this process later, and would end it before it passed the exit status on.
+// Signals stay caught afterwards: the interrupt that ended the program may
+// reach this process later, and would end it before it passed the exit status
+// on.
 func (f *Foreground) Wait() (Exit, error) {
 	ended := make(chan struct{})
 	forwarded := make(chan struct{})

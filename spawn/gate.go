@@ -2,9 +2,9 @@ package spawn
 
 import "sync"
 
-// window is how many bytes may be unacknowledged. It keeps a fast reader busy for
-// one round trip. The editor draws all of it before the answer to Ctrl-C, so it
-// is no larger; see docs/design/flow-control.md for the figures.
+// window is how many bytes may be unacknowledged. It keeps a fast reader busy
+// for one round trip. The editor draws all of it before the answer to Ctrl-C,
+// so it is no larger; see docs/design/flow-control.md for the figures.
 const window = 128 << 10
 
 // gate holds output back until the editor has acknowledged enough. Without flow

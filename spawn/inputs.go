@@ -40,8 +40,8 @@ func (q *inputs) put(data []byte) bool {
 	return true
 }
 
-// take waits for bytes and returns all of them. The caller must type them before
-// the next call. It returns false once the queue is closed.
+// take waits for bytes and returns all of them. The caller must type them
+// before the next call. It returns false once the queue is closed.
 func (q *inputs) take() ([]byte, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,7 +24,8 @@ const (
 	drainPause = 200 * time.Millisecond
 )
 
-// chunks are buffers for busy sessions, so that hundreds of idle ones need none.
+// chunks are buffers for busy sessions, so that hundreds of idle ones need
+// none.
 var chunks = sync.Pool{New: func() any { return new([maxChunk]byte) }}
 
 // readOutput moves the terminal's bytes into the sink, until no process has the
@@ -74,8 +75,8 @@ func (s *Session) read(buf []byte) (int, error) {
 	}
 }
 
-// gather reads into buf after its first n bytes until it is full or the deadline
-// passes. It returns the length of all bytes in buf.
+// gather reads into buf after its first n bytes until it is full or the
+// deadline passes. It returns the length of all bytes in buf.
 func (s *Session) gather(buf []byte, n int, deadline time.Time) (int, error) {
 	_ = s.master.SetReadDeadline(deadline)
 	defer func() { _ = s.master.SetReadDeadline(time.Time{}) }()

@@ -16,8 +16,8 @@ type Alarm = platform.Alarm
 type Finding = review.Finding
 
 // protectionWatch reports, for one session, what happens to the protected paths
-// and to other files that programs outside the sandbox act on. A nil one reports
-// nothing.
+// and to other files that programs outside the sandbox act on. A nil one
+// reports nothing.
 type protectionWatch struct {
 	watching platform.Watcher // nil if nothing can be watched, or nothing is protected
 	before   *review.State
@@ -30,8 +30,8 @@ type protectionWatch struct {
 }
 
 // newProtectionWatch records the state of the project, and starts to watch. If
-// watching fails, it returns the error and a protectionWatch that reports only at
-// the end.
+// watching fails, it returns the error and a protectionWatch that reports only
+// at the end.
 func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error)) (
 	*protectionWatch, error,
 ) {
@@ -73,8 +73,8 @@ func (w *protectionWatch) next() (Alarm, bool) {
 	return alarm, true
 }
 
-// end checks the paths for the last time, and returns what has changed since the
-// beginning. The session's processes must be gone.
+// end checks the paths for the last time, and returns what has changed since
+// the beginning. The session's processes must be gone.
 func (w *protectionWatch) end() []Finding {
 	if w == nil {
 		return nil

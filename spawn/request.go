@@ -58,8 +58,8 @@ func (s Size) clamp() (cols, rows uint16) {
 	return fit(s.Cols, 80), fit(s.Rows, 24)
 }
 
-// environment is the leader's environment, and the sorted names of the variables
-// that the policy removed.
+// environment is the leader's environment, and the sorted names of the
+// variables that the policy removed.
 func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	env = lastOfEach(r.Env)
 	if r.Policy.Restricted {

@@ -32,8 +32,8 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
-// endSupervision ends the supervision and then the queue of denials. It may wait
-// for the last denials. Only the first call has an effect.
+// endSupervision ends the supervision and then the queue of denials. It may
+// wait for the last denials. Only the first call has an effect.
 func (r *running) endSupervision() {
 	r.supervisionEnd.Do(func() {
 		if r.supervision != nil {

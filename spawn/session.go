@@ -15,9 +15,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Sink receives what a session produces. Output, Alarm and Denied are called from
-// three goroutines, each one call at a time. A call that blocks holds up only
-// that session.
+// Sink receives what a session produces. Output, Alarm and Denied are called
+// from three goroutines, each one call at a time. A call that blocks holds up
+// only that session.
 type Sink interface {
 	// Output receives bytes of the terminal. They are valid only during the
 	// call.
@@ -38,8 +38,8 @@ type Exit struct {
 	Signal syscall.Signal
 }
 
-// killTimeout bounds the wait until killed processes are gone. Only a process in
-// an uninterruptible system call takes so long.
+// killTimeout bounds the wait until killed processes are gone. Only a process
+// in an uninterruptible system call takes so long.
 const killTimeout = 10 * time.Second
 
 // Session is one leader on its own terminal. Its methods may be called from
@@ -87,8 +87,8 @@ func (s *Session) StartedAt() time.Time { return s.running.startedAt }
 func (s *Session) Outcome() Outcome { return s.running.outcome }
 
 // Begin lets output flow into sink, after the given first bytes. The owner must
-// call it for every session, even before an immediate Close. Later calls have no
-// effect.
+// call it for every session, even before an immediate Close. Later calls have
+// no effect.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
 		outputDone := make(chan struct{})
@@ -295,11 +295,11 @@ type Closed struct {
 }
 
 // Close ends the session. If grace is positive, the leader and the foreground
-// process group get SIGHUP, as when a terminal window closes, and the leader may
-// take that long to end. Then every process is killed. Close returns once none is
-// left and the sink has the end. If ctx ends first or processes survive, the
-// error wraps lifecycle.ErrSurvivors, which names them if they are known, and
-// they are killed in the background from then on.
+// process group get SIGHUP, as when a terminal window closes, and the leader
+// may take that long to end. Then every process is killed. Close returns once
+// none is left and the sink has the end. If ctx ends first or processes
+// survive, the error wraps lifecycle.ErrSurvivors, which names them if they are
+// known, and they are killed in the background from then on.
 func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error) {
 	s.gate.open() // the editor may no longer acknowledge
 	if grace > 0 {

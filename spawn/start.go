@@ -18,8 +18,8 @@ import (
 // then with a guess about the machine, then without it.
 const maxAttempts = 3
 
-// errRetry means that the stage on standby, or a guess about the machine, was of
-// no use. Another attempt does without it.
+// errRetry means that the stage on standby, or a guess about the machine, was
+// of no use. Another attempt does without it.
 var errRetry = errors.New("the stage does not fit this session")
 
 // start makes attempts until one starts a leader, or fails for a reason that
@@ -137,8 +137,8 @@ func (a *attempt) confinement() error {
 	return nil
 }
 
-// withRuntimeDir makes the session's private runtime directory, if it is to have
-// one, and returns its policy with the directory granted.
+// withRuntimeDir makes the session's private runtime directory, if it is to
+// have one, and returns its policy with the directory granted.
 func (a *attempt) withRuntimeDir() *policy.Policy {
 	p := a.request.Policy
 	if !p.Restricted || !p.PrivateRuntimeDir {
@@ -163,8 +163,8 @@ func (a *attempt) withRuntimeDir() *policy.Policy {
 // directory and has none.
 const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sidecar's state directory is not writable"
 
-// hooks are what the sidecar wants of the sandbox for itself: marks to recognise
-// processes by, and reports of denials.
+// hooks are what the sidecar wants of the sandbox for itself: marks to
+// recognise processes by, and reports of denials.
 func (a *attempt) hooks() platform.Hooks {
 	p, request := &a.request.Policy, &a.request
 	hooks := platform.Hooks{}
@@ -236,8 +236,8 @@ func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 	return launched, nil
 }
 
-// launch executes the target in the stage on standby, or in a new one. The error
-// wraps errRetry if another attempt may succeed.
+// launch executes the target in the stage on standby, or in a new one. The
+// error wraps errRetry if another attempt may succeed.
 func (a *attempt) launch(ctx context.Context) (platform.Launched, error) {
 	if a.standby != nil {
 		launched, err := a.standby.stage.Launch(ctx, a.target)

@@ -16,7 +16,8 @@ import (
 // function that closes the files that only the started process needs.
 type streams func(target *platform.Target, request Request) (master *os.File, release func(), err error)
 
-// ownTerminal gives a target a terminal of its own, opened here or by the stage.
+// ownTerminal gives a target a terminal of its own, opened here or by the
+// stage.
 func ownTerminal(target *platform.Target, request Request) (master *os.File, release func(), err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // reapTraced reaps, until done is closed, the leader's dead threads that have
-// made this process their tracer (PTRACE_TRACEME, ptrace(2)). Such a thread stays
-// a zombie until its tracer waits for it. The leader and its cgroup stay as long.
-// The kernel reports the thread's death with SIGCHLD, like a child's.
+// made this process their tracer (PTRACE_TRACEME, ptrace(2)). Such a thread
+// stays a zombie until its tracer waits for it. The leader and its cgroup stay
+// as long. The kernel reports the thread's death with SIGCHLD, like a child's.
 func reapTraced(done <-chan struct{}, leader int) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)

@@ -11,8 +11,8 @@ import (
 )
 
 // A sandbox that only serves to recognise processes is none for the user: it
-// restricts nothing, no reply mentions it, and without it the session starts all
-// the same.
+// restricts nothing, no reply mentions it, and without it the session starts
+// all the same.
 func TestStart_TrackingBySandboxRestrictsNothing(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]*platformtest.Fake{

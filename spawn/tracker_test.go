@@ -19,8 +19,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// eventLog is a tracker that records what happens to a group and its supervision,
-// in order. Its groups have the given tracking, and their leaders are real.
+// eventLog is a tracker that records what happens to a group and its
+// supervision, in order. Its groups have the given tracking, and their leaders
+// are real.
 type eventLog struct {
 	tracking  lifecycle.Tracking
 	survivors []int
@@ -94,8 +95,8 @@ var (
 	}
 )
 
-// A group that can use a signal domain does so before its leader starts, and has
-// a guarantee if the session cannot signal.
+// A group that can use a signal domain does so before its leader starts, and
+// has a guarantee if the session cannot signal.
 func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 	t.Parallel()
 	signals := func(status platform.Status) platform.Enforcement {
@@ -155,8 +156,8 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 	}
 }
 
-// The answer counts the survivors, no second call waits for them, and their group
-// is killed in the background instead of being closed.
+// The answer counts the survivors, no second call waits for them, and their
+// group is killed in the background instead of being closed.
 func TestClose_NamesTheSurvivors(t *testing.T) {
 	t.Parallel()
 	d := &eventLog{tracking: subreaper, survivors: []int{4711, 4712}}

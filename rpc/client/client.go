@@ -40,8 +40,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d); %s", e.Message, e.Code, e.Data.Hint)
 }
 
-// Start runs the command and connects to it. The command must not have a stdin or
-// a stdout yet.
+// Start runs the command and connects to it. The command must not have a stdin
+// or a stdout yet.
 func Start(command *exec.Cmd) (*Client, error) {
 	in, err := command.StdoutPipe()
 	if err != nil {
@@ -177,8 +177,8 @@ func convert(err error) error {
 // Gone is closed when the connection has ended.
 func (c *Client) Gone() <-chan struct{} { return c.conn.DisconnectNotify() }
 
-// Quit ends the conversation with shutdown and exit, and waits for the sidecar's
-// process. The error is that of its exit status.
+// Quit ends the conversation with shutdown and exit, and waits for the
+// sidecar's process. The error is that of its exit status.
 func (c *Client) Quit(ctx context.Context) error {
 	if _, err := Call(ctx, c, protocol.Shutdown, protocol.Empty{}); err != nil {
 		return fmt.Errorf("shut sidecar down: %w", err)

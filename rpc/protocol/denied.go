@@ -1,7 +1,7 @@
 package protocol
 
-// Denied reports that the sandbox refused an operation, or that something happened
-// to a protected path, which may have succeeded.
+// Denied reports that the sandbox refused an operation, or that something
+// happened to a protected path, which may have succeeded.
 var Denied = Notification[DeniedParams]{"sandbox/denied", ToEditor}
 
 // DeniedParams describes a denial, or what happened to a protected path.
@@ -64,11 +64,12 @@ type Process struct {
 	Name string `json:"name"`
 }
 
-// RequestAccess asks the user about an access before it is refused, if on_denied
-// is "ask" and the editor announced approvals. It is only about opening files that
-// a setting would allow: never credentials, never protected paths. The program
-// waits for up to a minute, and is refused without an answer. After "deny" and
-// "session" the session does not ask about the same access again.
+// RequestAccess asks the user about an access before it is refused, if
+// on_denied is "ask" and the editor announced approvals. It is only about
+// opening files that a setting would allow: never credentials, never protected
+// paths. The program waits for up to a minute, and is refused without an
+// answer. After "deny" and "session" the session does not ask about the same
+// access again.
 var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
 
 // RequestAccessParams describes an access that a program waits for.

@@ -1,13 +1,13 @@
 package protocol
 
-// ProjectStatus returns what a project's settings file asks for beyond the user's
-// own settings, and whether it is trusted. Show this before you ask the user for
-// trust.
+// ProjectStatus returns what a project's settings file asks for beyond the
+// user's own settings, and whether it is trusted. Show this before you ask the
+// user for trust.
 var ProjectStatus = Request[ProjectParams, Project]{"project/status", ToSidecar}
 
-// ProjectTrust trusts a project's settings file with its present content. The file
-// then has its full effect, until its content changes. A file that cannot be
-// trusted is refused with CodeProjectNotTrusted.
+// ProjectTrust trusts a project's settings file with its present content. The
+// file then has its full effect, until its content changes. A file that cannot
+// be trusted is refused with CodeProjectNotTrusted.
 var ProjectTrust = Request[ProjectTrustParams, Project]{"project/trust", ToSidecar}
 
 // ProjectUntrust withdraws the trust. The file can then only restrict.

@@ -15,8 +15,8 @@ var PolicyGet = Request[PolicyGetParams, PolicyGetResult]{"policy/get", ToSideca
 // the previous one of the same file.
 var SettingsDiagnostics = Notification[DiagnosticsParams]{"settings/diagnostics", ToEditor}
 
-// SettingsChanged reports that settings files changed, and which sessions now run
-// under an older policy.
+// SettingsChanged reports that settings files changed, and which sessions now
+// run under an older policy.
 var SettingsChanged = Notification[SettingsChangedParams]{"settings/changed", ToEditor}
 
 // SettingsGetParams names a project.
@@ -135,9 +135,9 @@ const (
 	AccessBind Access = "bind"
 )
 
-// PolicyExplain returns whether a session that starts now could do something, by
-// which rule, and which setting would change that. It is about the sandbox: the
-// file's permissions may still refuse what the sandbox allows.
+// PolicyExplain returns whether a session that starts now could do something,
+// by which rule, and which setting would change that. It is about the sandbox:
+// the file's permissions may still refuse what the sandbox allows.
 var PolicyExplain = Request[PolicyExplainParams, PolicyExplainResult]{"policy/explain", ToSidecar}
 
 // PolicyExplainParams name an access.

@@ -1,19 +1,20 @@
 package protocol
 
-// Spawn starts a session: a process on a PTY of its own, confined as the settings
-// say. The answer comes after the sandbox was proved from inside, and before the
-// session's first notification.
+// Spawn starts a session: a process on a PTY of its own, confined as the
+// settings say. The answer comes after the sandbox was proved from inside, and
+// before the session's first notification.
 var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
-// Input types bytes into a terminal. The inputs of one session keep their order.
+// Input types bytes into a terminal. The inputs of one session keep their
+// order.
 var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 
 // Resize changes a terminal's size. The foreground process group gets SIGWINCH.
 var Resize = Notification[ResizeParams]{"terminal/resize", ToSidecar}
 
 // Ack reports that output was consumed. It has an effect only if the editor
-// announced flowControl. Send it at least every 64 KiB, or the session's output is
-// held back.
+// announced flowControl. Send it at least every 64 KiB, or the session's output
+// is held back.
 var Ack = Notification[AckParams]{"terminal/ack", ToSidecar}
 
 // Signal sends a signal to the foreground process group of a terminal.
@@ -25,8 +26,8 @@ var Wait = Request[SessionParams, ExitStatus]{"terminal/wait", ToSidecar}
 // List returns every session that has not been closed.
 var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 
-// Close ends a session and answers when no process of it is left. A second close
-// gets CodeSessionNotFound.
+// Close ends a session and answers when no process of it is left. A second
+// close gets CodeSessionNotFound.
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 
 // Output carries raw bytes of a terminal, in order and without loss.
