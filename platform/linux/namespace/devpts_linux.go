@@ -11,14 +11,15 @@ import (
 )
 
 const (
+	// TerminalDir is where a devpts is mounted.
 	TerminalDir = "/dev/pts"
 	ptmx        = "/dev/ptmx"
 )
 
-// setTerminals puts a devpts of the session's own on /dev/pts, and opens its
-// terminal there. Where the session is to run on a terminal that it was given,
-// that one keeps its name; where it cannot, the shared devpts stays, of which
-// only that terminal is granted.
+// setTerminals mounts a devpts of the session's own on /dev/pts and opens the
+// session's terminal there. If the session inherits a terminal instead, that
+// one keeps its name. If it cannot keep it, the shared devpts stays mounted,
+// and the result says why.
 func (r *Result) setTerminals(terminal *platform.Terminal) error {
 	devpts, err := newDevpts()
 	if err != nil {
@@ -52,8 +53,8 @@ func (r *Result) setTerminals(terminal *platform.Terminal) error {
 	return ensureOwnPTMX(devpts)
 }
 
-// newDevpts makes a devpts, which is on no path yet. Each is an instance of its
-// own (Documentation/filesystems/devpts.rst, Linux 4.7).
+// newDevpts makes a devpts that is not mounted on a path yet. Each is a separate
+// instance (Documentation/filesystems/devpts.rst, Linux 4.7).
 func newDevpts() (int, error) {
 	context, err := unix.Fsopen("devpts", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -75,9 +76,9 @@ func newDevpts() (int, error) {
 	return fd, nil
 }
 
-// openMaster opens a new terminal of a devpts.
+// openMaster opens a new terminal in a devpts and returns its master.
 func openMaster(devpts int) (int, error) {
-	// Not blocking: the sidecar, which gets it, waits for many at once.
+	// Non-blocking: the sidecar gets it, and polls many at once.
 	master, err := unix.Openat(devpts, "ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open a terminal: %w", err)
@@ -85,7 +86,7 @@ func openMaster(devpts int) (int, error) {
 	return master, nil
 }
 
-// openPeer opens a master's other side without its path (TIOCGPTPEER,
+// openPeer opens the slave of a master without its path (TIOCGPTPEER,
 // ioctl_tty(2)).
 func openPeer(master int) (int, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
@@ -94,13 +95,13 @@ func openPeer(master int) (int, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER,
 		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
-		return -1, fmt.Errorf("open other side of terminal: %w", errno)
+		return -1, fmt.Errorf("open slave of terminal: %w", errno)
 	}
 	return int(fd), nil
 }
 
-// openTerminal opens the session's terminal and makes it the controlling
-// terminal and the standard streams. It returns the master.
+// openTerminal opens a terminal, makes it the controlling terminal and the
+// standard streams of this process, and returns the master.
 func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	master, err := openMaster(devpts)
 	if err != nil {
@@ -117,7 +118,7 @@ func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	}
 	termios, err := unix.IoctlGetTermios(slave, unix.TCGETS)
 	if err == nil {
-		termios.Iflag |= unix.IUTF8 // erase whole characters
+		termios.Iflag |= unix.IUTF8 // backspace erases a whole character
 		err = unix.IoctlSetTermios(slave, unix.TCSETS, termios)
 	}
 	if err != nil {
@@ -138,10 +139,10 @@ func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
 	return master, nil
 }
 
-// ensureOwnPTMX makes sure that /dev/ptmx opens terminals of the session's own
-// devpts. The usual device node does, because the kernel looks for a devpts
-// beside it; a container may have bound the node of its own devpts there, which
-// then is covered.
+// ensureOwnPTMX makes /dev/ptmx open terminals of the session's own devpts. The
+// usual device node does so already: the kernel uses the devpts in the pts
+// directory beside it. A container may have bound the ptmx of its own devpts
+// there; then the session's is mounted over it.
 func ensureOwnPTMX(devpts int) error {
 	err := provePTMX(devpts)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -160,7 +161,8 @@ func ensureOwnPTMX(devpts int) error {
 
 var errOtherDevpts = errors.New("it opens terminals of another devpts")
 
-// provePTMX opens a terminal by /dev/ptmx and looks where it lies.
+// provePTMX opens a terminal by /dev/ptmx and returns an error unless it is in
+// the devpts.
 func provePTMX(devpts int) error {
 	master, err := unix.Open(ptmx, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -188,20 +190,21 @@ func IsTerminal(fd int) bool {
 	return err == nil
 }
 
-// inheritedTerminal is a terminal of the shared devpts that the session runs on.
-// Programs find a terminal's name by looking for its number in /dev/pts
-// (ttyname(3)), so it is to stand there in the session's own devpts too.
+// inheritedTerminal is a terminal of the shared devpts that the session runs
+// on. Programs find a terminal's name by its number in /dev/pts (ttyname(3)), so
+// it must have that number in the session's own devpts too.
 type inheritedTerminal struct {
 	number int
-	node   int // the terminal, as a mount that is on no path yet
-	master int // keeps the number taken in the session's devpts
+	node   int // the terminal, as a mount that is not on a path yet
+	master int // keeps the number reserved in the session's devpts
 }
 
-// maxInherited bounds the numbers that are tried: each costs an open terminal.
+// maxInherited bounds the number of a terminal that can be inherited: each
+// number below it costs an open terminal for a moment.
 const maxInherited = 512
 
-// inheritTerminal prepares the terminal among the standard streams; nil where none of
-// them is one that stands in /dev/pts.
+// inheritTerminal prepares the first standard stream that is a terminal of
+// /dev/pts. It returns nil if there is none.
 func inheritTerminal(devpts int) (*inheritedTerminal, error) {
 	number, found := sharedTerminal()
 	if !found {
@@ -220,32 +223,35 @@ func inheritTerminal(devpts int) (*inheritedTerminal, error) {
 	return t, nil
 }
 
-// sharedTerminal is the number of the first standard stream that stands in
-// /dev/pts.
+// sharedTerminal returns the number of the first standard stream that is a
+// terminal of /dev/pts.
 func sharedTerminal() (number int, found bool) {
-	const unix98Major, unix98Majors = 136, 8 // Documentation/admin-guide/devices.txt: 256 terminals each
+	// Each major number has 256 terminals (Documentation/admin-guide/devices.txt).
+	const unix98Major, unix98Majors = 136, 8
 	for fd := range StreamNames {
 		var stream, named unix.Stat_t
 		if !IsTerminal(fd) || unix.Fstat(fd, &stream) != nil {
 			continue
 		}
-		major, minor := unix.Major(uint64(stream.Rdev)), unix.Minor(uint64(stream.Rdev)) //nolint:unconvert // of other widths elsewhere
+		rdev := uint64(stream.Rdev) //nolint:unconvert // narrower on some architectures
+		major, minor := unix.Major(rdev), unix.Minor(rdev)
 		if major < unix98Major || major >= unix98Major+unix98Majors {
 			continue
 		}
 		number := int(major-unix98Major)<<8 + int(minor)
-		if unix.Lstat(TerminalDir+"/"+strconv.Itoa(number), &named) == nil && named.Dev == stream.Dev && named.Ino == stream.Ino {
+		err := unix.Lstat(TerminalDir+"/"+strconv.Itoa(number), &named)
+		if err == nil && named.Dev == stream.Dev && named.Ino == stream.Ino {
 			return number, true
 		}
 	}
 	return 0, false
 }
 
-// takeNumber opens terminals of a devpts, which gives out the lowest free
-// number, until one has the wanted number. It closes the others.
+// takeNumber opens terminals of a devpts until one has the wanted number, and
+// returns that master. A devpts gives out its lowest free number.
 func takeNumber(devpts, number int) (int, error) {
 	if number > maxInherited {
-		return -1, fmt.Errorf("its number, %d, is too high to be shown to the session", number)
+		return -1, fmt.Errorf("the number of the terminal, %d, is above %d", number, maxInherited)
 	}
 	for range number + 1 {
 		master, err := openMaster(devpts)
@@ -261,10 +267,10 @@ func takeNumber(devpts, number int) (int, error) {
 		}
 		defer unix.Close(master)
 	}
-	return -1, fmt.Errorf("no terminal got the number %d", number)
+	return -1, fmt.Errorf("no new terminal got the number %d", number)
 }
 
-// mount puts the terminal under its number into the session's devpts.
+// mount mounts the terminal under its number in the session's devpts.
 func (t *inheritedTerminal) mount(devpts int) error {
 	defer unix.Close(t.node)
 	if err := unix.MoveMount(t.node, "", devpts, strconv.Itoa(t.number), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {

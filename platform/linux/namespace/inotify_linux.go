@@ -10,15 +10,14 @@ import (
 	"sync"
 )
 
-// watchLimits are what a session may have. Watchers take few instances
-// (chokidar, vite, watchman, gopls, tail -f: one for each process), and those
-// of large projects a watch for each directory.
+// watchLimits are the limits of a session. A program that watches files takes
+// one instance (chokidar, vite, watchman, gopls, tail -f), and a watch for each
+// directory of a project.
 var watchLimits = []struct {
-	// name is the limit's below /proc/sys/user, and user that of the user's own
-	// below /proc/sys/fs.
+	// name is the limit of a user namespace, below /proc/sys/user, and user is
+	// the limit of the user, below /proc/sys/fs.
 	name, user string
-	// part is how many such sessions would have all, and least is given where
-	// the user has twice as much.
+	// See share.
 	part, least int
 }{
 	{InotifyInstances, "inotify/max_user_instances", 4, 16},
@@ -27,14 +26,15 @@ var watchLimits = []struct {
 	{"max_fanotify_marks", "fanotify/max_user_marks", 2, 4096},
 }
 
-// sessionLimits are the values for watchLimits on this machine, without those
-// that this kernel does not have.
+// sessionLimits returns the values for watchLimits on this machine, without
+// limits that this kernel does not have. It may be called from several
+// goroutines.
 var sessionLimits = sync.OnceValue(func() map[string]int {
 	limits := map[string]int{}
 	for _, limit := range watchLimits {
 		whole := 0
-		// Where the sidecar is in a user namespace itself, the namespace may
-		// have less than the user.
+		// If the sidecar itself is in a user namespace, that may have less than
+		// the user.
 		for _, path := range []string{"/proc/sys/fs/" + limit.user, "/proc/sys/user/" + limit.name} {
 			if has, err := readNumber(path); err == nil && has > 0 && (whole == 0 || has < whole) {
 				whole = has
@@ -55,11 +55,11 @@ func readNumber(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// applyLimits puts the limits into force for the user namespace of this
-// process, and says in words why not.
+// applyLimits sets the limits of this process's user namespace. It returns why
+// they are not in force, or "".
 func applyLimits(limits map[string]int) (problem string) {
 	if limits[InotifyInstances] == 0 {
-		return "the kernel does not say how many there are"
+		return "the kernel does not report the user's limit"
 	}
 	for name, value := range limits {
 		path := "/proc/sys/user/" + name
@@ -73,7 +73,7 @@ func applyLimits(limits map[string]int) (problem string) {
 	return problem
 }
 
-// writeNumber writes a value and makes sure that it is in force.
+// writeNumber writes a value and reads it back.
 func writeNumber(path string, value int) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

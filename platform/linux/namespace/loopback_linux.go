@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startLoopback starts the loopback interface, which a new network namespace
-// has, switched off (network_namespaces(7)).
+// startLoopback starts the loopback interface of a new network namespace, where
+// it is down at first (network_namespaces(7)).
 func startLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -25,8 +25,8 @@ func startLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// ProveIsolated makes sure that the loopback interface works and that no way
-// leads out, by interfaces and by trying.
+// ProveIsolated returns an error unless the loopback interface works, no other
+// interface is up, and no route leads out.
 func ProveIsolated() error {
 	if err := onlyLoopback(); err != nil {
 		return err
@@ -37,36 +37,36 @@ func ProveIsolated() error {
 			return err
 		}
 		defer unix.Close(fd)
-		return unix.Connect(fd, to) // of a datagram socket: looks for the way and sends nothing
+		return unix.Connect(fd, to) // a datagram socket finds a route and sends nothing
 	}
 	const port = 9
 	if err := reach(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return fmt.Errorf("reach the session's own loopback interface: %w", err)
 	}
-	// Addresses for documentation, which no network has (RFC 5737, RFC 3849). A
-	// kernel may have no IPv6.
+	// These addresses are for documentation, and no network has them (RFC 5737,
+	// RFC 3849). A kernel may have no IPv6.
 	out4 := reach(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{192, 0, 2, 1}})
 	out6 := reach(unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}})
 	switch {
 	case !errors.Is(out4, unix.ENETUNREACH):
-		return fmt.Errorf("look for a way out by IPv4: expected that there is none: %w", orSuccess(out4))
+		return fmt.Errorf("find a route out by IPv4: expected none: %w", orReachable(out4))
 	case !errors.Is(out6, unix.ENETUNREACH) && !errors.Is(out6, unix.EAFNOSUPPORT) && !errors.Is(out6, unix.EADDRNOTAVAIL):
-		return fmt.Errorf("look for a way out by IPv6: expected that there is none: %w", orSuccess(out6))
+		return fmt.Errorf("find a route out by IPv6: expected none: %w", orReachable(out6))
 	}
 	return nil
 }
 
 var errReachable = errors.New("there is one, so the network is not off")
 
-func orSuccess(err error) error {
+func orReachable(err error) error {
 	if err == nil {
 		return errReachable
 	}
 	return err
 }
 
-// onlyLoopback makes sure that no other interface is on. There may be some that
-// are off: tunnels of loaded modules.
+// onlyLoopback returns an error if another interface is up. There may be some
+// that are down: tunnels of loaded modules.
 func onlyLoopback() error {
 	dump, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {
@@ -82,7 +82,7 @@ func onlyLoopback() error {
 		}
 		flags := binary.NativeEndian.Uint32(messages[i].Data[8:]) // struct ifinfomsg: family, type, index, flags
 		if flags&unix.IFF_UP != 0 && flags&unix.IFF_LOOPBACK == 0 {
-			return errors.New("list network interfaces: one besides the loopback interface is on, so the network is not off")
+			return errors.New("list network interfaces: another than the loopback interface is up, so the network is not off")
 		}
 	}
 	return nil

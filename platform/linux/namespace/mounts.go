@@ -10,18 +10,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// ProtectedMounts is what the mounts of a session keep as it is.
+// ProtectedMounts are the mounts by which a session cannot change protected
+// paths; see docs/design/protected-mounts.md.
 type ProtectedMounts struct {
-	// Protected paths become read-only mounts of themselves.
+	// Protected paths are mounted on themselves, read-only.
 	Protected []string
-	// Pinned directories become mounts of themselves, because a directory that
-	// something is mounted on cannot be renamed or removed: they lead to
-	// protected paths and could be moved out of the way. Each stands behind
-	// those that hold it.
+	// Pinned directories lead to protected paths and are mounted on themselves:
+	// a directory that something is mounted on can be neither renamed nor
+	// removed. Parents come before their children.
 	Pinned []string
 }
 
-// wireMounts is a ProtectedMounts on its way to the stage; see wireRule.
+// wireMounts is the JSON form of ProtectedMounts. A path is bytes, and need not
+// be the UTF-8 of a JSON string.
 type wireMounts struct {
 	Protected [][]byte `json:"protected"`
 	Pinned    [][]byte `json:"pinned"`
@@ -58,8 +59,8 @@ func toStrings(list [][]byte) []string {
 	return out
 }
 
-// PlanMounts plans the mounts for a policy. A directory is pinned if the session
-// could rename it: if it may write the one that holds it.
+// PlanMounts returns the mounts for a policy. A directory is pinned if the
+// session may write its parent, and so could rename it.
 func PlanMounts(p *policy.Policy) ProtectedMounts {
 	var mounts ProtectedMounts
 	pinned := map[string]bool{}
@@ -72,7 +73,8 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 			}
 		}
 	}
-	// A path may be protected and lead to another; read-only covers both.
+	// A protected path needs no pin, nor does a directory below one: a
+	// read-only mount protects all of it.
 	mounts.Pinned = slices.DeleteFunc(mounts.Pinned, func(dir string) bool {
 		return slices.ContainsFunc(mounts.Protected, func(path string) bool { return policy.Contains(path, dir) })
 	})

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount mounts everything, and proves from the paths that it holds. It follows
-// no symlink and goes by descriptors: what is mounted on is what was looked at,
-// whatever somebody does to the names meanwhile.
+// mount makes all mounts and proves by the paths that they hold. It works by
+// descriptors and follows no symlink: it mounts on the file that it has opened,
+// even if the path is changed meanwhile.
 func (m ProtectedMounts) mount() (MountResult, error) {
 	var result MountResult
 	for _, dir := range m.Pinned {
@@ -48,13 +48,13 @@ func (m ProtectedMounts) mount() (MountResult, error) {
 	return result, nil
 }
 
-// isAbsent reports whether an error says that there is no such directory.
+// isAbsent reports whether an error means that a path is not a directory that
+// can be reached without a symlink.
 func isAbsent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// within reports whether a path lies below one of the others, which are sorted
-// before it.
+// within reports whether a path is below one of the directories.
 func within(dirs []string, path string) bool {
 	for _, dir := range dirs {
 		if strings.HasPrefix(path, dir+"/") {
@@ -64,13 +64,13 @@ func within(dirs []string, path string) bool {
 	return false
 }
 
-// openPlain opens a path that crosses no symlink and is none, without any right
-// to it. The error is ELOOP where it is.
+// openPlain opens a path with O_PATH. The error is ELOOP if any component is a
+// symlink.
 func openPlain(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
-	for errors.Is(err, unix.EAGAIN) { // a rename elsewhere got in the way (openat2(2))
+	for errors.Is(err, unix.EAGAIN) { // a rename elsewhere interfered (openat2(2))
 		fd, err = unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 		})
@@ -78,8 +78,8 @@ func openPlain(path string) (int, error) {
 	return fd, err
 }
 
-// mountOnItself puts a copy of the mounts at a path, and of those below, on the
-// path itself, with attributes.
+// mountOnItself mounts a copy of the mount at a path, and of all mounts below,
+// on the path itself. All of them get the attributes (MOUNT_ATTR_*).
 func mountOnItself(path string, attributes uint64) error {
 	fd, err := openPlain(path)
 	if err != nil {
@@ -105,12 +105,12 @@ func mountOnItself(path string, attributes uint64) error {
 
 var errWritable = errors.New("it can be written although it was mounted read-only")
 
-// canaryName is one that no file has.
+// canaryName is a name that no file has.
 const canaryName = ".sandbox-sidecar-canary"
 
-// proveReadOnly tries to write: by opening a file, by removing from a directory
-// what is not in it. Both fail for the mount's sake before the kernel looks at
-// anything else.
+// proveReadOnly tries to remove an extended attribute from a file, or an entry
+// from a directory. Neither exists, so that nothing can be lost. On a read-only
+// mount both fail with EROFS before the kernel checks anything else.
 func proveReadOnly(path string) error {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil {
@@ -128,13 +128,14 @@ func proveReadOnly(path string) error {
 	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODATA):
 		return errWritable
 	}
-	return fmt.Errorf("try to write: expected a refusal for the mount's sake: %w", err)
+	return fmt.Errorf("try to write: expected a read-only file system: %w", err)
 }
 
 var errNotPinned = errors.New("it can be renamed although it was mounted on")
 
-// provePinned asks the kernel whether a path is a mount (STATX_ATTR_MOUNT_ROOT,
-// Linux 5.8). Trying to rename would do it where it can be done.
+// provePinned returns an error unless a path is the root of a mount
+// (STATX_ATTR_MOUNT_ROOT, Linux 5.8). A test by renaming would rename the
+// directory if it is not pinned.
 func provePinned(dir string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE,

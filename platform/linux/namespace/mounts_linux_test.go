@@ -14,8 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// What proves a protection must fail where there is none.
-func TestProofs_FailWhereNothingIsMounted(t *testing.T) {
+// A proof of a protection must fail if the protection is not there.
+func TestProofs_FailIfNothingIsMounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/file", nil, 0o400); err != nil {
@@ -39,7 +39,7 @@ func TestProofs_FailWhereNothingIsMounted(t *testing.T) {
 		t.Errorf("/proc is a mount everywhere: %v", err)
 	}
 	if err := proveReadOnly("/proc/self/status"); errors.Is(err, unix.EROFS) {
-		t.Error("a file of /proc counts as read-only, or /proc is mounted so")
+		t.Error("a file of /proc counts as read-only, or /proc is mounted read-only")
 	}
 }
 
@@ -64,7 +64,7 @@ func TestOpenPlain_FollowsNoSymlink(t *testing.T) {
 	}
 }
 
-// A network that is not the session's own must not count as one.
+// The machine's network must not pass as the session's own.
 func TestProveIsolated_FailsOnTheMachinesOwnNetwork(t *testing.T) {
 	t.Parallel()
 	interfaces, err := net.Interfaces()

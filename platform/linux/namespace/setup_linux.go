@@ -11,8 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// Prepare adds what the sidecar knows and the stage cannot find out. It is
-// called in the sidecar.
+// Prepare adds what the stage cannot find out itself. The sidecar calls it.
 func (s *Setup) Prepare() (err error) {
 	if s.OutsideIPC, err = ipcNamespace(); err != nil {
 		return err
@@ -23,10 +22,11 @@ func (s *Setup) Prepare() (err error) {
 	return nil
 }
 
-// StandbyKey names what Attach does; see platform.Confinement.
+// StandbyKey identifies what Attach does; see platform.Confinement.
 func (s *Setup) StandbyKey() string { return fmt.Sprintf("user %t, network %t", s.User, s.Network) }
 
-// Attach lets a process be started in the namespaces.
+// Attach changes the attributes of a process so that it starts in the
+// namespaces.
 func (s *Setup) Attach(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWIPC
 	if s.Network {
@@ -36,37 +36,38 @@ func (s *Setup) Attach(attr *syscall.SysProcAttr) {
 		return
 	}
 	attr.Cloneflags |= unix.CLONE_NEWUSER
-	// One id is all that an unprivileged process may map (user_namespaces(7));
-	// every other shows as the overflow id, "nobody".
+	// An unprivileged process may map one id (user_namespaces(7)). All others
+	// show as the overflow id, "nobody".
 	uid, gid := os.Geteuid(), os.Getegid()
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	// Ambient, because the stage is executed by a user that is not root, who
-	// would lose all others.
+	// Ambient, because the user is not root: exec drops all other capabilities.
 	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE)
 }
 
-// ipcNamespace names that of this process.
+// ipcNamespace identifies the IPC namespace of this process.
 func ipcNamespace() (string, error) {
 	name, err := os.Readlink("/proc/self/ns/ipc")
 	if err != nil {
-		return "", fmt.Errorf("look at the IPC namespace: %w", err)
+		return "", fmt.Errorf("identify the IPC namespace: %w", err)
 	}
 	return name, nil
 }
 
-// Enter makes everything. Nothing of it reaches the namespaces of others.
+// Enter makes everything in the namespaces of this process, which is the stage.
+// Nothing of it is visible in other namespaces.
 func (s *Setup) Enter(order *platform.Order) (Result, error) {
 	var result Result
 	if inside, err := ipcNamespace(); err != nil {
 		return result, err
 	} else if inside == s.OutsideIPC {
-		return result, errors.New("make an IPC namespace: the stage is in that of the sidecar")
+		return result, errors.New("make an IPC namespace: the stage is still in the sidecar's")
 	}
-	// The copy of the mounts still receives and, as root's, sends changes. It
-	// goes on receiving: a disk that the user plugs in appears.
+	// The copied mounts still receive changes from the originals and, if made
+	// by root, send changes to them. They must only receive: a disk that the
+	// user plugs in appears inside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return result, fmt.Errorf("keep mounts to the session: %w", err)
+		return result, fmt.Errorf("separate the session's mounts: %w", err)
 	}
 	if s.User {
 		result.NoLimits = applyLimits(s.Limits)
@@ -77,7 +78,7 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 	}
 	if s.User && os.Geteuid() != 0 {
 		if err := copySSHConfig(); err != nil {
-			return result, fmt.Errorf("make ssh's configuration usable: %w", err)
+			return result, fmt.Errorf("copy ssh's configuration: %w", err)
 		}
 	}
 	if s.Terminals {
@@ -94,8 +95,8 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 		return result, err
 	}
 	if order.Dir != "" {
-		// Where it lies below a new mount, the working directory is still what
-		// the mount covers.
+		// If the working directory is below a new mount, this process is still
+		// in the directory that the mount hides.
 		if err := unix.Chdir(order.Dir); err != nil {
 			return result, fmt.Errorf("change directory: %s: %w", order.Dir, err)
 		}

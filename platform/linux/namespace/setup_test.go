@@ -34,8 +34,8 @@ func TestSSHIncludes(t *testing.T) {
 	t.Parallel()
 	got := sshIncludes("# Include no\nInclude /etc/ssh/ssh_config.d/*.conf\n  include\ta \"b c\" # d\nINCLUDE=x\nHost " +
 		"Include\n Includes y\nInclude\n")
-	// A quoted name with a blank is taken for two; the halves are looked for in
-	// vain, and ssh complains as it does without a sandbox.
+	// A quoted name with a blank is split in two. No such files exist, so ssh
+	// complains as it does without a sandbox.
 	if want := []string{"/etc/ssh/ssh_config.d/*.conf", "a", "b", "c", "x"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

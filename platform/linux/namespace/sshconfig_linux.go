@@ -13,16 +13,16 @@ import (
 
 const (
 	sshDir = "/etc/ssh"
-	// maxSSHIncludes and maxSSHConfig bound the work; real ones have a handful
-	// of small files.
+	// maxSSHIncludes, in files, and maxSSHConfig, in bytes for each, bound the
+	// work. Real configurations have a few small files.
 	maxSSHIncludes = 64
 	maxSSHConfig   = 256 << 10
 )
 
-// copySSHConfig covers the files that ssh's system-wide configuration includes
-// by copies of this user's. ssh refuses to start where such a file belongs to
-// anybody but root and the user (readconf.c, read_config_file_depth), and in a
-// user namespace of one id root's files belong to nobody.
+// copySSHConfig mounts copies that belong to this user over the files that
+// ssh's system-wide configuration includes. ssh does not start if such a file
+// belongs to anybody but root and the user (readconf.c, read_config_file_depth).
+// In a user namespace with one id, root's files belong to "nobody".
 func copySSHConfig() error {
 	files := foreignIncludes()
 	if len(files) == 0 {
@@ -37,7 +37,7 @@ func copySSHConfig() error {
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil || len(content) > maxSSHConfig {
-			continue // ssh cannot read it either, or it is no configuration
+			continue // ssh cannot read it either, or it is not a configuration
 		}
 		if err := writeAt(copies, strconv.Itoa(len(covered)), content); err != nil {
 			return err
@@ -56,8 +56,8 @@ func copySSHConfig() error {
 	return nil
 }
 
-// foreignIncludes lists the real paths of the included files that are neither
-// this user's nor mapped.
+// foreignIncludes lists the real paths of included files that belong to another
+// user.
 func foreignIncludes() []string {
 	var files []string
 	seen := map[string]bool{}
@@ -93,7 +93,8 @@ func foreignIncludes() []string {
 	return files
 }
 
-// newTmpfs makes a small file system in memory, which is on no path yet.
+// newTmpfs makes a small file system in memory that is not mounted on a path
+// yet.
 func newTmpfs() (int, error) {
 	context, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -129,7 +130,7 @@ func writeAt(dir int, name string, content []byte) error {
 	return nil
 }
 
-// cover mounts a file of the directory over another.
+// cover mounts a file of the directory over the file at a path.
 func cover(dir int, name, path string) error {
 	tree, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

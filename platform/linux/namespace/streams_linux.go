@@ -12,16 +12,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
+// StreamNames are the names of the standard streams by their descriptors.
 var StreamNames = [3]string{"standard input", "standard output", "standard error"}
 
-// CheckStreams fails where a standard stream is a socket that the filter would
-// let nobody make: it keeps new ones away, not one that the program was handed.
-// Every other descriptor is closed by exec.
+// CheckStreams returns an error if a standard stream is a socket that the filter
+// would not let the session make. The filter cannot refuse an inherited one.
+// exec closes all other descriptors.
 func CheckStreams(offline, mediated bool) error {
 	for fd, name := range StreamNames {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if errors.Is(err, unix.ENOTSOCK) || errors.Is(err, unix.EBADF) {
-			continue // another file, or none
+			continue // not a socket, or not open
 		}
 		kind := 0
 		if err == nil {
@@ -29,20 +30,20 @@ func CheckStreams(offline, mediated bool) error {
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("look at %s: %w", name, err)
+			return fmt.Errorf("inspect %s: %w", name, err)
 		case offline && domain != unix.AF_UNIX:
-			return fmt.Errorf("%s is a network socket, and allow_network is false: use a pipe, a file or a terminal", name)
+			return fmt.Errorf("%s is a network socket, but allow_network is false: use a pipe, a file or a terminal", name)
 		case mediated && domain == unix.AF_UNIX && kind == unix.SOCK_DGRAM:
-			return fmt.Errorf("%s is a datagram socket, which reaches every other one: use a pipe, a file or a terminal", name)
+			return fmt.Errorf("%s is a datagram socket, which can reach any other: use a pipe, a file or a terminal", name)
 		}
 	}
 	return nil
 }
 
-// reopenStreams opens standard streams anew that a caller opened in its own
-// mounts, where a path through them would lead past the session's: directories,
-// below which everything could be reached, and protected files, which could be
-// opened for writing by way of /proc.
+// reopenStreams opens those standard streams again, inside, that would lead past
+// the session's mounts: the caller has opened them in its own mounts. They are
+// directories, below which everything could be reached, and protected files,
+// which could be opened for writing by /proc.
 func reopenStreams(protected []string) error {
 	for fd, name := range StreamNames {
 		var before, after unix.Stat_t
@@ -51,7 +52,7 @@ func reopenStreams(protected []string) error {
 		}
 		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", name, err)
+			return fmt.Errorf("inspect %s: %w", name, err)
 		}
 		isProtected := slices.ContainsFunc(protected, func(dir string) bool { return policy.Contains(dir, path) })
 		switch kind := before.Mode & unix.S_IFMT; {
@@ -60,7 +61,7 @@ func reopenStreams(protected []string) error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", name, err)
+			return fmt.Errorf("inspect %s: %w", name, err)
 		}
 		offset, err := unix.Seek(fd, 0, unix.SEEK_CUR)
 		if err != nil {
@@ -71,7 +72,7 @@ func reopenStreams(protected []string) error {
 			err = unix.Fstat(again, &after)
 		}
 		if err == nil && (after.Dev != before.Dev || after.Ino != before.Ino) {
-			err = errors.New("it is another file by now")
+			err = errors.New("the path leads to another file by now")
 		}
 		if err == nil && offset > 0 {
 			_, err = unix.Seek(again, offset, unix.SEEK_SET)

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamsHelper is set in a process of this test that looks at its own standard
+// streamsHelper is set in a process of this test that checks its own standard
 // input.
 const streamsHelper = "SIDECAR_TEST_STREAMS"
 
-func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
+func TestCheckStreams_RefusesSocketsThatTheFilterRefuses(t *testing.T) {
 	if kind := os.Getenv(streamsHelper); kind != "" {
 		if err := CheckStreams(kind == "offline", kind == "sockets"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -33,9 +33,13 @@ func TestStreams_SocketsThatNobodyCouldMakeAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		stream           *os.File
-		offline, sockets int
-	}{{"null", null, 0, 0}, {"stream", pair(t, unix.SOCK_STREAM), 0, 0}, {"udp", udp(t), 3, 0}, {"datagram",
-		pair(t, unix.SOCK_DGRAM), 0, 3}} {
+		offline, sockets int // exit status
+	}{
+		{"null", null, 0, 0},
+		{"stream", pair(t, unix.SOCK_STREAM), 0, 0},
+		{"udp", udp(t), 3, 0},
+		{"datagram", pair(t, unix.SOCK_DGRAM), 0, 3},
+	} {
 		for kind, want := range map[string]int{"offline": test.offline, "sockets": test.sockets, "neither": 0} {
 			command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 			command.Env = append(os.Environ(), streamsHelper+"="+kind)
