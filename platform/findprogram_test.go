@@ -61,7 +61,7 @@ func TestFindProgram(t *testing.T) {
 		}
 	}
 	if got, err := findProgram("./a/../b", nil); got != "./a/../b" || err != nil {
-		t.Errorf("a path is not looked up: %q, %v", got, err)
+		t.Errorf("a path with a slash: %q, %v", got, err)
 	}
 	if got, err := findProgram("sh", nil); err != nil || !filepath.IsAbs(got) {
 		t.Errorf("without PATH: %q, %v", got, err)

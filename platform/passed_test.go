@@ -88,14 +88,14 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 		supervise error // Supervise's error; errNoSupervisor: there is no Supervise
 		says      string
 	}{
-		"a terminal that was not asked for": {[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for"},
-		"a listener that was not asked for": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
+		"an unrequested terminal": {[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for"},
+		"an unrequested listener": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
 		"two terminals": {[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal}, true,
 			errNoSupervisor, "not asked for"},
 		"something unknown": {[]platform.Passed{"what"}, true, nil, "not asked for"},
 		"two listeners": {[]platform.Passed{platform.PassedListener, platform.PassedListener}, false,
 			nil, "not asked for"},
-		"a list that was not asked for": {[]platform.Passed{platform.PassedDiag}, false, errNoSupervisor, "not asked for"},
+		"an unrequested list": {[]platform.Passed{platform.PassedDiag}, false, errNoSupervisor, "not asked for"},
 		"a list and no listener": {[]platform.Passed{platform.PassedDiag}, false, nil,
 			"passed nothing to supervise"},
 		"nothing for a terminal": {nil, true, errNoSupervisor, "passed no terminal"},

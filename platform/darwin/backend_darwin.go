@@ -44,8 +44,8 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	if hooks.Learn != nil {
-		return platform.Confinement{}, fmt.Errorf("%w: macOS cannot report an access before it is denied, so it cannot be learned",
-			platform.ErrUnavailable)
+		return platform.Confinement{}, fmt.Errorf(
+			"%w: macOS cannot report an access before it is denied, so it cannot be learned", platform.ErrUnavailable)
 	}
 	host := Host{Tag: "sandbox-sidecar", Closed: b.Closed, Fixed: b.Fixed}
 	if hooks.Mark != nil {

@@ -87,7 +87,9 @@ func (d Denial) Report() (platform.Denial, bool) {
 	if longest == "" || d.Target == "" {
 		return platform.Denial{}, false
 	}
-	reported := platform.Denial{Access: accesses[longest], Target: d.Target, PID: d.PID, Process: d.Process, Count: d.Count}
+	reported := platform.Denial{
+		Access: accesses[longest], Target: d.Target, PID: d.PID, Process: d.Process, Count: d.Count,
+	}
 	if reported.Access == platform.RefusedConnect && strings.HasPrefix(d.Target, "/") {
 		reported.Access = platform.RefusedConnectUnix
 	}

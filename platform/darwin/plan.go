@@ -73,7 +73,8 @@ type Host struct {
 // paths exist.
 func Translate(p *policy.Policy, host Host) Plan {
 	plan := Plan{
-		Tag: host.Tag, Fingerprint: host.Fingerprint, Closed: platform.RawStrings(host.Closed), Fixed: platform.RawStrings(host.Fixed),
+		Tag: host.Tag, Fingerprint: host.Fingerprint,
+		Closed: platform.RawStrings(host.Closed), Fixed: platform.RawStrings(host.Fixed),
 		Network: p.Network.Allowed,
 		Requested: Requested{
 			Network: !p.Network.Allowed, ProtectedPaths: len(p.Protected) > 0, Denials: p.OnDenied != policy.Ignore,

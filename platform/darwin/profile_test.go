@@ -285,7 +285,7 @@ func TestProfile_GitInit(t *testing.T) {
 	}
 	scene := resolve(t, Translate(p, Host{}), disk)
 	if want := []string{"/Users/u/p/.git/config", "/Users/u/p/.git/hooks"}; !slices.Equal(scene.Unkept, want) {
-		t.Errorf("not kept: %v", scene.Unkept)
+		t.Errorf("not protected: %v", scene.Unkept)
 	}
 	// The next session finds a repository and protects it, including hooks that
 	// do not exist.

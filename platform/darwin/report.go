@@ -15,27 +15,23 @@ func report(p Scene) map[string]platform.Protection {
 		return platform.Protection{Status: platform.Enforced, Mechanism: mechanism, Detail: detail}
 	}
 	protections := map[string]platform.Protection{
-		platform.Filesystem: enforced("what is not granted cannot be opened, created, removed, renamed or linked; still visible: " +
-			"names in \"/\", symlinks, the metadata of " +
-			"directories above granted paths, and the system's libraries"),
-		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter still runs the scripts " +
-			"it can read; " +
-			"setuid programs do not run (sudo, ps, top)"),
+		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, renamed or linked; " +
+			"still visible: names in \"/\", symlinks, the metadata of directories above granted paths, and the system's " +
+			"libraries"),
+		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter still runs the " +
+			"scripts it can read; setuid programs do not run (sudo, ps, top)"),
 		platform.Network: enforced("no address can be reached, not even localhost"),
-		platform.UnixSockets: enforced("only granted sockets of outside processes can be connected to, and only listed Mach " +
-			"services can be " +
-			"looked up"),
+		platform.UnixSockets: enforced("only granted sockets of outside processes can be connected to, and only listed " +
+			"Mach services can be looked up"),
 		platform.Signals: enforced("processes outside the session cannot be signalled"),
 		platform.ProtectedPaths: enforced(
 			"protected paths and the directories above them cannot be changed, in upper or lower case"),
-		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that " +
-			"start programs, other processes' " +
-			"memory, typing into terminals, mounting, kernel devices; no second sandbox can be applied"),
+		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that start programs, " +
+			"other processes' memory, typing into terminals, mounting, kernel devices; no second sandbox can be applied"),
 		platform.Denials: {
 			Status: platform.Degraded, Mechanism: "system log",
-			Detail: "denials are read from the system log, which drops some under load; denied service lookups " +
-				"are only in the log, " +
-				"marked " + p.Tag,
+			Detail: "denials are read from the system log, which drops some under load; denied service lookups are only " +
+				"in the log, marked " + p.Tag,
 		},
 	}
 	if !p.Requested.Denials {

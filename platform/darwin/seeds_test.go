@@ -86,7 +86,7 @@ var mistakes = map[string]struct {
 		func(p Profile) Profile { return without(p, "(regex (param \"PROTECTED", "(regex (param \"PINNED") },
 		refuses(file("file-write-create", "/Users/u/p/.VSCODE/tasks.json"), file("file-write-create", "/Users/u/p/C")),
 	},
-	"a path stands in the text": {
+	"a path is in the text": {
 		func(p Profile) Profile { return replacing(`"/private/etc/localtime"`, "\"/Users/Zo\u00eb\"")(p) },
 		func(p Profile) error { return faultsOf(p) },
 	},
@@ -223,7 +223,7 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 	t.Parallel()
 	profiles := map[string]Profile{
 		"a blanket grant of the directory": {Text: `(version 1)(deny default)(allow file-read* (subpath "/Users"))(allow mach-lookup)`},
-		"a blanket refusal":                {Text: `(version 1)(deny default)`},
+		"a blanket denial":                 {Text: `(version 1)(deny default)`},
 		"no restriction":                   {Text: `(version 1)(allow default)`},
 	}
 	other := host

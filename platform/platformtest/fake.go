@@ -92,7 +92,8 @@ func (f *Fake) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 		return platform.Confinement{}, f.Unavailable
 	}
 	orders, err := json.Marshal(fakeOrders{
-		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Passed: f.Passed, Unconfirmed: f.Unconfirmed, Collect: f.Collect,
+		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Passed: f.Passed,
+		Unconfirmed: f.Unconfirmed, Collect: f.Collect,
 	})
 	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
 }

@@ -82,10 +82,10 @@ func TestFake_RecordsHooksAndIsSupervised(t *testing.T) {
 
 func TestFake_FailsInTheStage(t *testing.T) {
 	t.Parallel()
-	fake := &platformtest.Fake{Failure: "as told"}
+	fake := &platformtest.Fake{Failure: "as ordered"}
 	_, _, err := platformtest.Output(fake, platformtest.Confined(t, fake, platformtest.Policy(t)))
 	var failure *platform.Failure
-	if !errors.As(err, &failure) || failure.Step != platform.StepConfine || failure.Cause != "as told" {
+	if !errors.As(err, &failure) || failure.Step != platform.StepConfine || failure.Cause != "as ordered" {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestFake_FailsInTheStage(t *testing.T) {
 func TestFake_ExecutesNothingUnconfirmed(t *testing.T) {
 	t.Parallel()
 	marker := t.TempDir() + "/marker"
-	for _, unconfirmed := range []string{"nobody watches", ""} {
+	for _, unconfirmed := range []string{"no supervisor", ""} {
 		fake := &platformtest.Fake{Unconfirmed: unconfirmed}
 		order := platformtest.Confined(t, fake, platformtest.Policy(t),
 			platformtest.Act{Verb: platformtest.Create, Path: marker})

@@ -169,7 +169,8 @@ func (s suite) checkHonest(t *testing.T, protections map[string]platform.Protect
 		return // a fake, which claims what the test says
 	}
 	for name, holds := range map[string]bool{
-		platform.Filesystem: s.features.Files, platform.Signals: s.features.Signals, platform.UnixSockets: s.features.UnixSockets,
+		platform.Filesystem: s.features.Files, platform.Signals: s.features.Signals,
+		platform.UnixSockets: s.features.UnixSockets,
 	} {
 		if protections[name].Status == platform.Enforced && !holds {
 			t.Errorf("%s is reported as enforced, which it is not", name)

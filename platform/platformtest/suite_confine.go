@@ -27,7 +27,7 @@ var confinement = map[string]func(*testing.T, suite){
 	"the program must be granted":                   programMustBeGranted,
 	"missing grants are reported":                   missingGrantsAreReported,
 	"a missing required grant executes nothing":     missingRequiredGrant,
-	"a policy that grants nothing refuses the root": nothingGranted,
+	"a policy that grants nothing denies the root":  nothingGranted,
 	"children are confined":                         childrenAreConfined,
 	"processes outside cannot be signalled":         signals,
 	"sockets outside cannot be connected to":        unixSockets,
@@ -221,14 +221,14 @@ func missingRequiredGrant(t *testing.T, s suite) {
 	_, _, err := Output(s.backend, order)
 	var failure *platform.Failure
 	if !errors.As(err, &failure) || failure.Step != platform.StepConfine {
-		t.Errorf("start a session whose project directory is gone: %v", err)
+		t.Errorf("start a session whose project directory is missing: %v", err)
 	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("the program was executed")
 	}
 	scene.file(t, "project/file", "")
 	if _, _, err := Output(s.backend, order); err != nil {
-		t.Errorf("start a session whose project directory is there: %v", err)
+		t.Errorf("start a session whose project directory exists: %v", err)
 	}
 	if _, err := os.Stat(marker); err != nil {
 		t.Error(err)

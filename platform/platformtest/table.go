@@ -171,7 +171,7 @@ var Table = []Case{
 		Tries: []Try{
 			mayNot(List, "/etc"), mayNot(Read, "/etc/hosts"), mayNot(List, "/home"),
 			mayNot(List, "/").except("darwin", "dyld reads the root directory itself at the start of every program, and "+
-				"aborts where it cannot"),
+				"aborts if it cannot"),
 		},
 	},
 	{
@@ -210,7 +210,7 @@ var Table = []Case{
 		Tries: []Try{
 			may(MakeDir, "p/.git"), mayNot(MakeDir, "beside"),
 			may(MakeDir, "p/.idea").except(
-				"darwin", "a rule of a profile refuses what does not exist yet; Linux has nothing to mount on, and tells"),
+				"darwin", "a profile can deny a missing path; Linux has nothing to mount on, and reports it"),
 		},
 	},
 	{

@@ -74,7 +74,8 @@ func subscribe() (int, error) {
 		return -1, fmt.Errorf("open the audit log: %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferSize) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // without CAP_NET_ADMIN, up to the system's limit
+		// Without CAP_NET_ADMIN the system's limit applies.
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize)
 	}
 	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})

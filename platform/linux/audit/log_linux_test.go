@@ -123,7 +123,7 @@ func TestLog_ReportsLoss(t *testing.T) {
 	log.Watch(2, func(Denial) {}, func() { lost++ })
 	log.reportLoss()
 	if lost != 2 {
-		t.Errorf("%d watches were told", lost)
+		t.Errorf("%d watches learned of it", lost)
 	}
 }
 

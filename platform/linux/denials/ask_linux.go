@@ -164,8 +164,9 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 	if err != nil {
 		return -1, err
 	}
-	flags := int(f.flags)&(unix.O_ACCMODE|unix.O_APPEND|unix.O_TRUNC|unix.O_NONBLOCK|unix.O_SYNC|unix.O_DSYNC|unix.O_DIRECTORY|unix.O_NOATIME) |
-		unix.O_CLOEXEC | unix.O_NOCTTY
+	const passed = unix.O_ACCMODE | unix.O_APPEND | unix.O_TRUNC | unix.O_NONBLOCK | unix.O_SYNC | unix.O_DSYNC |
+		unix.O_DIRECTORY | unix.O_NOATIME
+	flags := int(f.flags)&passed | unix.O_CLOEXEC | unix.O_NOCTTY
 	open := func() (int, error) { return unix.Open(fdPath(f.loc.fd), flags, 0) }
 	if !f.loc.exists() {
 		mask, err := call.Umask()

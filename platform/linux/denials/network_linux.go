@@ -59,7 +59,8 @@ func (o *Observer) BindUnix(call *notify.Call) {
 // families names the socket families that programs request for network access
 // (linux/socket.h).
 var families = map[int]string{
-	unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet", unix.AF_VSOCK: "vsock",
+	unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet",
+	unix.AF_VSOCK:     "vsock",
 	unix.AF_BLUETOOTH: "bluetooth", unix.AF_ALG: "alg", unix.AF_XDP: "xdp", unix.AF_CAN: "can",
 }
 

@@ -129,7 +129,9 @@ type finding struct {
 // (the caller hides its memory, or is gone), nothing is reported. The caller
 // closes the location of the finding. ownRoot says that the caller has the
 // session's root; absent, that nothing exists at the path.
-func (o *Observer) inspect(call *notify.Call, root int, ownRoot bool, name string, u pathArg) (f *finding, absent bool) {
+func (o *Observer) inspect(
+	call *notify.Call, root int, ownRoot bool, name string, u pathArg,
+) (f *finding, absent bool) {
 	begun := time.Now()
 	text, err := call.Text(call.Args[u.path])
 	if err != nil || text == "" {
@@ -175,7 +177,7 @@ func flagsOf(call *notify.Call, name string, u pathArg) (flags openFlags, mode u
 			return 0, 0, err
 		}
 		if binary.NativeEndian.Uint64(how[16:])&unix.RESOLVE_IN_ROOT != 0 {
-			return 0, 0, errors.New("it is looked up from another root")
+			return 0, 0, errors.New("it is resolved from another root")
 		}
 		return openFlags(binary.NativeEndian.Uint64(how[:])), uint32(binary.NativeEndian.Uint64(how[8:])), nil
 	case u.op == opOpen:

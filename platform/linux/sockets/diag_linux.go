@@ -178,7 +178,8 @@ func read(body []byte) (listed, bool) {
 	if len(body) < fixed {
 		return listed{}, false
 	}
-	socket := listed{cookie: uint64(binary.NativeEndian.Uint32(body[8:])) | uint64(binary.NativeEndian.Uint32(body[12:]))<<32}
+	low, high := binary.NativeEndian.Uint32(body[8:]), binary.NativeEndian.Uint32(body[12:])
+	socket := listed{cookie: uint64(low) | uint64(high)<<32}
 	for rest := body[fixed:]; len(rest) >= unix.SizeofRtAttr; {
 		length := binary.NativeEndian.Uint16(rest)
 		if length < unix.SizeofRtAttr || int(length) > len(rest) {

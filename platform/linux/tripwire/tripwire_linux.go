@@ -102,10 +102,12 @@ func exists(path string) bool {
 // arm watches the directory of a path or, if that does not exist, the nearest
 // existing one above it. t.mu is held.
 func (t *Tripwire) arm(path string) error {
-	mask := uint32(unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DELETE_SELF)
+	mask := uint32(unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF |
+		unix.IN_DELETE_SELF)
 	if !t.options.Mounted {
 		mask |= unix.IN_CLOSE_WRITE
-		if err := t.watchName(path, "", path, mask); err != nil && !missing(err) { // if path is a directory, every name in it counts
+		// If path is a directory, every name in it counts.
+		if err := t.watchName(path, "", path, mask); err != nil && !missing(err) {
 			return err
 		}
 	}
