@@ -5,9 +5,12 @@ import { chromium, type BrowserContext, type Page } from "playwright-core";
 
 import type { World } from "./world";
 
-/** A browser of a test's own. */
+/** A browser for one test. */
 export class Browser {
-  /** Addresses outside of this machine that a page has asked for: there must be none. */
+  /**
+   * Addresses outside of this machine that a page requested. There must be
+   * none.
+   */
   readonly foreign = new Set<string>();
 
   private constructor(
@@ -29,8 +32,8 @@ export class Browser {
       viewport: { width: 1280, height: 800 },
       colorScheme: scheme,
       permissions: ["clipboard-read", "clipboard-write"],
-      // It does not start as root; there it is done without, for the browser
-      // visits nothing but the server of the tests.
+      // Chromium's sandbox does not start as root. The browser visits only the
+      // tests' server.
       chromiumSandbox: process.getuid?.() !== 0,
       args: [
         ...["--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"],

@@ -6,7 +6,7 @@ import { Server, type ServerOptions } from "./server";
 import { Workbench } from "./workbench";
 import { requireEnv, World } from "./world";
 
-/** What a test plays on. */
+/** What a test uses: a window of VS Code and its surroundings. */
 export interface Fixture {
   world: World;
   server: Server;
@@ -14,14 +14,17 @@ export interface Fixture {
   window: Workbench;
 }
 
-/** How a fixture is set. */
+/** How to set up a fixture. */
 export interface FixtureOptions extends ServerOptions {
   scheme?: "dark" | "light";
   /** Called before anything is started. */
   prepare?: (world: World) => void;
 }
 
-/** Sets a fixture: VS Code with the extension installed from its package, a window on the project, all of it real. */
+/**
+ * Starts VS Code with the extension installed from its package, and opens a
+ * window on the project.
+ */
 export async function setUp(options: FixtureOptions = {}): Promise<Fixture> {
   const world = new World();
   const partial: { server?: Server; browser?: Browser } = {};
@@ -43,7 +46,7 @@ export async function setUp(options: FixtureOptions = {}): Promise<Fixture> {
   }
 }
 
-/** Clears a fixture; nothing of it is left. */
+/** Ends everything and removes the files. */
 export async function tearDown(fixture: Fixture | undefined): Promise<void> {
   if (fixture === undefined) return;
   const foreign = [...fixture.browser.foreign];
@@ -53,7 +56,10 @@ export async function tearDown(fixture: Fixture | undefined): Promise<void> {
   assert.deepEqual(foreign, [], "a page asked for something outside of this machine");
 }
 
-/** Registers hooks that set a fixture for the tests around, and answers how to get at it. A failed test leaves a picture where SHOTS says. */
+/**
+ * Registers hooks that set up a fixture for the surrounding tests, and returns
+ * a function to get it. A failed test leaves a screenshot in SHOTS.
+ */
 export function useFixture(options: FixtureOptions = {}): () => Fixture {
   let fixture: Fixture | undefined;
   before(async function () {

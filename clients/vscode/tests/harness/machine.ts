@@ -11,17 +11,17 @@ export interface Protection {
   fix?: string;
 }
 
-/** Answers what a program of the sidecar, or what starts one, says of this machine's protections. */
+/** Returns this machine's protections, as a sidecar's program reports them. */
 export function diagnose(program = requireEnv("SIDECAR_BINARY")): Protection[] {
   const out = execFileSync(program, ["doctor", "-json"], { encoding: "utf8", timeout: 120_000, cwd: "/" });
   return (JSON.parse(out) as { protections: Protection[] }).protections;
 }
 
 /**
- * Answers how the status bar sums this machine up, in a project with the
- * standard settings: an ordinary user may lack a protection that root has. In
- * CI each one that is missing must stand in SIDECAR_MISSING, as for the tests
- * of the sidecar.
+ * Returns the status bar's summary of this machine, for a project with the
+ * default settings. An ordinary user may lack a protection that root has. In
+ * CI, SIDECAR_MISSING must list each missing protection, as for the sidecar's
+ * tests.
  */
 export function expectedSummary(): "full" | "degraded" {
   const missing = diagnose().filter(

@@ -11,27 +11,27 @@ function read(pid: number): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    if (fields[0] === "Z") return undefined; // dead, and only not looked after yet
+    if (fields[0] === "Z") return undefined; // dead, but not reaped yet
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
     return { pid, parent: Number(fields[1]), command };
   } catch {
-    return undefined; // gone meanwhile
+    return undefined; // it has ended meanwhile
   }
 }
 
-/** Answers the processes that are alive. */
+/** Returns the living processes. */
 export function processes(): Process[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => read(Number(name)) ?? []);
 }
 
-/** Answers those whose command line holds a text. */
+/** Returns the processes whose command line contains a text. */
 export function matching(text: string): Process[] {
   return processes().filter(({ command }) => command.includes(text));
 }
 
-/** Answers the processes below one, with it. */
+/** Returns a process and its descendants. */
 export function below(pid: number): Process[] {
   const all = processes();
   const found = all.filter((process) => process.pid === pid);

@@ -7,7 +7,7 @@ import { below, alive } from "./processes";
 import { until } from "./until";
 import { requireEnv, type World } from "./world";
 
-/** What VS Code starts with: nothing that asks, nothing that goes into the network. */
+/** VS Code's settings: no questions, and no use of the network. */
 const baseSettings = {
   "terminal.integrated.gpuAcceleration": "off",
   "terminal.integrated.enablePersistentSessions": false,
@@ -31,20 +31,23 @@ const baseSettings = {
   "window.restoreWindows": "none",
 };
 
-/** How a server is started. */
+/** How to start a server. */
 export interface ServerOptions {
-  /** For tests inside of the extension host; notifications and dialogs are not shown then. */
+  /**
+   * For tests within the extension host. Notifications and dialogs are not
+   * shown then.
+   */
   driver?: boolean;
-  /** A package to install, as users do. */
+  /** A package to install as users do. */
   vsix?: string;
-  /** More of VS Code's settings. */
+  /** Additional settings of VS Code. */
   settings?: Record<string, unknown>;
-  /** The extension's own settings. */
+  /** The extension's settings. */
   machine?: Record<string, unknown>;
   env?: Record<string, string>;
 }
 
-/** VS Code's server: the real workbench, and a real extension host. */
+/** VS Code's server, with the real workbench and a real extension host. */
 export class Server {
   private constructor(
     private readonly child: ChildProcess,
@@ -91,8 +94,8 @@ export class Server {
       try {
         return await Server.launch(node, args, env, world);
       } catch (error) {
-        // It gives its own process ten seconds to come up, which a busy machine
-        // may need for something else.
+        // It allows its own process ten seconds to start, which is too short on
+        // a busy machine.
         if (attempt === 5 || !String(error).includes("error timed out")) throw error;
       }
     }
@@ -136,13 +139,15 @@ export class Server {
     });
   }
 
-  /** The process of the extension host of a window; undefined where there is none. */
+  /**
+   * The process id of a window's extension host; undefined if there is none.
+   */
   extensionHost(): number | undefined {
     const hosts = below(this.child.pid ?? 0).filter(({ command }) => command.includes("--type=extensionHost"));
     return hosts.at(-1)?.pid;
   }
 
-  /** Ends it with everything below it. */
+  /** Ends the server and its descendants. */
   async stop(): Promise<void> {
     const all = below(this.child.pid ?? 0).map(({ pid }) => pid);
     this.child.kill("SIGTERM");
@@ -151,9 +156,9 @@ export class Server {
     );
     for (const pid of all) {
       try {
-        if (alive(pid)) process.kill(pid, "SIGKILL"); // watchers of files linger for a while
+        if (alive(pid)) process.kill(pid, "SIGKILL"); // file watchers end late
       } catch {
-        // gone meanwhile
+        // it has ended meanwhile
       }
     }
   }

@@ -1,14 +1,14 @@
 /**
- * Waits until look answers something truthy, and answers that. An empty text is
- * none: a shell has made its file before the command that fills it runs. what
- * says what is missing otherwise.
+ * Waits until check returns a truthy value, and returns that. An empty text
+ * counts as nothing: a shell creates its output file before the command writes
+ * to it. The error names what is missing.
  */
-export async function until<T>(what: string, look: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
+export async function until<T>(what: string, check: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
   const end = Date.now() + seconds * 1000;
   let last: unknown;
   for (;;) {
     try {
-      const found = await look();
+      const found = await check();
       if (found) return found;
       last = found;
     } catch (error) {

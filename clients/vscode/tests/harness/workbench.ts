@@ -4,7 +4,7 @@ import type { Server } from "./server";
 import { until } from "./until";
 
 interface TerminalLine {
-  /** It goes on with the line above, which was too long. */
+  /** The line continues the one above. */
   isWrapped: boolean;
   translateToString(trim: boolean): string;
 }
@@ -21,21 +21,21 @@ interface WithClipboard {
   navigator: { clipboard: { readText(): Promise<string> } };
 }
 
-/** VS Code's window, as its user sees and types. */
+/** VS Code's window, as its user sees and uses it. */
 export class Workbench {
   constructor(
     readonly page: Page,
     private readonly server: Server,
   ) {}
 
-  /** Opens a folder or, with a name that ends so, a .code-workspace. */
+  /** Opens a folder or a .code-workspace file. */
   async open(folder: string): Promise<void> {
     const what = folder.endsWith(".code-workspace") ? "workspace" : "folder";
     await this.page.goto(`http://127.0.0.1:${this.server.port}/?${what}=${folder}`, { waitUntil: "domcontentloaded" });
     await this.loaded();
   }
 
-  /** Waits until the extension has shown itself. */
+  /** Waits until the extension is active. */
   async loaded(): Promise<void> {
     await this.page.locator(".monaco-workbench").waitFor();
     await this.status.waitFor({ timeout: 120_000 });
@@ -45,29 +45,29 @@ export class Workbench {
     return this.page.locator('[id="sandbox-sidecar.sandbox-sidecar.sandboxSidecar.status"]');
   }
 
-  /** Waits until the status bar says something. */
+  /** Waits until the status bar shows a text. */
   async waitForStatus(text: string | RegExp): Promise<void> {
     await this.status.filter({ hasText: text }).waitFor();
   }
 
-  /** Runs a command by the palette. */
+  /** Runs a command from the palette. */
   async command(title: string): Promise<void> {
     await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-widget:visible input.input");
     await input.waitFor();
     await input.fill(`>${title}`);
-    // The category is not shown in every part of the list.
+    // The category is missing in some parts of the list.
     const name = title.replace(/^\w+: /, "");
     await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
     await this.page.keyboard.press("Enter");
   }
 
-  /** Chooses an entry of the list that is open. */
+  /** Selects an entry of the open list. */
   async choose(label: string): Promise<void> {
     await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: label }).first().click();
   }
 
-  /** Waits for a notification, whatever others there are. */
+  /** Waits for a notification. */
   async notification(text: string | RegExp): Promise<Locator> {
     const notification = this.page
       .locator(".notification-list-item", { hasText: text })
@@ -78,7 +78,7 @@ export class Workbench {
       () => false,
     );
     if (shown) return notification;
-    // Of many only three are shown, and none for long. They stay in the list.
+    // Only three are shown at a time, and not for long. The list keeps them.
     const listed = (await this.listed(text)).first();
     await listed.waitFor();
     return listed;
@@ -90,14 +90,17 @@ export class Workbench {
       `${button} of the notification ${String(text)}`,
       async () => {
         const notification = await this.notification(text);
-        await notification.getByText(button).click({ timeout: 5000 }); // it may go from the window into the list meanwhile
+        await notification.getByText(button).click({ timeout: 5000 }); // it may move from the window into the list meanwhile
         return true;
       },
       120,
     );
   }
 
-  /** Answers those in the list of notifications, where all stay that nobody has answered. */
+  /**
+   * Returns matching entries from the list of notifications. It keeps those
+   * without an answer.
+   */
   async listed(text: string | RegExp): Promise<Locator> {
     await this.command("Notifications: Show Notifications");
     return this.page.locator(".notifications-center .notification-list-item", { hasText: text });
@@ -105,8 +108,8 @@ export class Workbench {
 
   /** Opens a sandboxed terminal, and waits for its prompt. */
   async newTerminal(prompt = /ready\$ $/): Promise<void> {
-    // The one in front before may have a prompt, too, and stays there for a
-    // moment.
+    // The terminal that was active before may also have a prompt, and stays
+    // visible for a moment.
     await this.page.locator(".terminal-wrapper").evaluateAll((all) => {
       for (const { dataset } of all as unknown as { dataset: Record<string, string> }[]) dataset["known"] = "";
     });
@@ -116,12 +119,15 @@ export class Workbench {
     await this.focusTerminal();
   }
 
-  /** How many terminals there are. */
+  /** Returns the number of terminals. */
   async tabs(): Promise<number> {
     return this.page.locator(".terminal-wrapper").count();
   }
 
-  /** Answers all that stands in the terminal in front, whether it is scrolled away or not, with lines as long as they were printed. */
+  /**
+   * Returns the text of the active terminal, with its scrollback. Wrapped lines
+   * are joined.
+   */
   async terminal(): Promise<string> {
     return this.page.locator(".terminal-wrapper.active").evaluate((element) => {
       const { active } = (element as unknown as TerminalElement).xterm.buffer;
@@ -147,14 +153,14 @@ export class Workbench {
     await this.page.locator(".terminal-wrapper.active textarea.xterm-helper-textarea").focus();
   }
 
-  /** Types a line into the terminal in front. */
+  /** Types a line into the active terminal. */
   async type(line: string): Promise<void> {
     await this.focusTerminal();
     await this.page.keyboard.type(line);
     await this.page.keyboard.press("Enter");
   }
 
-  /** Types a line, and waits for something in the terminal. */
+  /** Types a line, and waits until the terminal matches. */
   async run(line: string, expect: RegExp): Promise<string> {
     await this.type(line);
     return until(`${String(expect)} after ${line}`, async () => {
@@ -164,12 +170,12 @@ export class Workbench {
     });
   }
 
-  /** Answers what is in the clipboard. */
+  /** Returns the clipboard's text. */
   async clipboard(): Promise<string> {
     return this.page.evaluate(() => (globalThis as unknown as WithClipboard).navigator.clipboard.readText());
   }
 
-  /** Answers the whole text of the editor in front. */
+  /** Returns the visible text of the active editor. */
   async editorText(): Promise<string> {
     const lines = await this.page.locator(".editor-instance .view-line").allInnerTexts();
     return lines.map((line) => line.replaceAll("\u00a0", " ")).join("\n");

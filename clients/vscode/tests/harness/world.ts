@@ -2,19 +2,22 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
-/** What a settings file says of the sandbox. */
+/** Keys of "terminal.sandbox" in a settings file. */
 export type SandboxSettings = Record<string, unknown>;
 
-/** Directories of a test's own: a home, projects, and what VS Code keeps. */
+/** A test's directories: a home, projects, and VS Code's data. */
 export class World {
-  /** Not below a temporary directory: sessions may write those, and the home is to be closed to them. */
+  /**
+   * Not below a temporary directory: sessions may write those, and they must
+   * not reach the home.
+   */
   readonly root = mkdtempSync(path.join(process.getuid?.() === 0 ? "/var/lib" : homedir(), "sidecar-vscode."));
   readonly home = this.directory("home");
   readonly project = this.directory("home/project");
   readonly other = this.directory("home/other");
-  /** A file that the standard settings close. */
+  /** A file that the default settings do not grant. */
   readonly secret = path.join(this.home, ".ssh", "id_test");
-  /** What stands in it. */
+  /** Its content. */
   readonly secretText = "a-private-key-of-the-tests";
 
   constructor() {
@@ -34,18 +37,20 @@ export class World {
     writeFileSync(file, text);
   }
 
-  /** The user's own settings file. */
+  /** The user's settings file. */
   get settingsFile(): string {
     return path.join(this.home, ".config", "sandbox-sidecar", "settings.json");
   }
 
-  /** Writes the user's settings. VS Code's scripts can be read from inside with them, so that shells can run them. */
+  /**
+   * Writes the user's settings. They grant VS Code's scripts, which shells run.
+   */
   settings(sandbox: SandboxSettings): void {
     const block = { additional_read_only_paths: [scripts], ...sandbox };
     this.write(this.settingsFile, `${JSON.stringify({ terminal: { sandbox: block } }, undefined, 2)}\n`);
   }
 
-  /** Writes the extension's own settings, which count for a machine alone. */
+  /** Writes the extension's settings, which have the scope "machine". */
   machineSettings(settings: Record<string, unknown>): void {
     this.write(path.join(this.root, "data", "Machine", "settings.json"), JSON.stringify(settings));
   }
@@ -55,7 +60,7 @@ export class World {
   }
 }
 
-/** Answers a variable that the script that runs the tests sets. */
+/** Returns a variable that the test script sets. */
 export function requireEnv(name: string): string {
   const value = process.env[name];
   if (value === undefined || value === "")

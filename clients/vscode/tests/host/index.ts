@@ -2,7 +2,7 @@ import * as path from "node:path";
 
 import Mocha from "mocha";
 
-/** What VS Code calls within its extension host. */
+/** VS Code calls this within its extension host. */
 export async function run(): Promise<void> {
   const report = process.env["HOST_REPORT"] ?? "";
   const mocha = new Mocha({ timeout: 120_000, color: false, reporter: "json", reporterOptions: { output: report } });

@@ -8,7 +8,7 @@ import { until } from "../harness/until";
 import { content, extension, folder, runTool } from "./setting";
 
 describe("the sidecar", () => {
-  it("is started again when it was killed, and what ran in it is gone", async () => {
+  it("restarts after it was killed, and its sessions are gone", async () => {
     const api = await extension();
     const file = path.join(folder(0), "sleeper");
     const terminal = api.openTerminal(folder(0), folder(0));
@@ -27,14 +27,14 @@ describe("the sidecar", () => {
     terminal.dispose();
   });
 
-  it("is one process, whoever asks first", async () => {
+  it("is one process for parallel requests", async () => {
     const api = await extension();
     const before = api.sidecarPid();
     await Promise.all([1, 2, 3].map((n) => runTool({ command: `echo ${n}` })));
     assert.equal(api.sidecarPid(), before);
   });
 
-  it("is replaced on the user's wish", async () => {
+  it("is replaced by a restart", async () => {
     const api = await extension();
     const before = api.sidecarPid();
     assert.ok(before !== undefined);

@@ -13,7 +13,7 @@ describe("settings", () => {
     await runTool({ command: "true" }); // the sidecar runs
   });
 
-  it("have their mistakes in the Problems view", async () => {
+  it("show their problems in the Problems view", async () => {
     const uri = vscode.Uri.file(settingsFile);
     await withSettings({ enabeld: true }, async () => {
       const found = await until("a diagnostic", () =>
@@ -28,7 +28,7 @@ describe("settings", () => {
     );
   });
 
-  it("are completed by their schema", async () => {
+  it("are completed from their schema", async () => {
     const file = path.join(folder(1), ".zed", "settings.json");
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, '{\n  "terminal": {\n    "sandbox": {\n      \n    }\n  }\n}\n');
@@ -53,7 +53,7 @@ describe("settings", () => {
     }
   });
 
-  it("of a project cannot loosen those of the user", async () => {
+  it("of a project cannot loosen the user's", async () => {
     const secret = path.join(process.env["HOME"] ?? "", ".ssh");
     const file = path.join(folder(0), ".zed", "settings.json");
     mkdirSync(path.dirname(file), { recursive: true });

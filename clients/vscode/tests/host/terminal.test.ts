@@ -23,7 +23,7 @@ describe("a sandboxed terminal", () => {
     assert.equal(await content(file), "typed");
   });
 
-  it("may write its own folder and no other one", async () => {
+  it("writes its own folder and no other", async () => {
     const [own, other, done] = [
       path.join(folder(1), "own"),
       path.join(folder(0), "other"),
@@ -47,7 +47,7 @@ describe("a sandboxed terminal", () => {
     assert.equal(terminal.exitStatus?.code, 7);
   });
 
-  it("takes everything with it that was started in it", async () => {
+  it("ends everything started in it", async () => {
     const file = path.join(folder(0), "daemon");
     const terminal = open(0);
     terminal.sendText(`setsid sh -c 'echo $$ >${file}; exec sleep 1000' &`);
@@ -57,7 +57,7 @@ describe("a sandboxed terminal", () => {
     await until("the daemon is dead", () => !alive(pid));
   });
 
-  it("says that it is stale when the settings change, and that it is not when they are as before", async () => {
+  it("is marked as stale while the settings differ", async () => {
     const terminal = open(0);
     const file = path.join(folder(0), "started");
     terminal.sendText(`echo yes >${file}`);
@@ -68,7 +68,7 @@ describe("a sandboxed terminal", () => {
     await until("no mark", () => !terminal.name.includes("old settings"));
   });
 
-  it("says that it is not sandboxed where the settings do not ask for it", async () => {
+  it("is named as not sandboxed if the settings do not require a sandbox", async () => {
     await withSettings({ apply_to: "tool" }, async () => {
       await until("the settings count", async () => {
         const terminal = open(0);

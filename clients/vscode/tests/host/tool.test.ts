@@ -8,7 +8,10 @@ import { alive } from "../harness/processes";
 import { until } from "../harness/until";
 import { content, extension, folder, runTool, withSettings } from "./setting";
 
-/** The words of a question to the user, as they are read: without the escapes of Markdown. */
+/**
+ * Returns the text of a question as the user reads it, without Markdown
+ * escapes.
+ */
 function asked({ confirmationMessages }: vscode.PreparedToolInvocation): { title: string; text: string } {
   const message = confirmationMessages?.message;
   assert.ok(message instanceof vscode.MarkdownString);
@@ -26,36 +29,36 @@ describe("the tool sandbox_run", () => {
     assert.match(tool.description, /sandbox/);
   });
 
-  it("returns output, exit code and what confined it", async () => {
+  it("returns output, exit code and sandbox status", async () => {
     const text = await runTool({ command: "echo out; echo err >&2; exit 3" });
     assert.match(text, /\nOutput, to the end of this text:\nout\nerr$/);
     assert.match(text, /^Exit code: 3\n/);
     assert.match(text, /Sandbox: (full|degraded)/);
   });
 
-  it("runs in the first folder, which it may write, or where it is told", async () => {
+  it("runs in the first folder, or in cwd, and may write it", async () => {
     await runTool({ command: "pwd >here" });
     assert.equal(await content(path.join(folder(0), "here")), folder(0));
     await runTool({ command: "pwd >here", cwd: folder(1) });
     assert.equal(await content(path.join(folder(1), "here")), folder(1));
   });
 
-  it("tells what was refused, with the setting that would allow it", async () => {
+  it("reports denials with the setting that would allow them", async () => {
     const home = process.env["HOME"] ?? "";
     const file = path.join(home, "notes", "list.txt");
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, "milk\n");
     const text = await runTool({ command: `for i in 1 2 3; do echo bread >>${file}; done; echo key >>${secret}` });
-    const told = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
-    const [notes, ...again] = told.filter((line) => line.includes(`write "${file}" `));
+    const lines = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
+    const [notes, ...again] = lines.filter((line) => line.includes(`write "${file}" `));
     assert.deepEqual(again, [], text);
     assert.match(notes ?? "", new RegExp(`\\("sh"\\), 3 times; .*"additional_read_write_paths": ".*notes`));
-    const key = told.find((line) => line.includes(`write "${secret}"`));
+    const key = lines.find((line) => line.includes(`write "${secret}"`));
     assert.match(key ?? "", /SSH keys/);
     assert.doesNotMatch(key ?? "", /additional_read_write_paths/);
   });
 
-  it("asks with the command, where it runs, and what the sandbox lets it do", async () => {
+  it("asks with the command, its directory and what the sandbox allows", async () => {
     const api = await extension();
     const { title, text } = asked(await api.toolConfirmation({ command: "echo *x*", cwd: folder(1) }));
     assert.equal(title, "Run in the sandbox?");
@@ -70,7 +73,7 @@ describe("the tool sandbox_run", () => {
     });
   });
 
-  it("cannot read what the settings do not grant, and can where they do not sandbox tools", async () => {
+  it("reads ungranted files only if tools are not sandboxed", async () => {
     const refused = await runTool({ command: `cat ${secret}` });
     assert.match(refused, /Permission denied/);
     assert.doesNotMatch(refused, /a-private-key/);
@@ -83,7 +86,7 @@ describe("the tool sandbox_run", () => {
     });
   });
 
-  it("asks in other words where the settings do not sandbox tools, and where it will not run", async () => {
+  it("asks differently if tools are not sandboxed, or if it cannot run", async () => {
     const api = await extension();
     await withSettings({ apply_to: "terminal" }, async () => {
       const { text } = await until("the other question", async () => {
@@ -97,7 +100,7 @@ describe("the tool sandbox_run", () => {
     assert.doesNotMatch(text, /It may/);
   });
 
-  it("does not work outside of the open folders, where it could write anything", async () => {
+  it("refuses directories outside of the open folders", async () => {
     await assert.rejects(runTool({ command: "true", cwd: process.env["HOME"] }), /outside of the open folders/);
     await assert.rejects(runTool({ command: "true", cwd: "/" }), /outside of the open folders/);
   });
@@ -123,7 +126,7 @@ describe("the tool sandbox_run", () => {
     await until("the sleeper is dead", () => !alive(pid));
   });
 
-  it("ends everything when it is cancelled", async () => {
+  it("ends everything on cancellation", async () => {
     const file = path.join(folder(0), "cancelled");
     rmSync(file, { force: true });
     const source = new vscode.CancellationTokenSource();
@@ -135,7 +138,7 @@ describe("the tool sandbox_run", () => {
     await until("the command is dead", () => !alive(pid));
   });
 
-  it("tells of a mistake in its input", async () => {
+  it("rejects invalid input", async () => {
     await assert.rejects(runTool({ command: "" }), /command/);
     await assert.rejects(runTool({ command: "true", cwd: "/does/not/exist" }), /no such directory/);
     assert.ok(!existsSync("/does/not/exist"));

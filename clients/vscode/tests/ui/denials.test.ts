@@ -5,7 +5,7 @@ import * as path from "node:path";
 import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
-/** A project's settings as people write them. */
+/** A project's settings with comments, as people write them. */
 const ofTheTeam = `// of the team
 {
   "tab_size": 4, // four, not two
@@ -17,7 +17,7 @@ const ofTheTeam = `// of the team
 }
 `;
 
-describe("what the sandbox refuses", () => {
+describe("a denial", () => {
   const fixture = useFixture({
     prepare: (world) => {
       world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
@@ -29,7 +29,7 @@ describe("what the sandbox refuses", () => {
     },
   });
 
-  it("is told with the setting that would allow it, which can be copied", async () => {
+  it("is reported with the setting that would allow it, which can be copied", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
@@ -40,12 +40,12 @@ describe("what the sandbox refuses", () => {
     );
   });
 
-  it("is told once, however often it happens, and listed", async () => {
+  it("is reported once, and listed with its count", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
     const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `write "${file}"` });
-    // What happens again is told again after a second, with its number.
+    // A repeated denial is sent again after a second, with its count.
     await until("its number in the list", async () => {
       await window.command("Sandbox: Show Denials");
       await rows.first().waitFor();
@@ -57,7 +57,7 @@ describe("what the sandbox refuses", () => {
     assert.equal(await (await window.listed(`write "${file}"`)).count(), 0);
   });
 
-  it("works in a new terminal once the user has allowed it to be read", async () => {
+  it("can be allowed for reading, in new terminals", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "books", "list.txt");
     assert.match(await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m), /Permission denied/);
@@ -67,8 +67,7 @@ describe("what the sandbox refuses", () => {
       /"additional_read_only_paths": \[[^\]]*books/.test(readFileSync(world.settingsFile, "utf8")),
     );
 
-    // The terminal that was refused stays as it is; a new one may read, and no
-    // more than that.
+    // The old terminal keeps its policy. A new one may read, and nothing else.
     assert.match(await window.run(`clear; cat ${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await until("it is allowed", async () => {
       await window.newTerminal();
@@ -79,7 +78,7 @@ describe("what the sandbox refuses", () => {
     assert.match(await window.run(`clear; echo x >>${file}; echo written=$?`, /^written=1$/m), /Permission denied/);
   });
 
-  it("works in a new terminal once the user has allowed it", async () => {
+  it("can be allowed for writing, in new terminals", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "more", "list.txt");
     await window.run(`clear; echo x >>${file}; echo thi''rd`, /^third$/m);
@@ -104,7 +103,7 @@ describe("what the sandbox refuses", () => {
     );
   });
 
-  it("works in a new terminal of this project once the user has allowed it there, and the file keeps its comments", async () => {
+  it("can be allowed in the project's settings, which keep their comments", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "third", "list.txt");
     const settings = path.join(world.project, ".zed", "settings.json");
@@ -124,41 +123,42 @@ describe("what the sandbox refuses", () => {
     assert.match(text, /"additional_read_write_paths": \[[^\]]*third/);
     assert.doesNotMatch(readFileSync(world.settingsFile, "utf8"), /third/);
 
-    // The terminal that was refused stays as it is; a new one may write.
+    // The old terminal keeps its policy. A new one may write.
     assert.match(await window.run(`clear; echo x >>${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await window.newTerminal();
     await window.run(`clear; echo written >>${file}; echo status=$?`, /^status=0$/m);
     assert.match(readFileSync(file, "utf8"), /^what-stands-in-the-third\nwritten\n$/);
   });
 
-  it("is no offer where credentials lie, and says that they do", async () => {
+  it("of credentials offers no setting, and says why", async () => {
     const { window, world } = fixture();
     for (const [line, what, done] of [
       [`cat ${world.secret}`, 'let "cat" read', "read"],
       [`echo x >>${world.secret}`, 'let "bash" write', "written"],
     ] as const) {
       await window.run(`clear; ${line}; echo secret-${done}=$?`, new RegExp(`^secret-${done}=1$`, "m"));
-      const told = await window.notification(`refused to ${what} "${world.secret}"`);
-      assert.match(await told.innerText(), /SSH keys/);
-      for (const button of ["Allow…", "Copy Setting"]) assert.equal(await told.getByText(button).count(), 0, button);
-      assert.equal(await told.locator(".monaco-button").count(), 0);
+      const notification = await window.notification(`refused to ${what} "${world.secret}"`);
+      assert.match(await notification.innerText(), /SSH keys/);
+      for (const button of ["Allow…", "Copy Setting"])
+        assert.equal(await notification.getByText(button).count(), 0, button);
+      assert.equal(await notification.locator(".monaco-button").count(), 0);
     }
   });
 
-  it("is told as a sum where it is much, and nothing piles up", async () => {
+  it("among a hundred is part of a summary", async () => {
     const { window, world } = fixture();
     const dir = path.join(world.home, "crowd");
     await window.command("Notifications: Clear All Notifications");
     await window.run(`clear; for i in $(seq 100); do echo x >>${dir}/$i; done 2>/dev/null; echo cro''wd`, /^crowd$/m);
     await window.notification(/The sandbox refused ([1-9]\d|1\d\d) operations\. The first: .*crowd/);
-    const told = await window.listed("The sandbox refused");
-    await told.first().waitFor();
-    const all = await told.allInnerTexts();
+    const notification = await window.listed("The sandbox refused");
+    await notification.first().waitFor();
+    const all = await notification.allInnerTexts();
     assert.ok(all.length <= 4, all.join("\n"));
   });
 });
 
-describe("what the sandbox asks about", () => {
+describe("a question about an access", () => {
   const fixture = useFixture({
     prepare: (world) => {
       world.settings({ enabled: true, on_denied: "ask" });
@@ -167,7 +167,7 @@ describe("what the sandbox asks about", () => {
     },
   });
 
-  it("is refused when the user denies it", async () => {
+  it("refuses the access if the user denies it", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.newTerminal();
@@ -177,14 +177,14 @@ describe("what the sandbox asks about", () => {
     assert.match(await window.terminal(), /Permission denied/);
   });
 
-  it("works at once when the user allows it, for as long as that is to hold", async () => {
+  it("allows the access at once, for the chosen time", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "more", "list.txt");
     await window.type(`clear; cat ${file}`);
     await window.answer(`"cat" wants to read "${file}"`, "Allow…");
     await window.choose("Until the session ends");
     await until("the text", async () => (await window.terminal()).includes("what-stands-in-more"));
-    // It is not asked again in this session.
+    // The session is not asked again.
     await window.run(`clear; cat ${file}; echo aga''in`, /what-stands-in-more\nagain$/m);
   });
 });

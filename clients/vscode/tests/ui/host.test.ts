@@ -6,7 +6,7 @@ import { Browser } from "../harness/browser";
 import { Server } from "../harness/server";
 import { requireEnv, World } from "../harness/world";
 
-/** HOST_ONLY=PATTERN picks tests while one is at work on them. */
+/** HOST_ONLY=PATTERN selects tests during development. */
 const only: Record<string, string> =
   process.env["HOST_ONLY"] === undefined ? {} : { HOST_ONLY: process.env["HOST_ONLY"] };
 
@@ -14,7 +14,9 @@ interface Report {
   tests: { fullTitle: string; duration?: number; err: { message?: string; stack?: string } }[];
 }
 
-/** Runs the tests of tests/host in an extension host, and shows each of them as one of its own. */
+/**
+ * Runs the tests of tests/host in an extension host, and reports each of them.
+ */
 describe("in the extension host", function () {
   this.timeout(600_000);
   let report: Report;

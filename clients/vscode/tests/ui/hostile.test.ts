@@ -9,7 +9,10 @@ import { until } from "../harness/until";
 import type { Workbench } from "../harness/workbench";
 import type { World } from "../harness/world";
 
-/** What a session, or whoever wrote a repository, may call a file. What follows a line's end would be a line of its own. */
+/**
+ * File names that a session or the author of a repository could choose. Text
+ * after a line break would form its own line.
+ */
 const hostile: Record<string, string> = {
   link: "[Allow it](command:workbench.action.quit)",
   "link's end": "x](command:workbench.action.quit)",
@@ -22,7 +25,10 @@ const hostile: Record<string, string> = {
 };
 const names = Object.values(hostile);
 
-/** Makes sure that what is shown has no link but the buttons, no icon of the names, no character that moves or hides others. */
+/**
+ * Checks that a widget has no link but its buttons, no icon from the names, and
+ * no character that moves or hides others.
+ */
 async function harmless(shown: Locator, what: string): Promise<string> {
   assert.equal(
     await shown.locator("a[href], a[data-href]").count(),
@@ -44,7 +50,10 @@ async function harmless(shown: Locator, what: string): Promise<string> {
   return text;
 }
 
-/** Answers the whole text of the editor in front, which holds some words: what is out of sight, too. */
+/**
+ * Returns the whole text of the active editor, also its hidden part. It must
+ * contain some words.
+ */
 async function whole(window: Workbench, words: string): Promise<string> {
   await until("the text", async () => (await window.editorText()).includes(words));
   return until("the text in the clipboard", async () => {
@@ -60,7 +69,7 @@ const picture = async (locator: Locator, name: string) => {
   if (dir !== undefined) await locator.page().screenshot({ path: path.join(dir, `hostile-${name}.png`) });
 };
 
-/** Writes a name so that a shell reads it, whatever is in it. */
+/** Quotes a name for bash, byte by byte. */
 const quoted = (name: string) =>
   `$'${[...Buffer.from(name)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}'`;
 
@@ -69,7 +78,7 @@ const prepare = (world: World) => {
   for (const name of names) world.write(path.join(world.home, "notes", name), "x\n");
 };
 
-/** The shell reads the lines from a file: what is typed could be changed on its way. */
+/** Writes lines to a script, because the terminal could change typed text. */
 function script(world: World, lines: string[]): string {
   const file = path.join(world.project, "play.sh");
   world.write(file, `${lines.join("\n")}\n`);
@@ -79,17 +88,19 @@ function script(world: World, lines: string[]): string {
 describe("hostile names", () => {
   const fixture = useFixture({ prepare });
 
-  it("of refused files are text in notifications, in their list, and in what offers to allow them", async () => {
+  it("of files are escaped in notifications, in the list of denials and in its offers", async () => {
     const { window, world } = fixture();
     await window.newTerminal();
     const file = (name: string) => path.join(world.home, "notes", name);
     for (const [what, name] of Object.entries(hostile)) {
       await window.command("Notifications: Clear All Notifications");
       await window.run(`clear; ${script(world, [`cat ${quoted(file(name))} 2>/dev/null; echo don''e`])}`, /^done$/m);
-      const told = await window.notification(/refused to let "cat" read ".*notes|refused to let "cat" read ".*…/);
-      const text = await harmless(told, `the notification of ${what}`);
+      const notification = await window.notification(
+        /refused to let "cat" read ".*notes|refused to let "cat" read ".*…/,
+      );
+      const text = await harmless(notification, `the notification of ${what}`);
       assert.equal(text.split("\n").filter((line) => line.includes("The sandbox refused")).length, 1, text);
-      await picture(told, `notification-${what.replace(/\W/g, "-")}`);
+      await picture(notification, `notification-${what.replace(/\W/g, "-")}`);
     }
     await window.command("Notifications: Clear All Notifications");
     await window.command("Sandbox: Show Denials");
@@ -103,11 +114,12 @@ describe("hostile names", () => {
     await harmless(list, "what offers to allow it");
     await picture(list, "allow");
     await window.page.keyboard.press("Escape");
-    // Somebody who clicks anywhere in a notification of a link is still here.
+    // If a click had opened the link of a notification, the window would be
+    // gone.
     await window.waitForStatus(/Sandbox/);
   });
 
-  it("of protected paths and programs are text, too", async () => {
+  it("of programs are escaped", async () => {
     const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
     const program = path.join(world.project, hostile["link's end"] ?? "");
@@ -115,14 +127,14 @@ describe("hostile names", () => {
       `clear; ${script(world, [`cp /bin/cat ${quoted(program)}; ${quoted(program)} ${quoted(world.secret)} 2>/dev/null; echo don''e`])}`,
       /^done$/m,
     );
-    const told = await window.notification(/refused to let "x\]\\x28command.* read/);
-    const text = await harmless(told, "the notification of a program");
+    const notification = await window.notification(/refused to let "x\]\\x28command.* read/);
+    const text = await harmless(notification, "the notification of a program");
     assert.match(text, /SSH keys/);
-    await picture(told, "program");
+    await picture(notification, "program");
   });
 });
 
-describe("hostile names that are asked about", () => {
+describe("hostile names in questions", () => {
   const fixture = useFixture({
     prepare: (world) => {
       prepare(world);
@@ -130,7 +142,7 @@ describe("hostile names that are asked about", () => {
     },
   });
 
-  it("are text in the question, whose first button denies", async () => {
+  it("are escaped, and the first button denies", async () => {
     const { window, world } = fixture();
     await window.newTerminal();
     for (const what of ["link", "line", "long"]) {
@@ -154,27 +166,27 @@ describe("hostile names that are asked about", () => {
         "Don't allow",
       );
       await picture(list, `question-how-long-${what}`);
-      // Who presses Enter without a look denies.
+      // Enter without a selection denies.
       await window.page.keyboard.press("Enter");
       await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
     }
   });
 });
 
-describe("a project whose settings hold hostile values", () => {
+describe("a project with hostile settings", () => {
   const values = names.map((name) => `/nowhere/${name}`);
   const fixture = useFixture({
     prepare: (world) => {
       const block = { additional_read_only_paths: values, allowed_env_vars: ["X](command:workbench.action.quit)*"] };
       for (const value of names) mkdirSync(path.join("/", world.root, "far", value), { recursive: true });
       block.additional_read_only_paths = [...values, ...names.map((name) => path.join(world.root, "far", name))];
-      // VS Code asks about files with such a line end itself.
+      // VS Code itself asks about files with this line break.
       const json = JSON.stringify({ terminal: { sandbox: block } }, undefined, 2).replaceAll("\u2028", "\\u2028");
       world.write(path.join(world.project, ".zed", "settings.json"), json);
     },
   });
 
-  it("is asked about with one line for each request, and Enter does not trust", async () => {
+  it("has one line for each request in the trust question, and Enter does not trust", async () => {
     const { window } = fixture();
     await window.answer("asks for more than your sandbox settings allow", "Show…");
     const dialog = window.page.locator(".monaco-dialog-box");
@@ -211,7 +223,7 @@ describe("a project whose settings hold hostile values", () => {
     await picture(dialog, "trust-all");
   });
 
-  it("has remarks in its file that are text", async () => {
+  it("has escaped diagnostics", async () => {
     const { window } = fixture();
     await window.command("Sandbox: Open Project Settings");
     await window.page.locator(".squiggly-warning").first().waitFor();
@@ -227,7 +239,7 @@ describe("a project whose settings hold hostile values", () => {
     await harmless(hover.locator(".marker, .hover-contents").first(), "the hover");
   });
 
-  it("has a policy of one line for each rule", async () => {
+  it("has a policy with one line for each rule", async () => {
     const { window } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");

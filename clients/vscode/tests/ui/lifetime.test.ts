@@ -7,10 +7,13 @@ import { alive, matching } from "../harness/processes";
 import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
-describe("what was started in a terminal", () => {
+describe("a process in a terminal", () => {
   const fixture = useFixture();
 
-  /** Starts something in a new terminal that would like to live on, and answers its process. */
+  /**
+   * Starts a process in a new terminal that ignores hang-ups, and returns its
+   * id.
+   */
   async function daemon(name: string): Promise<number> {
     const { window, world } = fixture();
     const file = path.join(world.project, name);
@@ -21,14 +24,14 @@ describe("what was started in a terminal", () => {
     return pid;
   }
 
-  it("is dead when the terminal is closed", async () => {
+  it("ends when the terminal is closed", async () => {
     const { window } = fixture();
     const pid = await daemon("closed");
     await window.command("Terminal: Kill the Active Terminal Instance");
     await until("the daemon is dead", () => !alive(pid));
   });
 
-  it("is dead when the sidecar is killed, which the user is told of", async () => {
+  it("ends when the sidecar is killed, which is reported", async () => {
     const { window, world } = fixture();
     const pid = await daemon("sidecar");
     const sidecar = matching("serve --log-level").find(({ command }) => command.startsWith(world.root));
@@ -47,7 +50,7 @@ describe("what was started in a terminal", () => {
     await window.command("Notifications: Clear All Notifications");
   });
 
-  it("is dead when the window is loaded again, and so is the sidecar", async () => {
+  it("ends when the window is reloaded, and so does the sidecar", async () => {
     const { window, world } = fixture();
     const pid = await daemon("reload");
     const sidecars = () => matching("serve --log-level").filter(({ command }) => command.startsWith(world.root));
@@ -61,7 +64,7 @@ describe("what was started in a terminal", () => {
     assert.equal(sidecars().length, 1);
   });
 
-  it("is dead when the extension host is killed", async () => {
+  it("ends when the extension host is killed", async () => {
     const { server } = fixture();
     const pid = await daemon("host");
     const host = await until("the extension host", () => server.extensionHost());

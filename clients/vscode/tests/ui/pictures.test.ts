@@ -6,10 +6,15 @@ import { expectedSummary } from "../harness/machine";
 import { tearDown, setUp, type Fixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
-/** Where the pictures go; those of the README are kept only when somebody asks for them ("make screenshots"). */
+/**
+ * The directory for the pictures. "make screenshots" keeps those of the README.
+ */
 const directory = process.env["PICTURES"] ?? path.join(__dirname, "pictures");
 
-/** Takes the pictures of the README, in a dark window and in a light one: a feature that cannot be shown has gone. */
+/**
+ * Takes the README's pictures in a dark and in a light window. A feature that
+ * is gone fails its picture.
+ */
 for (const [scheme, theme] of [
   ["dark", "Default Dark Modern"],
   ["light", "Default Light Modern"],
@@ -55,7 +60,7 @@ for (const [scheme, theme] of [
     };
     const prompt = /project\$ $/;
 
-    it("of a terminal that refuses, and offers the setting", async () => {
+    it("of a denial in a terminal", async () => {
       const { window, world } = at();
       await window.newTerminal(prompt);
       await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
@@ -81,8 +86,8 @@ for (const [scheme, theme] of [
       world.write(world.settingsFile, '{ "terminal": { "sandbox": { "enabled": true, "toolchains": ["go"] } } }\n');
       await window.notification("still uses the old ones");
       await window.command("Notifications: Clear All Notifications");
-      await window.page.keyboard.press("Control+J"); // the panel goes
-      await window.page.keyboard.press("Control+B"); // and the side bar
+      await window.page.keyboard.press("Control+J"); // closes the panel
+      await window.page.keyboard.press("Control+B"); // closes the side bar
       await window.command("Sandbox: Show Policy");
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
@@ -98,7 +103,7 @@ for (const [scheme, theme] of [
       await window.page.keyboard.press("Control+B");
     });
 
-    it("of mistakes in settings", async () => {
+    it("of problems in settings", async () => {
       const { window, world } = at();
       const block = { enabled: true, toolchains: ["go", "nodejs"], allow_netwrk: false };
       world.write(world.settingsFile, `${JSON.stringify({ terminal: { sandbox: block } }, undefined, 2)}\n`);

@@ -8,7 +8,10 @@ describe("a workspace that is not trusted", () => {
     settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" },
   });
 
-  /** VS Code asks for trust before any terminal, and in a remote window opens it all the same when the user declines. */
+  /**
+   * VS Code asks for trust before any terminal. In a remote window it opens one
+   * even if the user declines.
+   */
   async function newTerminal(): Promise<void> {
     const { window } = fixture();
     await window.command("Sandbox: New Terminal");
@@ -17,7 +20,7 @@ describe("a workspace that is not trusted", () => {
     await dialog.getByText("Cancel").click();
   }
 
-  it("has sandboxed terminals", async () => {
+  it("opens sandboxed terminals", async () => {
     const { window, world } = fixture();
     await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
     await newTerminal();
@@ -25,7 +28,7 @@ describe("a workspace that is not trusted", () => {
     assert.match(await window.run(`cat ${world.secret}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
   });
 
-  it("has no others", async () => {
+  it("opens no unsandboxed terminals", async () => {
     const { window, world } = fixture();
     world.settings({ enabled: true, apply_to: "tool" });
     await window.notification("still uses the old ones");
@@ -34,7 +37,7 @@ describe("a workspace that is not trusted", () => {
     assert.doesNotMatch(await window.terminal(), /ready\$/);
   });
 
-  it("is not asked for trust in its settings", async () => {
+  it("does not offer to trust its settings", async () => {
     const { window } = fixture();
     await window.page.keyboard.press("F1");
     await window.page.locator(".quick-input-widget:visible input.input").fill(">Sandbox: ");
@@ -46,7 +49,7 @@ describe("a workspace that is not trusted", () => {
     await window.page.keyboard.press("Escape");
   });
 
-  it("shows what the sandbox would allow", async () => {
+  it("shows the policy", async () => {
     const { window, world } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");

@@ -8,12 +8,15 @@ import { until } from "../harness/until";
 import type { Workbench } from "../harness/workbench";
 import { requireEnv, type World } from "../harness/world";
 
-/** Makes sure that the status bar's hover has each protection with its status, and with why it is not better, and answers all that it says. */
+/**
+ * Checks that the status bar's hover lists each protection with its status and
+ * explanation. Returns the hover's text.
+ */
 async function explained(window: Workbench, diagnoses: Protection[]): Promise<string> {
   await window.status.hover();
   const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
   await hover.waitFor();
-  // Numbers of processes are in the names of control groups.
+  // Names of control groups contain process ids.
   const plain = (text: string) => text.replace(/\s+/g, " ").replace(/\d+/g, "0").trim();
   const rows = await Promise.all(
     (await hover.locator("tbody tr").all()).map((row) => row.locator("td").allInnerTexts()),
@@ -29,7 +32,10 @@ async function explained(window: Workbench, diagnoses: Protection[]): Promise<st
   return all;
 }
 
-/** A program that starts the sidecar where no namespaces and no control groups are to be had. It has less to protect with then. */
+/**
+ * A program that starts the sidecar without namespaces and control groups, so
+ * that it has fewer protections.
+ */
 const elsewhere = (world: World) => path.join(world.home, "sidecar-elsewhere");
 const startElsewhere = `#!/bin/sh
 sidecar=${requireEnv("SIDECAR_BINARY")}
@@ -42,19 +48,19 @@ exec unshare --user --map-root-user sh -c '
 describe("settings in the window", () => {
   const fixture = useFixture();
 
-  it("are not looked at before there is a need", async () => {
+  it("are not read before a sidecar is needed", async () => {
     const { window } = fixture();
     await window.waitForStatus(/^\s*Sandbox\s*$/);
   });
 
-  it("are summed up in the status bar, with each protection in its hover", async () => {
+  it("are summarized in the status bar, with each protection in its hover", async () => {
     const { window } = fixture();
     await window.newTerminal();
     await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
     await explained(window, diagnose());
   });
 
-  it("show their mistakes, and mark terminals that keep the old ones", async () => {
+  it("show their problems, and mark terminals with old settings", async () => {
     const { window, world } = fixture();
     await window.command("Sandbox: Open User Settings");
     await until("the file", async () => (await window.editorText()).includes('"enabled"'));
@@ -70,7 +76,7 @@ describe("settings in the window", () => {
       .waitFor();
   });
 
-  it("count in the terminal that is opened in a stale one's place", async () => {
+  it("apply to a reopened terminal", async () => {
     const { window } = fixture();
     await window.run("echo net=$(cat /sys/class/net/*/address 2>/dev/null | wc -l)", /^net=\d+$/m);
     await window.answer("still uses the old ones", "Reopen…");
@@ -89,7 +95,7 @@ describe("settings in the window", () => {
     assert.match(await window.terminal(), /Network is unreachable|Permission denied|Operation not permitted/);
   });
 
-  it("are explained: the policy names the file and the line", async () => {
+  it("are named in the policy with file and line", async () => {
     const { window, world } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
@@ -114,13 +120,13 @@ describe("settings in the window", () => {
     );
   });
 
-  it("are proved by the doctor", async () => {
+  it("are tested by the doctor", async () => {
     const { window } = fixture();
     await window.command("Sandbox: Doctor");
     await until("what was tried", async () => /tried just now/.test(await window.editorText()));
   });
 
-  it("of a project that ask for more are shown before they are trusted", async () => {
+  it("of a project that request more are shown before they are trusted", async () => {
     const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
     const file = path.join(world.project, ".zed", "settings.json");
@@ -140,7 +146,7 @@ describe("settings in the window", () => {
   });
 });
 
-describe("a machine that cannot protect everything", () => {
+describe("a machine without some protections", () => {
   const fixture = useFixture({
     machine: { "sandboxSidecar.path": "~/sidecar-elsewhere" },
     prepare: (world) => {
@@ -149,7 +155,7 @@ describe("a machine that cannot protect everything", () => {
     },
   });
 
-  it("is marked in the status bar, whose hover says what is missing and why, and how to mend it", async () => {
+  it("is marked in the status bar, whose hover explains what is missing and how to fix it", async () => {
     const { window, world } = fixture();
     const diagnoses = diagnose(elsewhere(world));
     const paths = diagnoses.find(({ name }) => name === "protected_paths");

@@ -11,21 +11,24 @@ interface Recorder {
   stop: boolean;
 }
 
-/** Writes the clipboard, asks for what is in it, and prints what the terminal answers. The browser's own clipboard is not touched by either. */
+/**
+ * Writes the clipboard, requests its content, and prints the terminal's answer.
+ * The browser's clipboard is not involved.
+ */
 const useClipboard = (seconds: number) =>
   `clear; printf '\\e]52;c;ZXZpbA==\\a\\e]52;c;?\\a'; IFS= read -rs -t ${seconds} -d $'\\a' x; echo "got=\${x##*;}."`;
 
 describe("a terminal in the window", () => {
   const fixture = useFixture();
 
-  it("opens by the palette, runs what is typed, and shows what comes", async () => {
+  it("opens from the palette, runs a command and shows its output", async () => {
     const { window } = fixture();
     await window.newTerminal();
     const text = await window.run("echo hel''lo", /^hello$/m);
     assert.match(text, /ready\$ echo/);
   });
 
-  it("refuses what the settings do not grant", async () => {
+  it("denies what the settings do not grant", async () => {
     const { window, world } = fixture();
     const text = await window.run(`cat ${world.secret}; echo status=$?`, /^status=\d+$/m);
     assert.match(text, /Permission denied/);
@@ -33,7 +36,7 @@ describe("a terminal in the window", () => {
     assert.doesNotMatch(text, new RegExp(world.secretText));
   });
 
-  it("has the size of what is shown, also when that changes", async () => {
+  it("has the size of its view, also after a change", async () => {
     const { window } = fixture();
     const before = await window.terminalSize();
     await window.run("clear; echo size=$(stty size)", new RegExp(`^size=${before.rows} ${before.cols}$`, "m"));
@@ -49,14 +52,14 @@ describe("a terminal in the window", () => {
     await window.command("View: Toggle Maximized Panel");
   });
 
-  it("shows characters whole, however they are cut on their way", async () => {
+  it("shows characters whole, however the output is split", async () => {
     const { window } = fixture();
     const text = await window.run("clear; for i in $(seq 3000); do printf 'ä漢🙂'; done; echo; echo en''d", /^end$/m);
     assert.doesNotMatch(text, /\uFFFD/);
     assert.equal([...text.matchAll(/🙂/gu)].length, 3000);
   });
 
-  it("tells the editor where commands begin and how they end", async () => {
+  it("reports commands and their exit codes to the editor", async () => {
     const { window } = fixture();
     await window.run("clear; false; echo on''ce", /^once$/m);
     await window.type("ls /does/not/exist");
@@ -70,12 +73,12 @@ describe("a terminal in the window", () => {
     );
   });
 
-  it("lets programs inside neither write nor read the clipboard", async () => {
+  it("denies programs the clipboard", async () => {
     const { window } = fixture();
     await window.run(useClipboard(3), /^got=\.$/m);
   });
 
-  it("leaves the window usable while 20 MB come", async () => {
+  it("leaves the window usable during 20 MB of output", async () => {
     const { window, world } = fixture();
     const done = path.join(world.project, "flood-done");
     await window.page.evaluate(() => {
@@ -100,7 +103,7 @@ describe("a terminal in the window", () => {
     const began = Date.now();
     await window.type(`clear; head -c 20000000 /dev/zero | tr '\\0' x | fold -w 99; touch ${done}; echo flood-en''d`);
     await until("the flood", async () => (await window.terminal()).includes("xxxxxxxx"));
-    // The palette opens and closes in the middle of it.
+    // The palette opens and closes during the flood.
     await window.page.keyboard.press("F1");
     await window.page.locator(".quick-input-widget:visible input.input").waitFor();
     const during = !existsSync(done);
@@ -128,7 +131,7 @@ describe("a terminal in the window", () => {
     await until("one terminal less", async () => (await window.tabs()) < before);
   });
 
-  it("is a profile, too", async () => {
+  it("is a terminal profile", async () => {
     const { window } = fixture();
     await window.newTerminal(); // VS Code shows no panel for a profile's terminal
     await until("the profile is listed", async () => {
@@ -136,7 +139,7 @@ describe("a terminal in the window", () => {
       await window.page.locator('.quick-input-widget:visible input[placeholder*="terminal profile"]').waitFor();
       await window.page.keyboard.type("Sandboxed");
       const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Sandboxed Terminal" }).first();
-      // The list is made before the extension's profiles are known, sometimes.
+      // Sometimes the list is built before the extension's profiles are known.
       if (
         await row.waitFor({ timeout: 2000 }).then(
           () => true,
@@ -156,7 +159,7 @@ describe("a terminal in the window", () => {
 describe("a terminal that may use the clipboard", () => {
   const fixture = useFixture({ machine: { "sandboxSidecar.clipboard": true } });
 
-  it("writes and reads it", async () => {
+  it("writes and reads the clipboard", async () => {
     const { window } = fixture();
     await window.newTerminal();
     await window.run(useClipboard(60), /^got=ZXZpbA==\.$/m);

@@ -18,13 +18,13 @@ describe("the program", () => {
   afterEach(() => rmSync(dir, { recursive: true }));
   const at = (name: string) => path.join(dir, name);
 
-  it("is the configured one before all others", async () => {
+  it("is the configured one if there is one", async () => {
     const mine = make("mine");
     make("own");
     assert.equal(await findProgram({ configured: mine, directories: [at("own")], searchPath: "" }), mine);
   });
 
-  it("is not another one where the configured one is missing", async () => {
+  it("is not replaced if the configured one is missing", async () => {
     make("own");
     await assert.rejects(
       findProgram({ configured: at("none"), directories: [at("own")], searchPath: "" }),
@@ -32,7 +32,7 @@ describe("the program", () => {
     );
   });
 
-  it("is not where the working directory happens to be", async () => {
+  it("is not searched in the working directory", async () => {
     await assert.rejects(
       findProgram({ configured: "bin/sandbox-sidecar", directories: [], searchPath: ".:bin:" }),
       ProgramNotFound,
@@ -51,7 +51,7 @@ describe("the program", () => {
     );
   });
 
-  it("is the extension's own, then that in the search path", async () => {
+  it("is the extension's own, else one in the search path", async () => {
     const found = make("path");
     const places = { configured: "", directories: [at("own")], searchPath: at("path") };
     assert.equal(await findProgram(places), found);
@@ -59,7 +59,7 @@ describe("the program", () => {
     assert.equal(await findProgram(places), own);
   });
 
-  it("can be executed", async () => {
+  it("is executable", async () => {
     make("own", 0o644);
     await assert.rejects(
       findProgram({ configured: "", directories: [at("own")], searchPath: "" }),

@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 
 import { ClipboardFilter } from "../../src/clipboard";
 
-/** What comes through, whether the text comes as a whole or character by character. */
+/** Filters a text, both whole and character by character. */
 function pass(text: string): string {
   const whole = new ClipboardFilter().pass(text);
   const filter = new ClipboardFilter();
@@ -24,7 +24,7 @@ describe("the clipboard filter", () => {
     ["within a title", "\u001b]0;title\u001b]52;c;ZXZpbA==\u0007"],
     ["within a title, introduced by one character", "\u001b]0;title\u009d52;c;ZXZpbA==\u0007"],
   ] as const) {
-    it(`takes a sequence out ${name}`, () => {
+    it(`removes a sequence ${name}`, () => {
       const left = pass(`before${text}after`);
       assert.doesNotMatch(left, /ZXZpbA|52;/);
       assert.match(left, /^before/);
@@ -45,7 +45,7 @@ describe("the clipboard filter", () => {
     it(`lets ${name} through`, () => assert.equal(pass(text), text));
   }
 
-  it("keeps no more of a number than makes sense", () => {
+  it("keeps a number of limited length", () => {
     assert.equal(pass(`\u001b]${"1".repeat(100_000)};x\u0007after`), "after");
   });
 });

@@ -11,8 +11,8 @@ interface Case {
   line: string;
 }
 
-describe("text that others chose", () => {
-  it("is shown as the sidecar shows it", () => {
+describe("untrusted text", () => {
+  it("is escaped as by the sidecar", () => {
     const file = path.join(__dirname, "..", "..", "..", "..", "display", "testdata", "cases.json");
     const cases = JSON.parse(readFileSync(file, "utf8")) as Case[];
     assert.ok(cases.length > 20, `${cases.length} cases`);
@@ -21,13 +21,13 @@ describe("text that others chose", () => {
     }
   });
 
-  it("is the same value as JSON, and nothing in it is invisible", () => {
+  it("keeps its value as JSON, without invisible characters", () => {
     const value = { "a\u202e": 'b\u007f\u200b\u{e0041}\u0085ü日"\\<\n' };
     assert.deepEqual(JSON.parse(json(value)), value);
     assert.match(json(value), /^[ -~ü日]*$/);
   });
 
-  it("keeps its lines where it is code, and shows what hides in them", () => {
+  it("keeps its lines as code, without invisible characters", () => {
     assert.equal(lines("a\n\tb\u202e\u001b[2J\r"), "a\n\tb\\u202e\\x1b[2J\\r");
   });
 });

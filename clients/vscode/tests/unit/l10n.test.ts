@@ -7,7 +7,7 @@ import * as ts from "typescript";
 const root = path.join(__dirname, "..", "..");
 const read = (name: string) => readFileSync(path.join(root, name), "utf8");
 
-/** Answers the first arguments of every call of vscode.l10n.t. */
+/** Returns the first argument of every call of vscode.l10n.t. */
 function strings(): string[] {
   const found = new Set<string>();
   for (const name of readdirSync(path.join(root, "src")).filter((file) => file.endsWith(".ts"))) {
@@ -36,7 +36,7 @@ describe("texts", () => {
     assert.equal(read(file), want, "run UPDATE=1 clients/vscode/tests/run -g texts");
   });
 
-  it("of package.json are all there, and all used", () => {
+  it("of package.json are complete and used", () => {
     const used = new Set([...read("package.json").matchAll(/"%([\w.]+)%"/g)].map((match) => match[1]));
     const given = new Set(Object.keys(JSON.parse(read("package.nls.json")) as object));
     assert.deepEqual(
@@ -49,7 +49,7 @@ describe("texts", () => {
     );
   });
 
-  it("belong to commands that exist", () => {
+  it("exist for every command", () => {
     const manifest = JSON.parse(read("package.json")) as { contributes: { commands: { command: string }[] } };
     const registered = new Set(
       [...read("src/extension.ts").matchAll(/register\("(\w+)"/g)].map((match) => `sandboxSidecar.${match[1] ?? ""}`),

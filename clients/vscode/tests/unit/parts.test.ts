@@ -14,13 +14,13 @@ describe("the back-off", () => {
     );
   });
 
-  it("forgets what is long ago", () => {
+  it("forgets old ends", () => {
     const backoff = new Backoff(1000, 3, 60_000);
     backoff.ended(0);
     assert.equal(backoff.ended(100_000), 1000);
   });
 
-  it("begins anew when somebody has looked", () => {
+  it("starts again after a reset", () => {
     const backoff = new Backoff(1000, 1, 60_000);
     backoff.ended(0);
     assert.equal(backoff.ended(1), undefined);
@@ -30,7 +30,7 @@ describe("the back-off", () => {
 });
 
 describe("the sidecar's environment", () => {
-  it("is the editor's without the editor's own", () => {
+  it("is the editor's without the variables of VS Code", () => {
     const own = {
       PATH: "/bin",
       ELECTRON_RUN_AS_NODE: "1",
@@ -52,14 +52,14 @@ describe("a place in a settings file", () => {
     assert.equal(lines[1]?.slice(start, end), '"enabeld"');
   });
 
-  it("may lie outside of a file that has changed meanwhile", () => {
+  it("may be outside of a file that has changed", () => {
     assert.deepEqual(rangeOf([], 7, 3), [0, 0, 0, 0]);
     assert.deepEqual(rangeOf(["ab"], 7, 30), [0, 2, 0, 2]);
   });
 });
 
 describe("the renderer", () => {
-  it("asks once for all who wait, and only when the question before is answered", async () => {
+  it("sends one request for all callers, after the previous answer", async () => {
     const answers: (() => void)[] = [];
     const renderer = new Renderer(() => new Promise<void>((resolve) => answers.push(resolve)));
     const done: string[] = [];
@@ -79,7 +79,7 @@ describe("the renderer", () => {
     assert.deepEqual(done, ["first", "second", "third"]);
   });
 
-  it("is not waited for where there is none", async () => {
+  it("settles without a window", async () => {
     await new Renderer(() => Promise.reject(new Error("no window"))).caughtUp();
   });
 });

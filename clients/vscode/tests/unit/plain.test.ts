@@ -19,14 +19,14 @@ describe("plain", () => {
 describe("an excerpt", () => {
   const note = (missing: number) => `<${missing}>`;
 
-  it("is everything where there is little", () => {
+  it("is everything if it is short", () => {
     const excerpt = new Excerpt(100);
     excerpt.add(Buffer.from("one "));
     excerpt.add(Buffer.from("two"));
     assert.deepEqual(excerpt.text(note), { text: "one two", missing: 0 });
   });
 
-  it("is the beginning and the end where there is much, however it comes", () => {
+  it("is the beginning and the end if it is long, however it is split", () => {
     const all = Array.from({ length: 5000 }, (_, i) => `${i}\n`).join("");
     for (const piece of [1, 7, 4096, 1_000_000]) {
       const excerpt = new Excerpt(100);
@@ -37,7 +37,7 @@ describe("an excerpt", () => {
     }
   });
 
-  it("leaves no half characters where it is cut", () => {
+  it("contains no partial characters", () => {
     const excerpt = new Excerpt(10);
     excerpt.add(Buffer.from("ä".repeat(50)));
     const { text } = excerpt.text(note);

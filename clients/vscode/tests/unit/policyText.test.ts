@@ -42,7 +42,7 @@ describe("the text of a policy", () => {
     ]);
   });
 
-  it("has what is too long for a line below the path, with the place in the file whole", () => {
+  it("wraps a long row below the path, and keeps the place in the file whole", () => {
     const path = "/home/ada-of-the-analytical-engines/.cache/go-build";
     const lines = text([{}, { path, setting: "toolchains", entry: "go", file: settings, line: 3 }]);
     assert.deepEqual(lines.slice(4, 7), [
@@ -59,7 +59,7 @@ describe("the text of a policy", () => {
     assert.equal(lines.filter((line) => line.startsWith("SWITCHES")).length, 1);
   });
 
-  it("has remarks of any length, and loses no word of them", () => {
+  it("wraps diagnostics of any length, and loses no word", () => {
     const message = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
     const diagnostics = [{ file: settings, line: 12, column: 1, severity: "warning" as const, message }];
     const lines = text([], { diagnostics });

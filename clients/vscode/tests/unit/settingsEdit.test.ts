@@ -28,7 +28,7 @@ describe("a setting that is written", () => {
     });
   });
 
-  it("may be a new one, in a new file too", () => {
+  it("may be new, also in a new file", () => {
     const want = { terminal: { sandbox: { allow_network: true } } };
     for (const text of ["", "{}", "{\n}\n"])
       assert.deepEqual(parse(withSetting(text, "linux", "allow_network", true)), want);
@@ -36,7 +36,7 @@ describe("a setting that is written", () => {
     assert.equal(sandbox.allow_network, true);
   });
 
-  it("stands in the platform's block where that has it", () => {
+  it("goes into the platform's block if it is there", () => {
     const text = '{"linux": {"terminal": {"sandbox": {"toolchains": ["go"]}}}}';
     assert.deepEqual(parse(withSetting(text, "linux", "toolchains", ["go", "node"])), {
       linux: { terminal: { sandbox: { toolchains: ["go", "node"] } } },
@@ -47,7 +47,7 @@ describe("a setting that is written", () => {
     });
   });
 
-  it("is not written into a file that nobody understands", () => {
+  it("is not written into an invalid file", () => {
     assert.throws(() => withSetting('{"terminal": ', "linux", "enabled", true), /not valid JSON/);
     assert.throws(() => withSetting("[]", "linux", "enabled", true), /not valid JSON/);
   });

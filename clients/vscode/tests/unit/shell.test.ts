@@ -52,7 +52,7 @@ describe("shell integration", () => {
     }
   });
 
-  it("gives zsh a directory of its files, and remembers the user's own", async () => {
+  it("gives zsh a directory with its files, and passes on the user's own", async () => {
     const shell = await integrate({ program: "/bin/zsh", args: [] }, scripts, storage, everything);
     assert.ok(shell);
     const print = shell.args?.map((arg) => (arg === "/bin/zsh" ? "/bin/sh" : arg === "-i" ? "-c" : arg)) ?? [];
@@ -69,13 +69,13 @@ describe("shell integration", () => {
     assert.ok(shell?.args?.some((arg) => arg.startsWith("source '")));
   });
 
-  it("is not there where its scripts cannot be read from inside", async () => {
+  it("is off if the session cannot read its scripts", async () => {
     for (const program of ["/bin/bash", "/bin/zsh", "/usr/bin/fish"]) {
       assert.equal(await integrate({ program, args: [] }, scripts, storage, nothing), undefined);
     }
   });
 
-  it("is not there for shells that are to do something of their own, or that nobody knows", async () => {
+  it("is off for shells with a task and for unknown shells", async () => {
     assert.equal(
       await integrate({ program: "/bin/bash", args: ["-c", "make"] }, scripts, storage, everything),
       undefined,
@@ -83,7 +83,7 @@ describe("shell integration", () => {
     assert.equal(await integrate({ program: "/usr/bin/nu", args: [] }, scripts, storage, everything), undefined);
   });
 
-  it("is not there where VS Code keeps its scripts elsewhere", async () => {
+  it("is off if the scripts are missing", async () => {
     assert.equal(
       await integrate({ program: "/bin/bash", args: [] }, "/does/not/exist", storage, everything),
       undefined,
