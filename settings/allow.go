@@ -210,3 +210,16 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 	}
 	return changed, dir.Rename(temp, name)
 }
+
+// WrittenTo is the file that Allow would write a suggestion into; empty where
+// there is none.
+func (s *Snapshot) WrittenTo(scope Scope, suggestion Suggestion) string {
+	if scope == ScopeProject {
+		return filepath.Join(s.projectDir, ".zed", "settings.json")
+	}
+	file, err := s.fileOfUser(suggestion.Key)
+	if err != nil {
+		return ""
+	}
+	return file
+}

@@ -148,7 +148,7 @@ func (b *asker) opened(g grant) string {
 		where += " and everything below it"
 	}
 	text := fmt.Sprintf("sessions may %s %s", verbs(g.access), where)
-	if what := b.e.sensitive.hold(g.path); what != "" {
+	if what := b.e.sensitive.Holds(g.path); what != "" {
 		text += ": that is " + what
 	}
 	return text

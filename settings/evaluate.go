@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -28,7 +29,7 @@ type evaluation struct {
 	// where there is none.
 	projectFile string
 	guarded     []string // what no session may write
-	sensitive   *sensitivePaths
+	sensitive   *sensitive.Paths
 
 	policy     policy.Policy
 	git        git.Repository
@@ -116,12 +117,12 @@ type fsView struct {
 	*resolve.View
 	guarded   []string
 	forbidden []place
-	sensitive *sensitivePaths
+	sensitive *sensitive.Paths
 }
 
 func (s *Snapshot) view() *fsView {
 	r := resolve.NewView(s.files)
-	return &fsView{View: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitivePathsOf(r, s.host.Home)}
+	return &fsView{View: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitive.Find(r, s.host.Home)}
 }
 
 // attribute marks the remarks that hold for this project alone, so that whoever

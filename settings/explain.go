@@ -277,7 +277,7 @@ func (x *explainer) notGranted(a attemptKind) {
 // holds says what a grant of path would lay open that gives power elsewhere, or
 // over later sessions; "" where nothing is known.
 func (x *explainer) holds(path string) string {
-	what := x.sensitive.hold(path)
+	what := x.sensitive.Holds(path)
 	if what == "" && x.attempt == AttemptWrite {
 		what = x.enfolds(path)
 	}

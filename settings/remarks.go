@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
 // remark says what counts but probably not as meant: grants of more than it
@@ -22,7 +23,7 @@ func (e *evaluation) remark() {
 		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
 			continue
 		}
-		if what := e.sensitive.hold(g.path); what != "" {
+		if what := e.sensitive.Holds(g.path); what != "" {
 			e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
 				verbs(g.access), what)
 		}
@@ -132,4 +133,32 @@ func variablesIn(text string) []string {
 		}
 	}
 	return names
+}
+
+// remarkSecrets warns of start-up files that sessions may read and that assign
+// what looks like a secret. It names file, line and variable, and never the
+// value.
+func (e *evaluation) remarkSecrets() {
+	if e.host.Home == "" || e.restricted == (document.Kinds{}) {
+		return
+	}
+	for _, name := range sensitive.StartupFiles {
+		file := filepath.Join(e.host.Home, name)
+		target := e.resolver.Resolve(file)
+		if !target.Exists || !target.Mode.IsRegular() {
+			continue
+		}
+		rule, readable := e.policy.Find(policy.Read, target.Path)
+		if !readable {
+			continue
+		}
+		data, err := e.resolver.FS.ReadFile(target.Path)
+		if err != nil || len(data) > sensitive.MaxStartupFile {
+			continue
+		}
+		for _, found := range sensitive.Assignments(file, string(data)) {
+			e.report(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
+				" keep it in a file that no setting grants, or in a password manager", found.Name, rule.Origin)
+		}
+	}
 }

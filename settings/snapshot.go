@@ -184,3 +184,8 @@ func (s *Snapshot) describe() *evaluation {
 	s.once.Do(func() { s.described = s.evaluate() })
 	return s.described
 }
+
+// Secrets returns a function that says what a grant of a real path would let
+// sessions get at that gives whoever reads it power elsewhere; "" where nothing
+// is known. It is the look of this moment.
+func (s *Snapshot) Secrets() func(path string) string { return s.view().sensitive.Holds }

@@ -137,8 +137,8 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 	if made || x.takenAway(policy.Write) {
 		return "", made
 	}
-	for _, known := range x.sensitive.all {
-		if policy.Contains(known.path, x.end.Path) {
+	for _, known := range x.sensitive.All {
+		if policy.Contains(known.Path, x.end.Path) {
 			return "", false
 		}
 	}

@@ -120,7 +120,7 @@ func (e *evaluation) placeDirs(c chosen, p toolchain.Place) []string {
 		// Variables are set by programs, and programs err: nobody asked for the
 		// whole home directory.
 		real := e.resolver.Resolve(filepath.Join(dir, p.Below)).Path
-		why := e.sensitive.hold(real)
+		why := e.sensitive.Holds(real)
 		if why != "" {
 			why = "that is " + why
 		} else if p.Access.Has(policy.Write) {

@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -29,9 +30,9 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	excepted := []string{"~/.nuget/NuGet"}
 	for _, platform := range []string{"linux", "darwin"} {
 		r := resolve.NewView(resolvetest.InMemory(nil))
-		places := sensitivePathsOf(r, "/home/u")
-		for i := range places.all {
-			places.all[i].exists = true
+		places := sensitive.Find(r, "/home/u")
+		for i := range places.All {
+			places.All[i].Exists = true
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchain.All {
@@ -53,7 +54,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s: %s: %v", chain.Name, p.At, err)
 				}
-				if what := places.hold(path); what != "" && (p.Access.Has(policy.Write) || !slices.Contains(excepted, p.At)) {
+				if what := places.Holds(path); what != "" && (p.Access.Has(policy.Write) || !slices.Contains(excepted, p.At)) {
 					t.Errorf("%s: %s is %s", chain.Name, path, what)
 				}
 				// Programs that run outside without having been built are not

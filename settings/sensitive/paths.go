@@ -1,4 +1,9 @@
-package settings
+// Package sensitive knows what in a home directory gives power elsewhere: keys,
+// tokens and passwords.
+//
+// [Find] looks for the known places, [Paths.Holds] says what a grant would open,
+// and [Assignments] finds secrets in the start-up files of shells.
+package sensitive
 
 import (
 	"path/filepath"
@@ -11,11 +16,11 @@ import (
 
 // sensitivePlace is something in the home directory that gives whoever reads it
 // power elsewhere.
-type sensitivePlace struct{ path, holds string }
+type known struct{ path, holds string }
 
 // sensitivePlaces are relative to the home directory. Those of the other
 // platform are simply never there.
-var sensitivePlaces = []sensitivePlace{
+var knownPlaces = []known{
 	{".ssh", "SSH keys"},
 	{".gnupg", "GnuPG keys"},
 	{".aws", "keys of Amazon's cloud"},
@@ -61,37 +66,32 @@ var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf",
 
 // sensitivePaths are the sensitive places as they are now: real paths, with what
 // each holds, and whether it is there.
-type sensitivePaths struct {
+type Paths struct {
 	home string // real; "" where it is not known
-	all  []sensitivePath
+	All  []place
 }
 
-type sensitivePath struct {
-	path, holds string
-	exists      bool
+type place struct {
+	Path, Holds string
+	Exists      bool
 }
 
-func sensitivePathsOf(r *resolve.View, home string) *sensitivePaths {
+func Find(r *resolve.View, home string) *Paths {
 	if home == "" {
-		return &sensitivePaths{}
+		return &Paths{}
 	}
-	found := &sensitivePaths{home: r.Resolve(home).Path}
-	for _, known := range sensitivePlaces {
+	found := &Paths{home: r.Resolve(home).Path}
+	for _, known := range knownPlaces {
 		target := r.Resolve(filepath.Join(found.home, known.path))
-		found.all = append(found.all, sensitivePath{path: target.Path, holds: known.holds, exists: target.Exists})
+		found.All = append(found.All, place{Path: target.Path, Holds: known.holds, Exists: target.Exists})
 	}
 	return found
 }
 
-// Secrets returns a function that says what a grant of a real path would let
-// sessions get at that gives whoever reads it power elsewhere; "" where nothing
-// is known. It is the look of this moment.
-func (s *Snapshot) Secrets() func(path string) string { return s.view().sensitive.hold }
-
 // hold says what a grant of path lets sessions get at; "" where it is nothing
 // that is known to matter. Whether something exists counts only for what lies
 // below path: a grant of ~/.ssh is one of keys also before there are any.
-func (p *sensitivePaths) hold(path string) string {
+func (p *Paths) Holds(path string) string {
 	switch {
 	case p.home == "":
 		return ""
@@ -100,9 +100,9 @@ func (p *sensitivePaths) hold(path string) string {
 	case policy.Contains(path, p.home):
 		return "your home directory and much more" + p.below(path, ", with ")
 	}
-	for _, known := range p.all {
-		if policy.Contains(known.path, path) && !slices.Contains(harmlessNames, filepath.Base(path)) {
-			return known.holds
+	for _, known := range p.All {
+		if policy.Contains(known.Path, path) && !slices.Contains(harmlessNames, filepath.Base(path)) {
+			return known.Holds
 		}
 	}
 	return p.below(path, "")
@@ -110,11 +110,11 @@ func (p *sensitivePaths) hold(path string) string {
 
 // below lists what is there of the sensitive places below path, after a prefix;
 // "" where nothing is.
-func (p *sensitivePaths) below(path, prefix string) string {
+func (p *Paths) below(path, prefix string) string {
 	var holds []string
-	for _, known := range p.all {
-		if known.exists && policy.Contains(path, known.path) && !slices.Contains(holds, known.holds) {
-			holds = append(holds, known.holds)
+	for _, known := range p.All {
+		if known.Exists && policy.Contains(path, known.Path) && !slices.Contains(holds, known.Holds) {
+			holds = append(holds, known.Holds)
 		}
 	}
 	const most = 3

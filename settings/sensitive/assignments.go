@@ -1,20 +1,18 @@
-package settings
+package sensitive
 
 import (
 	"crypto/sha256"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // startupFiles are what shells read when they start, relative to the home
 // directory. Sessions may read most of them, or their shells would not be the
 // user's; whatever they assign, sessions learn.
-var startupFiles = []string{
+var StartupFiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases",
 	".profile",
 	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish",
@@ -25,7 +23,7 @@ var startupFiles = []string{
 const (
 	// maxStartupFile bounds what is read of one start-up file. Long ones are a
 	// few hundred lines.
-	maxStartupFile = 1 << 20
+	MaxStartupFile = 1 << 20
 	// maxSecrets bounds the remarks on one file: somebody who keeps more there
 	// has understood after these.
 	maxSecrets = 20
@@ -54,65 +52,37 @@ var secretPatterns = sync.OnceValue(func() patterns {
 	}
 })
 
-// remarkSecrets warns of start-up files that sessions may read and that assign
-// what looks like a secret. It names file, line and variable, and never the
-// value.
-func (e *evaluation) remarkSecrets() {
-	if e.host.Home == "" || e.restricted == (document.Kinds{}) {
-		return
-	}
-	for _, name := range startupFiles {
-		file := filepath.Join(e.host.Home, name)
-		target := e.resolver.Resolve(file)
-		if !target.Exists || !target.Mode.IsRegular() {
-			continue
-		}
-		rule, readable := e.policy.Find(policy.Read, target.Path)
-		if !readable {
-			continue
-		}
-		data, err := e.resolver.FS.ReadFile(target.Path)
-		if err != nil || len(data) > maxStartupFile {
-			continue
-		}
-		for _, found := range secretsOf(file, string(data)) {
-			e.report(file, found.at, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
-				" keep it in a file that no setting grants, or in a password manager", found.name, rule.Origin)
-		}
-	}
-}
-
-type secret struct {
-	name string
-	at   document.Position
+type Assignment struct {
+	Name string
+	At   document.Position
 }
 
 // scanned is what was found in a file with this content, of which only a digest
 // is kept.
-type scanned struct {
+type cached struct {
 	content [sha256.Size]byte
-	found   []secret
+	found   []Assignment
 }
 
 // scans are by path: a policy is compiled for each session, and start-up files
 // seldom change.
-var scans sync.Map
+var cache sync.Map
 
 // secretsOf is secretsIn for a file.
-func secretsOf(file, text string) []secret {
+func Assignments(file, text string) []Assignment {
 	content := sha256.Sum256([]byte(text))
-	if before, known := scans.Load(file); known && before.(scanned).content == content {
-		return before.(scanned).found
+	if before, known := cache.Load(file); known && before.(cached).content == content {
+		return before.(cached).found
 	}
-	found := secretsIn(text)
-	scans.Store(file, scanned{content, found})
+	found := assignmentsIn(text)
+	cache.Store(file, cached{content, found})
 	return found
 }
 
 // secretsIn finds assignments of literal values whose name or form says that
 // they are secret.
-func secretsIn(text string) []secret {
-	var list []secret
+func assignmentsIn(text string) []Assignment {
+	var list []Assignment
 	known, number := secretPatterns(), 0
 	for line := range strings.Lines(text) {
 		number++
@@ -127,7 +97,7 @@ func secretsIn(text string) []secret {
 				}
 			}
 			if looksSecret(name, line[m[8]:m[9]]) {
-				list = append(list, secret{name: name, at: document.Position{Line: number, Column: start + 1}})
+				list = append(list, Assignment{Name: name, At: document.Position{Line: number, Column: start + 1}})
 			}
 			if len(list) == maxSecrets {
 				return list
