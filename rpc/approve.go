@@ -29,7 +29,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	case <-ctx.Done():
 		return spawn.AnswerDeny
 	}
-	question, suggestion, may := presentation.Question(s.store.Snapshot(e.projectDir), settings.Kind(e.kind), denial)
+	question, suggestion, may := presentation.Question(s.store.Latest(e.projectDir), settings.Kind(e.kind), denial)
 	if !may {
 		return spawn.AnswerDeny
 	}

@@ -60,8 +60,8 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
 	case p.Exists && p.Problem != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), p.Problem)
-	case s.describe().exposure != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.describe().exposure)
+	case s.evaluation().exposure != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.evaluation().exposure)
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into it means to trust it, and with it all that somebody
 		// else has written there.
@@ -73,7 +73,7 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 // fileOfUser is the file of the user's that decides about a list: where it
 // stands, or else the one that counts most.
 func (s *Snapshot) fileOfUser(key string) (string, error) {
-	from := s.describe().user.from[key].file
+	from := s.evaluation().user.from[key].file
 	if s.project != nil && from == s.project.File {
 		from = ""
 	}
@@ -104,7 +104,7 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 	if err := snapshot.Allowable(scope, suggestion); err != nil {
 		return err
 	}
-	base := snapshot.evaluate().merged.List(suggestion.Key)
+	base := snapshot.evaluation().merged.List(suggestion.Key)
 	if slices.Contains(base, suggestion.Value) {
 		return nil
 	}

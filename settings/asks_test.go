@@ -195,7 +195,7 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 	const user, project = `{"enabled": true}`, `{"enabled": false}`
 	for name, test := range map[string]struct {
 		user   string
-		Change func(s *Snapshot)
+		change func(s *Snapshot)
 		want   bool
 	}{
 		"as it was trusted":  {user, func(*Snapshot) {}, true},
@@ -218,7 +218,7 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := trusting(t, f, test.user, project)
-			test.Change(s)
+			test.change(s)
 			if got := s.Project().Trusted; got != test.want {
 				t.Errorf("trusted %t, want %t", got, test.want)
 			}

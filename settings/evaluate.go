@@ -48,8 +48,11 @@ type evaluation struct {
 	origins     map[string]string
 	diagnostics []document.FileDiagnostic
 	refusals    []string // built-in grants that do not count
-	forbidden   []place
-	rejected    []rejectedGrant
+	// projectRisks are warnings of a project directory that holds too much.
+	projectRisks []string
+	exposed      []exposure // see Compiled.Exposures
+	forbidden    []place
+	rejected     []rejectedGrant
 	// unclear is an entry of which nobody knows what it would have protected;
 	// nil where there is none.
 	unclear *document.FileDiagnostic
@@ -80,6 +83,12 @@ const (
 // project's file the policy is contained in the one without, and whatever a
 // trusted one opens beyond that is in asks.
 func (s *Snapshot) evaluate() *evaluation {
+	e := s.judgeAll()
+	e.projectRisks, e.exposed = e.findProjectRisks(), s.findExposed(e)
+	return e
+}
+
+func (s *Snapshot) judgeAll() *evaluation {
 	g := s.view()
 	everywhere := s.run(g, "", asIgnored, nil)
 	everywhere.remarkSecrets()

@@ -55,8 +55,7 @@ type DecidingRule struct {
 // path, or a name after "abstract:"; else it is an address, which does not
 // matter.
 func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (Explanation, error) {
-	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: attempt}
-	x.policy = x.policyFor(kind)
+	x := s.explainer(kind, attempt)
 	x.Target = target
 	_, path := pathAttempts[attempt]
 	if attempt == AttemptConnectUnix && !strings.HasPrefix(target, abstractPrefix) {
@@ -95,6 +94,14 @@ type explainer struct {
 	attempt Attempt
 	end     resolve.Target // where a path leads
 	Explanation
+}
+
+// explainer asks the kept evaluation. Only the target is looked up, through a
+// view of its own: explanations may run at the same time.
+func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
+	e := *s.evaluation()
+	e.resolver, e.diagnostics, e.policy = resolve.NewView(s.files), nil, e.policyFor(kind)
+	return &explainer{evaluation: &e, kind: kind, attempt: attempt}
 }
 
 // follow resolves the target as a session would.
@@ -183,10 +190,11 @@ func (x *explainer) path() {
 // that start now.
 func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range e.policy.Rules {
+		if !rule.Access.Has(access) || !policy.Contains(rule.Path, x.end.Path) || found && len(rule.Path) <= len(best.Path) {
+			continue
+		}
 		// The caches of toolchains are made before a session starts.
-		exists := x.resolver.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path)
-		if rule.Access.Has(access) && policy.Contains(rule.Path, x.end.Path) && exists &&
-			(!found || len(rule.Path) > len(best.Path)) {
+		if x.resolver.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path) {
 			best, found = rule, true
 		}
 	}

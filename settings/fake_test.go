@@ -72,3 +72,11 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// again is a snapshot of the same settings that nobody has asked yet.
+func again(s *Snapshot) *Snapshot {
+	return &Snapshot{
+		host: s.host, files: s.files, user: s.user, project: s.project, projectDir: s.projectDir, trust: s.trust,
+		ownPaths: s.ownPaths,
+	}
+}

@@ -53,7 +53,7 @@ func (e *NotTrustedError) Error() string {
 // Project tells how the project's file stands. Without a project directory it
 // is empty.
 func (s *Snapshot) Project() Project {
-	e := s.describe()
+	e := s.evaluation()
 	p := Project{Dir: e.policy.Project, Trusted: e.trusted, Asks: e.asks}
 	if s.projectDir == "" {
 		return p

@@ -100,7 +100,7 @@ func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	}
 	good := stateOf(t, projectFile, `{"allow_network": false}`)
 	s.project.Good = good.Good
-	if compiled := s.Compile(document.KindTool); compiled.NoAnswer != "" || compiled.Policy.Network.Allowed {
+	if compiled := again(s).Compile(document.KindTool); compiled.NoAnswer != "" || compiled.Policy.Network.Allowed {
 		t.Errorf("the last good content does not count: %q", compiled.NoAnswer)
 	}
 }

@@ -13,9 +13,11 @@ import (
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
-// none. It is immutable and may be used from several goroutines. What it
-// compiles to also depends on the file system: symlinks are resolved at each
-// call of Compile.
+// none. It is immutable and may be used from several goroutines.
+//
+// What it compiles to also depends on the file system. The first question to a
+// snapshot evaluates it; the snapshot keeps the result and answers all later
+// questions from it.
 type Snapshot struct {
 	host       resolve.Host
 	files      resolve.FS
@@ -25,8 +27,8 @@ type Snapshot struct {
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded
 
-	once      sync.Once // guards described
-	described *evaluation
+	once sync.Once // guards kept
+	kept *evaluation
 }
 
 // Compiled is the policy for one kind of session, with what there is to say
@@ -57,22 +59,21 @@ type Compiled struct {
 	exposed []exposure // see Exposures
 }
 
-// Compile resolves every path as it is now and returns what a session of that
-// kind may do. The policy of a kind that is not restricted is filled in all the
+// Compile returns what a session of that kind may do. The policy of a kind that is not restricted is filled in all the
 // same.
 func (s *Snapshot) Compile(kind document.Kind) Compiled {
-	e := s.evaluate()
+	e := s.evaluation()
 	compiled := Compiled{
-		Policy: e.policyFor(kind), Diagnostics: e.diagnostics, Warnings: s.warnings(e,
-			kind), Risks: e.risks(kind), Variables: e.variablesFrom,
-		Switches: e.switches(kind), Doubt: s.doubt(e, kind),
+		Policy: e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind), Risks: e.risks(kind),
+		Variables: slices.Clone(e.variablesFrom),
+		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer = e.silent
 		if s.project != nil && s.project.NoAnswer && s.project.Good == nil {
 			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.File)
 		}
-		compiled.create, compiled.exposed = e.create, s.exposed(e)
+		compiled.create, compiled.exposed = e.create, e.exposed
 	}
 	return compiled
 }
@@ -80,6 +81,9 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 // policyFor completes the policy by what depends on the kind.
 func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p := e.policy
+	// The evaluation is kept; its lists must not become the caller's.
+	p.Rules, p.Protected = slices.Clone(p.Rules), slices.Clone(p.Protected)
+	p.UnixSockets, p.Environment.Allowed = slices.Clone(p.UnixSockets), slices.Clone(p.Environment.Allowed)
 	p.Restricted = e.restricted.Has(kind)
 	p.OnUnavailable = e.onUnavailable(kind)
 	p.RequireProtected = e.requireProtected()
@@ -90,14 +94,14 @@ func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 // untrusted project's tightening is expressed in the words of the settings as
 // well as it can be; Compile has the last word. The result is the caller's own.
 func (s *Snapshot) Merged() document.Sandbox {
-	return s.evaluate().merged
+	return s.evaluation().merged.Clone()
 }
 
 // Origins maps every key, such as "system_paths.executable", to the file its
 // value came from, or to policy.OriginBuiltIn or policy.OriginEditor.
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
-	merged := s.describe().origins
+	merged := s.evaluation().origins
 	for _, l := range document.Keys {
 		origins[l.Name] = policy.OriginBuiltIn
 		if file := merged[l.Name]; file != "" {
@@ -109,7 +113,7 @@ func (s *Snapshot) Origins() map[string]string {
 
 // Diagnostics are all remarks about all files, sorted by file and position.
 func (s *Snapshot) Diagnostics() []document.FileDiagnostic {
-	return slices.Clone(s.describe().diagnostics)
+	return slices.Clone(s.evaluation().diagnostics)
 }
 
 // ProjectDir is the project's directory as it was named, clean; "" where there
@@ -129,7 +133,7 @@ func (s *Snapshot) Files() []string {
 // DiagnosticsOf are the remarks about one file.
 func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
 	var list []document.Diagnostic
-	for _, d := range s.describe().diagnostics {
+	for _, d := range s.evaluation().diagnostics {
 		if d.File == file {
 			list = append(list, d.Diagnostic)
 		}
@@ -178,11 +182,11 @@ func (s *Snapshot) states() []source.State {
 	return states
 }
 
-// describe is evaluate for what does not need the file system of this very
-// moment.
-func (s *Snapshot) describe() *evaluation {
-	s.once.Do(func() { s.described = s.evaluate() })
-	return s.described
+// evaluation is what the settings mean on the file system as it was when the
+// snapshot was first asked.
+func (s *Snapshot) evaluation() *evaluation {
+	s.once.Do(func() { s.kept = s.evaluate() })
+	return s.kept
 }
 
 // Secrets returns a function that says what a grant of a real path would let

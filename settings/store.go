@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -63,6 +64,15 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *source.State
 	sources *source.Store
+
+	mu     sync.Mutex        // guards latest
+	latest map[string]latest // the newest snapshot of each project directory
+}
+
+// latest is a snapshot, with the store's count of changes before it was made.
+type latest struct {
+	snapshot *Snapshot
+	changes  uint64
 }
 
 // Open reads the user's settings and starts to watch them. A file that cannot
@@ -85,7 +95,8 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env)}
+	s := &Store{options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
+		latest: map[string]latest{}}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
@@ -109,6 +120,7 @@ func (s *Store) Close() error {
 // only at what the watch has told), so that what was saved before the call
 // counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
+	changes := s.sources.Changes()
 	snapshot := &Snapshot{host: s.host, files: resolve.OS, ownPaths: s.options.Guarded}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
@@ -132,7 +144,29 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 			snapshot.project = &state
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.latest) >= maxLatest {
+		clear(s.latest)
+	}
+	s.latest[projectDir] = latest{snapshot, changes}
 	return snapshot
+}
+
+// maxLatest bounds the snapshots that are kept.
+const maxLatest = 64
+
+// Latest is the newest snapshot that was made for a project directory. It reads
+// no file: the watch says whether one has changed since. If it has, or if there is
+// no watch, Latest is Snapshot.
+func (s *Store) Latest(projectDir string) *Snapshot {
+	s.mu.Lock()
+	kept, found := s.latest[projectDir]
+	s.mu.Unlock()
+	if !found || s.options.Once || kept.changes != s.sources.Changes() {
+		return s.Snapshot(projectDir)
+	}
+	return kept.snapshot
 }
 
 // userFiles lists the user's settings files, lowest first.

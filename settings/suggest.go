@@ -128,8 +128,7 @@ func (s Suggestion) instruction(limit int) string {
 // of its own, that program's. Sessions find such directories made; made says
 // that those that start now do.
 func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (name string, made bool) {
-	x := &explainer{evaluation: s.evaluate(), kind: kind, attempt: AttemptWrite}
-	x.policy = x.policyFor(kind)
+	x := s.explainer(kind, AttemptWrite)
 	if err := x.follow(target); err != nil || x.end.Err != nil {
 		return "", false
 	}

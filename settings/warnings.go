@@ -51,7 +51,7 @@ func (e *evaluation) risks(kind document.Kind) []string {
 	if !e.restricted.Has(kind) {
 		return nil
 	}
-	return append(slices.Clone(e.refusals), e.projectRisks()...)
+	return slices.Concat(e.refusals, e.projectRisks)
 }
 
 // countErrors says that a file of the user's has entries that do not count: a
@@ -83,8 +83,8 @@ func countErrors(state source.State, diagnostics []document.FileDiagnostic) []st
 	}
 }
 
-// projectRisks names project directories that hold much more than a project.
-func (e *evaluation) projectRisks() []string {
+// findProjectRisks names project directories that hold much more than a project.
+func (e *evaluation) findProjectRisks() []string {
 	project := e.policy.Project
 	if project == "" {
 		return nil
@@ -118,9 +118,9 @@ type exposure struct {
 	there bool
 }
 
-// exposed lists the user's settings files, and the list of trusted projects,
+// findExposed lists the user's settings files, and the list of trusted projects,
 // where a grant would let a session change them.
-func (s *Snapshot) exposed(e *evaluation) []exposure {
+func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	var list []exposure
 	add := func(what string, paths []string) {
 		for _, path := range paths {

@@ -55,6 +55,7 @@ type Store struct {
 	mu      sync.Mutex       // guards the fields below; not held while a file is read
 	files   map[string]*File // by path
 	changed map[string]bool  // changed since the last change was reported
+	count   uint64           // of all changes
 
 	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
 	stop func()        // idempotent
@@ -180,4 +181,12 @@ func (s *Store) mark(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed[path] = true
+	s.count++
+}
+
+// Changes counts the changes of all files that the store has seen.
+func (s *Store) Changes() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
 }

@@ -1,0 +1,90 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+)
+
+// deaf is a watch that reports nothing.
+func deaf() source.Watching {
+	return source.Watching{
+		NewWatcher: func() (source.Watcher, error) {
+			w, err := source.NewSystemWatcher()
+			return oddWatcher{Watcher: w, add: func(string) error { return nil }, deaf: true}, err
+		},
+		Unreliable: func(string) string { return "" },
+	}
+}
+
+// A denial is explained from what is kept: the settings files are gone and the
+// evaluation cannot read, and the answer is still the same.
+func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, enabled)
+	d.write(d.project+"/.zed/settings.json", `{"terminal": {"sandbox": {"allow_network": false}}}`)
+	store := d.openWatching(nil, deaf())
+	d.armed()
+	snapshot := store.Snapshot(d.project)
+	snapshot.Compile(document.KindTool)
+	kept := snapshot.evaluation()
+	d.must(os.RemoveAll(d.project + "/.zed"))
+	d.must(os.RemoveAll(d.home + "/.config"))
+	refuse := func(string) ([]byte, error) {
+		t.Error("a file was read")
+		return nil, errors.New("read")
+	}
+	snapshot.files.ReadFile = refuse
+	snapshot.files.ReadDir = func(path string) ([]string, error) { _, err := refuse(path); return nil, err }
+	lookups, lstat := 0, snapshot.files.Lstat
+	snapshot.files.Lstat = func(path string) (fs.FileMode, error) { lookups++; return lstat(path) }
+	for _, access := range []string{"read", "write", "execute", "create", "remove", "connect", "connect_unix"} {
+		latest := store.Latest(d.project)
+		if latest != snapshot || latest.evaluation() != kept {
+			t.Fatalf("%s: the settings were read or compiled again", access)
+		}
+		before := lookups
+		suggestion, err := latest.Suggest(document.KindTool, access, "/srv/data/x", "go")
+		if err != nil || suggestion.Allowed {
+			t.Errorf("%s: %+v, %v", access, suggestion, err)
+		}
+		t.Logf("%s: %d calls of lstat", access, lookups-before)
+	}
+	if s, err := store.Latest(d.project).Suggest(document.KindTool, "connect", "x:1", ""); err != nil || s.Allowed {
+		t.Errorf("the project's file does not count any more: %+v, %v", s, err)
+	}
+}
+
+// A change that the store has seen makes the next denial ask anew.
+func TestLatest_FollowsTheFiles(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, enabled)
+	store := d.open(nil)
+	d.armed()
+	if s := store.Latest(""); s != store.Latest("") || !*s.Merged().Enabled {
+		t.Error("the snapshot is not kept")
+	}
+	d.save(d.user, disabled)
+	d.await(d.user)
+	if *store.Latest("").Merged().Enabled {
+		t.Error("an older snapshot is kept")
+	}
+}
+
+func TestLatest_WithoutAWatchIsNotKept(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, enabled)
+	store := d.open(func(o *Options) { o.Once = true })
+	store.Latest("")
+	d.save(d.user, disabled)
+	if *store.Latest("").Merged().Enabled {
+		t.Error("an older snapshot is kept")
+	}
+}
