@@ -54,11 +54,11 @@ func (c *conn) read(handle func(incoming) error) error {
 // no longer waits.
 func (c *conn) settle(answer incoming) {
 	c.mu.Lock()
-	asked := c.pending[string(answer.id)]
+	waiting := c.pending[string(answer.id)]
 	delete(c.pending, string(answer.id))
 	c.mu.Unlock()
-	if asked != nil {
-		asked <- answer // the channel has room for one
+	if waiting != nil {
+		waiting <- answer // the channel has room for one
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // their names. outer is the environment before the policy's filter. It makes a
 // name relative to XDG_RUNTIME_DIR absolute, because the session has a runtime
 // directory of its own.
-func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dropped []string) {
+func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (filtered, dropped []string) {
 	allowed := func(s policy.UnixSocket) bool {
 		real := s.Path
 		if resolved, err := fsguard.EvalSymlinks(s.Path); s.Path != "" && err == nil {
@@ -28,7 +28,7 @@ func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dro
 		name, value, _ := strings.Cut(entry, "=")
 		at := slices.IndexFunc(policy.Daemons, func(d policy.Daemon) bool { return d.Name == name })
 		if at < 0 {
-			kept = append(kept, entry)
+			filtered = append(filtered, entry)
 			continue
 		}
 		sockets, known := policy.Daemons[at].Sockets(value, func(name string) string { return lookUp(outer, name) })
@@ -37,10 +37,10 @@ func withoutDaemons(env, outer []string, granted []policy.UnixSocket) (kept, dro
 		case known && reachable < 0:
 			dropped = append(dropped, name)
 		case known && sockets[reachable].Path == filepath.Join(lookUp(outer, "XDG_RUNTIME_DIR"), value):
-			kept = append(kept, name+"="+sockets[reachable].Path)
+			filtered = append(filtered, name+"="+sockets[reachable].Path)
 		default:
-			kept = append(kept, entry)
+			filtered = append(filtered, entry)
 		}
 	}
-	return kept, dropped
+	return filtered, dropped
 }
