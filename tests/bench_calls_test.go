@@ -13,9 +13,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// BenchmarkCalls measures what a sandbox adds to ordinary system calls, as the
+// BenchmarkCalls measures what a sandbox adds to ordinary system calls: the
 // time in a session with a sandbox over that in one without. The two take
-// turns, and each figure is the least that was seen.
+// turns, and each figure is the minimum.
 func BenchmarkCalls(b *testing.B) {
 	for _, variant := range []struct {
 		name     string
@@ -42,7 +42,7 @@ func BenchmarkCalls(b *testing.B) {
 			for _, name := range plain.names {
 				b.ReportMetric(sandboxed.least[name]/plain.least[name], "×"+name)
 			}
-			b.ReportMetric(0, "ns/op") // of no meaning here
+			b.ReportMetric(0, "ns/op") // meaningless here
 		})
 	}
 }

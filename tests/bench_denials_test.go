@@ -15,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// denialWork is what programs do all day, each several times in one session, so
-// that the session's own start hardly counts.
+// denialWork is everyday work of programs, each several times in one session,
+// so that the session's start hardly counts.
 var denialWork = []struct {
 	name, program string
 	line          string
@@ -67,9 +67,9 @@ func manyFiles(b *testing.B, dir string, dirs, files int) {
 	}
 }
 
-// BenchmarkDenials measures what it costs to be told of denials, as the time of
-// work under each value of on_denied over that under "ignore". They take turns,
-// and each figure is the median.
+// BenchmarkDenials measures the cost of reports: the time of work under each
+// value of on_denied over that under "ignore". They take turns, and each figure
+// is the median.
 func BenchmarkDenials(b *testing.B) {
 	for _, work := range denialWork {
 		b.Run(work.name, func(b *testing.B) {
@@ -99,7 +99,7 @@ func BenchmarkDenials(b *testing.B) {
 				b.ReportMetric(median(value)/median("ignore"), "×ignore-"+value)
 			}
 			b.ReportMetric(median("ignore")*1000, "ms-ignore")
-			b.ReportMetric(0, "ns/op") // of no meaning here
+			b.ReportMetric(0, "ns/op") // meaningless here
 		})
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Each benchmark measures its baseline in the same run and reports a ratio:
-// figures of one machine, or of one moment, mean nothing.
+// Each benchmark measures its baseline in the same run and reports a ratio,
+// because absolute figures depend on the machine and the moment.
 
 // BenchmarkSpawn measures the time from the request to the first byte of
 // output, over a bare fork and exec on a PTY.
@@ -42,8 +42,7 @@ func BenchmarkSpawn(b *testing.B) {
 }
 
 // BenchmarkSpawnOverAnother compares the same time of two kinds of sandbox, by
-// turns: what protected paths, the network's absence and namespaces as such
-// add.
+// turns: what protected paths, the network's absence and namespaces add.
 func BenchmarkSpawnOverAnother(b *testing.B) {
 	repository := func(w *harness.World) {
 		if out, err := exec.Command("git", "init", "-q", w.Project).CombinedOutput(); err != nil {
@@ -139,9 +138,9 @@ func BenchmarkOutput(b *testing.B) {
 	b.ReportMetric(size*float64(b.N)/ours.Seconds()/1e6, "MB/s")
 }
 
-// BenchmarkConnect measures a connection of a session to its own server, which
-// the sidecar makes for it before Linux 7.1, and a call that only passes the
-// filter, over the same without a sandbox.
+// BenchmarkConnect measures two calls over the same without a sandbox:
+// connecting to the session's own server, which the sidecar does for it before
+// Linux 7.1, and a call that only passes the filter.
 func BenchmarkConnect(b *testing.B) {
 	measure := func(settings string) map[string]float64 {
 		w := harness.NewWorld(b)

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// The road is rpc → spawn → platform → lifecycle. This table is the whole of
-// it: what each package may import of ours. A package that is not in it may not
-// exist.
+// The road is rpc → spawn → platform → lifecycle. This table is all of it: what
+// each package may import of this module. A package must be in the table.
 var mayImport = map[string][]string{
 	"display":         {},
 	"platform/policy": {},
@@ -41,7 +40,7 @@ var mayImport = map[string][]string{
 	"platform/linux/seccomp":   {},
 	"platform/linux/tripwire":  {"fsguard"},
 	"platform/review":          {"platform/policy", "fsguard"},
-	// sockets decides what notify is asked about connecting.
+	// sockets decides the requests about connecting that notify receives.
 	"platform/linux/sockets":           {"platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
@@ -96,12 +95,12 @@ var mayImport = map[string][]string{
 	"tests/sockets/victim":      {},
 }
 
-// testsMayImport is open to every package's tests beside: what starts a real
-// stage, and the harness.
+// testsMayImport are packages that every package's tests may import too: those
+// that start a real stage, and the harness.
 var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness", "lifecycle/proc/proctest"}
 
-// testsOfMayImport is open to the tests of one package beside: what they stand
-// in for.
+// testsOfMayImport are packages that the tests of one package may import too,
+// because they stand in for others.
 var testsOfMayImport = map[string][]string{
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
@@ -114,7 +113,7 @@ var testsOfMayImport = map[string][]string{
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
 
 // root is read by this process itself, file by file, so that the test cache
-// notices every change; a subprocess such as "go list" would leave a stale
+// notices every change. A subprocess such as "go list" would leave a stale
 // "ok".
 var root = os.DirFS("..")
 

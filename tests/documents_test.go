@@ -14,8 +14,7 @@ var (
 	attackName   = regexp.MustCompile("`([a-z]+-[a-z*-]+)`")
 )
 
-// A link that leads nowhere is found by a reader, who then trusts the rest
-// less.
+// A reader who finds a broken link trusts the rest less.
 func TestDocuments_LinkToWhatExists(t *testing.T) {
 	t.Parallel()
 	count := 0

@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// A package whose tests are all of one system would say "no test files" on
-// another, which looks as if there were none to have. Each has at least one
-// test there that says by name what is lacking. The packages of the Linux
-// backend are what they are by their names, and a program that is not built
-// there has nothing to lack.
+// If all tests of a package are for one system, another system says "no test
+// files", as if there were none. So each package has at least one test there
+// that is skipped with the name of what is missing. Excepted are the packages
+// of the Linux backend, and programs that are not built there.
 func TestPackages_SayWhatTheyLackElsewhere(t *testing.T) {
 	t.Parallel()
 	mac := build.Default

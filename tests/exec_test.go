@@ -100,8 +100,8 @@ func suspendAndResume(t *testing.T, wrap func(*exec.Cmd)) {
 	p.Type("echo stat''us $?\n")
 	p.Await("status 0")
 
-	// A shell inside stops its own jobs, and itself when it is told to; exec
-	// stops and goes on with it.
+	// A shell inside stops its own jobs, and itself with "suspend". exec stops
+	// and continues with it.
 	p.Type(`"$SIDECAR" exec -- bash --norc --noprofile --noediting -i` + "\n")
 	p.Type("echo ins''ide\n")
 	p.Await("inside")
@@ -141,7 +141,7 @@ func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// Where the test has gone wrong the program still runs. Without its
+			// If the test has failed, the program still runs. Without its
 			// parent it ends when its directory is removed.
 			_ = command.Process.Kill()
 		})
@@ -262,8 +262,8 @@ func TestSchemaCommand_PrintsASchema(t *testing.T) {
 }
 
 // A terminal's number may be too high for the session's own /dev/pts to show
-// it. Then the shared one stays, of which nothing but that terminal can be
-// opened.
+// it. Then the session keeps the shared one, in which it can open only that
+// terminal.
 func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -288,9 +288,8 @@ func TestExec_OnATerminalWithAHighNumber(t *testing.T) {
 	}
 }
 
-// The command exec does not find out beforehand which namespaces the machine
-// has. Where its guess is wrong the program runs all the same, confined by what
-// there is.
+// exec guesses which namespaces the machine has. If the guess is wrong, the
+// program still runs, confined by what there is.
 func TestExec_OnEveryMachine(t *testing.T) {
 	t.Parallel()
 	outside, err := os.Readlink("/proc/self/ns/mnt")

@@ -18,22 +18,22 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Settings that are wrong, missing or empty: nothing is run under them, and it
-// is said why. The control of each row are the same settings written right: the
-// command runs, confined.
+// Wrong, missing or empty settings: no command runs under them, and the error
+// names the reason. The control of each row is the same file without the
+// mistake: the command runs, confined.
 
 // mistake is one row.
 type mistake struct {
 	name string
 	// args are the flags of a command.
 	args func(w *harness.World) []string
-	// spoil writes the settings wrong; block is the content of
-	// "terminal.sandbox". right writes them right.
+	// spoil writes the settings with the mistake, right without it; block is
+	// the content of "terminal.sandbox".
 	spoil, right func(t *testing.T, w *harness.World, block string)
-	// says is what the first line of stderr holds.
+	// says is part of the first line of stderr.
 	says string
-	// named: a file of the command line, without which no question is answered
-	// either.
+	// named is true for a file named on the command line. If it is missing, no
+	// question about settings is answered either.
 	named bool
 }
 
@@ -111,7 +111,7 @@ func mistakes() []mistake {
 		)
 	}
 
-	// What only our own file can have meant.
+	// Mistakes that only count in the sidecar's own file.
 	for form, says := range map[string]string{
 		`{"enabled": true}`:                                  `"enabled" is in the wrong place`,
 		`{"terminal": {"enabled": true}}`:                    `"terminal.enabled" is in the wrong place`,
@@ -185,8 +185,8 @@ func block(t *testing.T) string {
 	return string(file.Terminal.Sandbox)
 }
 
-// attempt is a command that says that it has run, and fails with status 1 if it
-// is confined.
+// attempt is a command that prints a line and fails with status 1 if it is
+// confined.
 func attempt(t *testing.T, w *harness.World) []string {
 	t.Helper()
 	secret := filepath.Join(w.Outside, "secret")
@@ -194,7 +194,7 @@ func attempt(t *testing.T, w *harness.World) []string {
 	return []string{"sh", "-c", `echo ran; cat "$1" || exit 1`, "sh", secret}
 }
 
-// ran is what came of a command.
+// ran is the result of a command.
 type ran struct {
 	line           string
 	status         int
@@ -213,7 +213,7 @@ func (m mistake) run(t *testing.T, w *harness.World, name string, args ...string
 	return ran{strings.Join(command.Args[1:], " "), command.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// expect compares: stdout begins with out, and is empty if that is; the first
+// expect compares. stdout begins with out, and is empty if out is. The first
 // line of stderr holds first, and some line holds says.
 func (r ran) expect(t *testing.T, status int, out, first, says string) {
 	t.Helper()
@@ -224,7 +224,7 @@ func (r ran) expect(t *testing.T, status int, out, first, says string) {
 	}
 }
 
-// A sidecar that runs while its user's file is spoiled.
+// The user's file is spoiled while a sidecar runs.
 func TestFailsClosed_WhileItRuns(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
@@ -266,7 +266,7 @@ func TestFailsClosed_WhileItRuns(t *testing.T) {
 	}
 }
 
-// A file that an editor names, and that is not there.
+// An editor names a file that does not exist.
 func TestFailsClosed_UserSettingsPath(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)

@@ -43,7 +43,7 @@ func resident(t *testing.T, pid int) int {
 	return 0
 }
 
-// echo starts a session that repeats what it is told.
+// echo starts a session that repeats its input.
 func echo(e *harness.Editor) *harness.Session {
 	s := e.Spawn(protocol.SpawnParams{Command: "stty -echo; echo ready; exec cat"})
 	s.Await("ready")
@@ -108,9 +108,9 @@ func TestFlowControl_AnEditorThatNeverAcksHoldsItsSessionAlone(t *testing.T) {
 	if grown := resident(t, e.Process()) - before; grown > mostGrowth {
 		t.Errorf("the sidecar has grown by %d MiB", grown>>20)
 	}
-	// An ack lets as much through again, and closing needs none. All of it is
-	// acknowledged: a last piece may go beyond the window, and with half of a
-	// window as little as one small piece could follow.
+	// An ack lets as much through again, and closing needs none. The test
+	// acknowledges everything: a last piece may exceed the window, and with
+	// half of a window only one small piece could follow.
 	held := len(flood.Raw())
 	harness.Notify(e, protocol.Ack, protocol.AckParams{SessionID: flood.SessionID, Bytes: held})
 	harness.Eventually(t, "another window after an ack", func() bool { return len(flood.Raw()) >= held+window })
@@ -151,8 +151,8 @@ func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := resident(t, pid)
-	// From here on nobody reads. The sidecar comes to rest: its time on the
-	// processor stands still for many looks.
+	// From here on nothing reads. The sidecar comes to rest: its processor time
+	// does not change for many readings.
 	last, still := "", 0
 	harness.Eventually(t, "a sidecar at rest", func() bool {
 		if grown := resident(t, pid) - before; grown > mostGrowth {
@@ -219,8 +219,8 @@ func TestFlood_KeystrokesEchoMeanwhile(t *testing.T) {
 		other.Await(word + "\r\n")
 	}
 	flood.Close(0)
-	// Generous, because the tests share the machine; waiting behind the flood
-	// would take a second for each.
+	// Generous, because the tests share the machine. Waiting behind the flood
+	// would take a second for each key.
 	if average := time.Since(begun) / keys; average > 200*time.Millisecond {
 		t.Errorf("an echo takes %v", average)
 	}

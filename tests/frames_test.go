@@ -13,7 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Frames that no decent editor sends, and their ends.
+// Malformed frames and connections that end early.
 
 // serving is the command line of a sidecar in a world of its own.
 func serving(t *testing.T) (*exec.Cmd, *harness.World) {
@@ -27,7 +27,7 @@ func serving(t *testing.T) (*exec.Cmd, *harness.World) {
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"processId":null,"capabilities":{}}}`
 
-// What came before the end of input, or before exit, is answered.
+// A request before the end of input, or before exit, is answered.
 func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 	t.Parallel()
 	const rounds, requests = 10, 30
@@ -68,7 +68,7 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 	}
 }
 
-// A body as long as may be leaves nothing behind.
+// A body of the greatest length leaves no memory occupied.
 func TestMemoryComesBackAfterLargeBodies(t *testing.T) {
 	t.Parallel()
 	harness.Procfs(t)
@@ -114,8 +114,8 @@ func TestMemoryComesBackAfterLargeBodies(t *testing.T) {
 	}
 }
 
-// Whatever comes is answered, ignored or the end of the connection, and never a
-// crash.
+// Any input is answered, ignored, or ends the connection, and never crashes the
+// sidecar.
 func TestGarbageCrashesNothing(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -159,12 +159,12 @@ func TestGarbageCrashesNothing(t *testing.T) {
 				}
 			}
 			if err := w.write(frame(string(body))); err != nil {
-				cut++ // exit or shutdown do not stand in the seeds, so that this is worth a look
+				cut++ // the seeds hold neither exit nor shutdown, so an early end is counted
 				break
 			}
 			total++
 		}
-		// The header is what ends a connection, in good order too.
+		// A broken header ends the connection cleanly.
 		header := []byte("Content-Length: 2\r\n\r\n{}")
 		header[random.IntN(len(header)-2)] ^= 1 << random.IntN(8)
 		_ = w.write(string(header))

@@ -12,10 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Two panes of one tmux: in the left one somebody edits the settings, in the
-// right one is what an editor is told. A grant makes the session that runs
-// stale; a typing error is told with its place and changes nothing; mending it
-// clears the remark.
+// Two panes of one tmux: the left one edits the settings, the right one shows
+// an editor's notifications. A grant makes the running session stale. A typing
+// error is reported with its place and changes nothing. Correcting it clears
+// the report.
 func TestLiveReload_InTwoPanes(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

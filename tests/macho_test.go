@@ -13,18 +13,17 @@ import (
 )
 
 // wantedOfMacOS are the functions of macOS's libSystem that this program binds
-// beside what Go does: a binary that lacks one has lost its sandbox, and one
+// in addition to Go's. If one is missing, the binary has lost its sandbox; one
 // more has not been reviewed.
 var wantedOfMacOS = []string{
 	"_getattrlist", "_proc_pidinfo", "_sandbox_check", "_sandbox_free_error", "_sandbox_init_with_parameters",
 }
 
-// The program for a Mac is built here, and what it imports is read from the
-// file.
+// Builds the program for a Mac, and reads its imports from the file.
 func TestMacBinaries_ImportWhatTheyMust(t *testing.T) {
 	t.Parallel()
 	harness.Once(t, "it reads a file that the compiler has made")
-	harness.Binary(t) // so that the result of this test depends on the sources, which only the builder reads
+	harness.Binary(t) // so that the cached result of this test depends on the sources, which only the compiler reads
 	suspicious := regexp.MustCompile(`^_(sandbox_|proc_pid|getattrlist|csops|mach_task|task_for)`)
 	for _, arch := range []string{"arm64", "amd64"} {
 		out := filepath.Join(t.TempDir(), arch)

@@ -18,7 +18,7 @@ import (
 
 // What namespaces change for programs inside, and what they must not change.
 
-// needNamespaces skips where sessions have none.
+// needNamespaces skips a test if sessions have none.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	if !harness.Namespaces(t) {
@@ -54,8 +54,8 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 	}
 }
 
-// asUser changes who runs a sidecar, to a user that is not root, and gives it
-// the world.
+// asUser makes a sidecar run as a user that is not root, who gets the world's
+// files.
 func asUser(t *testing.T, w *harness.World) (name string, wrap func(*exec.Cmd)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -103,7 +103,7 @@ func TestNamespaces_OfAnOrdinaryUser(t *testing.T) {
 	for line, want := range map[string]string{
 		"id -un":                                        name,
 		"stat -c %U .":                                  name,
-		"stat -c %U /etc":                               "nobody", // root is not mapped; this is the visible trace
+		"stat -c %U /etc":                               "nobody", // root is not mapped, which is visible here
 		"grep CapEff /proc/self/status":                 "CapEff:\t0000000000000000",
 		"grep CapAmb /proc/self/status":                 "CapAmb:\t0000000000000000",
 		"grep NoNewPrivs /proc/self/status":             "NoNewPrivs:\t1",
@@ -126,8 +126,8 @@ func TestNamespaces_OfAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// A repository of somebody else's is "dubious" to git, in a session as outside:
-// namespaces make no difference to whom it trusts.
+// A repository of another user is "dubious" to git, in a session as outside:
+// namespaces do not change whom it trusts.
 func TestNamespaces_GitTrustsTheSameOwnersAsOutside(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -154,8 +154,8 @@ func TestNamespaces_GitTrustsTheSameOwnersAsOutside(t *testing.T) {
 	}
 }
 
-// ssh refuses configuration files that belong to neither root nor the user, and
-// in a user namespace root's belong to nobody.
+// ssh refuses configuration files of owners other than root and the user. In a
+// user namespace root's files belong to nobody.
 func TestNamespaces_SSHTakesTheSystemsConfiguration(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -172,8 +172,8 @@ func TestNamespaces_SSHTakesTheSystemsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two files, one of which includes another elsewhere by a symlink, as
-	// Fedora's does; in mounts that only the sidecar sees.
+	// Two files, one of which includes another by a symlink, as Fedora's does,
+	// in mounts that only the sidecar sees.
 	prepare := `set -e
 mount -t tmpfs none ` + dir + `
 mkdir ` + dir + `/more

@@ -63,7 +63,7 @@ func TestExported_SayWhatTheyMean(t *testing.T) {
 	})
 }
 
-// checkGroup lets one comment speak for a whole group, as "The verbs." does.
+// checkGroup accepts one comment for a whole group, as "The verbs.".
 func checkGroup(t *testing.T, file string, group *ast.GenDecl) {
 	t.Helper()
 	for _, spec := range group.Specs {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// depends are imports of a test that starts processes, asks the kernel, or
-// knows users.
+// depends are imports of tests that start processes, call the kernel, or read
+// user ids.
 var depends = []string{"net", "net/http", "os/exec", "os/user", "syscall", "golang.org/x/sys/unix",
 	"github.com/creack/pty", module + "tests/harness"}
 
@@ -49,7 +49,7 @@ func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 			return
 		}
 		if built, err := linux.MatchFile(path.Join("..", dir), path.Base(file)); err != nil || !built {
-			return // the second run is Linux's
+			return // the second run is on Linux only
 		}
 		source, err := fs.ReadFile(root, file)
 		if err != nil {
@@ -76,7 +76,7 @@ func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 	}
 }
 
-// A test that is left out in silence is as good as deleted: only the second run
+// A test that is silently left out is as good as deleted. Only the second run
 // of ".ci/run" sets the variable that harness.Once reads.
 func TestRunOnce_OnlyTheSecondRunLeavesTestsOut(t *testing.T) {
 	t.Parallel()

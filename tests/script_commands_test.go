@@ -81,7 +81,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 
 type sceneKey struct{}
 
-// scene is what one script plays in.
+// scene is the state of one script.
 type scene struct {
 	t      testing.TB
 	ts     *testscript.TestScript
@@ -109,8 +109,8 @@ func positive(run func(s *scene, args []string)) func(*testscript.TestScript, bo
 	})
 }
 
-// end shuts down what a script has left, and tells what the sidecar did wrong
-// unasked.
+// end shuts down a sidecar that a script has left, and reports promises that
+// the sidecar broke.
 func (s *scene) end() {
 	if s.w == nil {
 		return

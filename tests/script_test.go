@@ -11,9 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// TestScript runs script/*.txtar: what an editor sees, told as a shell session.
-// The commands are those of testscript and the ones in script_commands_test.go.
-// A script starts in $WORK, which holds home, project and outside; HOME,
+// TestScript runs script/*.txtar: what an editor sees, written as a shell
+// session. The commands are those of testscript and of script_commands_test.go.
+// A script starts in $WORK, which holds home, project and outside. HOME,
 // PROJECT, OUTSIDE, USER_SETTINGS and PROJECT_SETTINGS are set, and
 // sandbox-sidecar is in PATH.
 func TestScript(t *testing.T) {

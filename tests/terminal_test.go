@@ -15,13 +15,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Everything here happens inside the sandbox: that a terminal works there as it
-// does elsewhere is the point.
+// Everything here happens inside the sandbox: a terminal must work there as it
+// does elsewhere.
 
-// terminals is what the names of terminals look like.
+// terminals matches the name of a terminal.
 const terminals = `/dev/(?:pts/|ttys)\d+`
 
-// bash starts one that prints nothing of its own accord but "$ ".
+// bash starts one that prints only its prompt "$ ".
 func bash(t *testing.T, e *harness.Editor) *harness.Session {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -99,7 +99,7 @@ func TestJobControl_InterruptReachesTheForegroundAlone(t *testing.T) {
 	s.Await("alive")
 	// At an empty prompt the shell itself survives.
 	s.Type("\x03")
-	s.Await(`alive\r\n\$ \^C\r\n\$ $`) // what is typed before that, the interrupt may flush
+	s.Await(`alive\r\n\$ \^C\r\n\$ $`) // the interrupt may flush input from before that
 	s.Type("echo st''ill\n")
 	s.Await("still")
 }
@@ -136,8 +136,8 @@ func TestJobControl_SuspendAndResume(t *testing.T) {
 	s.Type("\x04")
 	s.Await("fgend")
 
-	// It forks nothing: a child that is stopped between vfork and exec would
-	// hold up its parent, and nobody would see the stop.
+	// The job forks nothing: a child that is stopped between vfork and exec
+	// would block its parent, and the shell would not see the stop.
 	s.Type("mkfifo gate; sh -c 'echo sec''ond; read x <gate; echo fin''ished'\n")
 	s.Await("second")
 	s.Type("\x1a")
@@ -194,8 +194,8 @@ func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 	}
 }
 
-// under starts the sidecar by a shell that first runs some commands, as an
-// editor with odd habits does.
+// under starts the sidecar from a shell that first runs some commands, as an
+// unusual editor might.
 func under(commands string) func(*exec.Cmd) {
 	return func(command *exec.Cmd) {
 		command.Args = append([]string{"sh", "-c", commands + `; exec "$0" "$@"`, command.Path}, command.Args[1:]...)
@@ -215,8 +215,8 @@ func TestTerminal_NoSignalIsIgnoredOrBlocked(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", kind, got, want)
 		}
 	}
-	// Not by way of a shell: dash catches SIGINT, and forgets one that comes
-	// before it has started its command.
+	// Without a shell: dash catches SIGINT, and forgets one that comes before
+	// it has started its command.
 	s := e.Spawn(protocol.SpawnParams{Command: "sleep", Args: []string{"1000"}})
 	harness.Call(e, protocol.Signal, protocol.SignalParams{SessionID: s.SessionID, Signal: "SIGINT"})
 	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGINT" {

@@ -15,9 +15,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// wire is an editor that knows nothing but frames and JSON: it can say what no
-// decent editor says, and it checks of every message what the protocol promises
-// of all of them.
+// wire is an editor that knows only frames and JSON. It can send what no
+// correct editor sends, and checks every message against the protocol's
+// promises.
 type wire struct {
 	process *exec.Cmd
 	in      io.WriteCloser
@@ -27,7 +27,7 @@ type wire struct {
 
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
-	inbox   []message // everything but terminal/output, in order, until somebody takes it
+	inbox   []message // everything but terminal/output, in order, until find takes it
 	outputs map[string][]byte
 	spawned map[string]bool // sessions whose spawn was answered
 	exited  map[string]bool // sessions whose terminal/exited has come

@@ -1,4 +1,4 @@
-// Package protected tests what becomes of a project's protected paths beyond
-// attacks on them: that git goes on working in every layout of a repository,
-// that nothing is left behind, and that what cannot be prevented is told.
+// Package protected tests a project's protected paths, apart from attacks on
+// them: git works in every layout of a repository, no file is left behind, and
+// changes that cannot be prevented are reported.
 package protected

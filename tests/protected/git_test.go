@@ -11,7 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// work is what people and agents do with git all day.
+// work is everyday work with git.
 const work = `set -e
 echo more >>file; git add file; git commit -qm second
 git status --short --branch >/dev/null; git log --oneline | grep -q second; git diff HEAD^ | grep -q more
@@ -53,8 +53,8 @@ git init -q .; echo x >file; git add .; git commit -qm first; git config a.b c; 
 	}
 }
 
-// In a linked worktree without namespaces nothing of the repository outside can
-// be written, rather than all of it.
+// In a linked worktree without namespaces, nothing of the repository outside is
+// writable; otherwise all of it would be.
 func TestGitOnlyReadsARepositoryOutsideWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -70,12 +70,11 @@ func TestGitOnlyReadsARepositoryOutsideWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// A submodule's working tree lies in the project, and its repository with hooks
-// in the project's .git. One that is registered is cloned inside; one that is
-// there already is fetched and checked out. "git submodule update" of the
-// latter writes its configuration anew even where nothing changes
-// (ensure_core_worktree in git's submodule--helper.c), which is refused, and
-// told.
+// A submodule's working tree lies in the project, its repository with hooks in
+// the project's .git. A registered one is cloned inside; an existing one is
+// fetched and checked out. For the latter "git submodule update" rewrites its
+// configuration even if nothing changes (ensure_core_worktree in git's
+// submodule--helper.c). That is refused and reported.
 func TestGitUpdatesSubmodules(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -123,7 +122,7 @@ git add there missing; git commit -qm updated; git submodule status; echo fine`
 	}
 }
 
-// What hooks run from can be set to a directory of the project.
+// The setting core.hooksPath can name a directory of the project.
 func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -141,8 +140,8 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	}
 }
 
-// Nothing is left behind in the project: no placeholder, no mount point,
-// whatever the layout and the machine.
+// No placeholder and no mount point is left in the project, whatever the layout
+// and the machine.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -164,7 +163,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				if _, output, status, _ := e.run("ls -a >/dev/null; git status >/dev/null 2>&1; true"); status != 0 {
 					t.Fatalf("status %d: %s", status, output)
 				}
-				// One that is killed has no time to tidy up.
+				// A killed session has no time to clean up.
 				session := e.Shell()
 				session.Await(`[#$] `)
 				session.Close(0)

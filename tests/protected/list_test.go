@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// list names everything below a directory with its mode and size. git refreshes
-// its index when it likes.
+// list lists everything below a directory with its mode and size, except git's
+// index, which git may refresh at any time.
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder

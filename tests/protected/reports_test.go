@@ -38,8 +38,8 @@ func has(t *testing.T, what string, list []string, want ...string) {
 	}
 }
 
-// Creates what does not exist yet: nothing can be mounted on it, so that it is
-// told, at once and in the end.
+// Creates protected paths that do not exist. Nothing can be mounted on them, so
+// they are reported, at once and when the session closes.
 func TestCreatedProtectedPathsAreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -70,8 +70,8 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 }
 
 // A program outside replaces git's configuration, as "git config" does, under a
-// running session. The kernel takes the protection off what is there now, so
-// that the session is flagged.
+// running session. The kernel then no longer protects the new file, so that the
+// session is flagged.
 func TestAReplacementFromOutsideIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -88,14 +88,14 @@ func TestAReplacementFromOutsideIsReported(t *testing.T) {
 	if end := session.Close(0); !slices.Contains(s.review(end), "changed .git/config") {
 		t.Errorf("review: %q", s.review(end))
 	}
-	// The next session has it protected again.
+	// In the next session it is protected again.
 	if _, output, status, _ := e.run("echo in >>.git/config"); status == 0 {
 		t.Errorf("status %d: %s", status, output)
 	}
 }
 
-// What git tries in vain is told, with the path that it is about: its own
-// message only says that the file is busy.
+// A refused change by git is reported with its path. git itself only says that
+// the file is busy.
 func TestARefusedChangeOfConfigurationIsReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -112,8 +112,8 @@ func TestARefusedChangeOfConfigurationIsReported(t *testing.T) {
 	}
 }
 
-// Without namespaces the protected paths can be written. It is told when that
-// happens; who must not have it gets no session.
+// Without namespaces the protected paths can be written. A change is reported.
+// If the settings require the protection, no session starts.
 func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -156,7 +156,7 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	}
 }
 
-// Nothing may be mounted on a symlink, and its directory can be written: it is
+// Nothing can be mounted on a symlink, and its directory is writable: it is
 // only watched, and the reply says so.
 func TestSymlinksAreOnlyWatched(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 	harness.Eventually(t, "it is reported", func() bool { return slices.Contains(s.reports(e), "protected_replaced .vscode") })
 }
 
-// A caller of exec can hand down a directory, or a protected file, that it has
+// A caller of exec can pass down a directory or a protected file that was
 // opened outside of the session's mounts.
 func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 	t.Parallel()

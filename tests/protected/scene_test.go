@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// scene is a world whose home is not in a temporary directory, which default
-// settings open.
+// scene is a harness.Scene whose home is not in a temporary directory, because
+// default settings open those.
 type scene struct{ *harness.Scene }
 
 func newScene(t testing.TB) *scene {
@@ -54,7 +54,7 @@ func (s *scene) repository(dir string) {
 	s.git(dir, "commit", "-q", "-m", "first")
 }
 
-// remake takes the empty project away, for git to make it.
+// remake removes the empty project, for git to make it.
 func (s *scene) remake() {
 	s.T.Helper()
 	if err := os.Remove(s.Project); err != nil {
@@ -62,7 +62,7 @@ func (s *scene) remake() {
 	}
 }
 
-// layouts are the kinds of project that there are to git.
+// layouts are the kinds of project that git knows.
 var layouts = map[string]func(s *scene){
 	"repository": func(s *scene) { s.repository(s.Project) },
 	"worktree": func(s *scene) {
@@ -102,7 +102,7 @@ func (s *scene) reports(e *editor) []string {
 	var list []string
 	for _, alarm := range e.denials.All() {
 		if !strings.HasPrefix(alarm.Access, "protected_") {
-			continue // a refusal, as when git would like to refresh an index that it can only read
+			continue // a refusal, for example when git refreshes an index that it can only read
 		}
 		if alarm.SessionID == "" || alarm.Count != 1 {
 			s.T.Errorf("%+v", alarm)

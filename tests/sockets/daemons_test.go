@@ -14,18 +14,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// daemon is a real one that actions for whoever reaches its socket.
+// daemon is a real one that runs programs for its clients.
 type daemon struct {
 	programs []string
 	// start starts it in a directory of its own, with its socket at a path.
 	start func(s *scene, dir, socket string)
-	// place says where it puts its socket all the same; nil: at that path.
+	// place is where the daemon puts its socket if it cannot be chosen; nil: at
+	// that path.
 	place func(s *scene, dir string) string
 	// attack is a line for a shell in a session; SOCKET and LOOT stand for
 	// paths.
 	attack string
-	// hears is what the attack prints when it works; empty where it makes the
-	// file LOOT, outside of every grant.
+	// hears is the output of an attack that works; empty if the attack makes
+	// the file LOOT, outside of every grant.
 	hears string
 }
 
@@ -42,8 +43,8 @@ var daemons = map[string]daemon{
 		programs: []string{"dbus-daemon", "dbus-send"},
 		start: func(s *scene, dir, socket string) {
 			program := filepath.Join(dir, "service")
-			// A service that ends well is waited for until dbus-send's limit of
-			// 25 s: it might be on its way to the bus.
+			// If the service ended successfully, dbus-send would wait for its
+			// limit of 25 s: the service might still be on its way to the bus.
 			harness.Write(s.T, program, "#!/bin/sh\ntouch "+s.Outside+"/loot\nexit 1\n")
 			if err := os.Chmod(program, 0o700); err != nil {
 				s.T.Fatal(err)
@@ -72,7 +73,7 @@ var daemons = map[string]daemon{
 	"gpg-agent": {
 		programs: []string{"gpg-agent", "gpgconf"},
 		start: func(s *scene, dir, _ string) {
-			// It keeps the streams it is started with.
+			// It keeps the streams that it is started with.
 			run(s, "sh", "-c", `exec gpg-agent --homedir "$0" --daemon >/dev/null 2>&1`, dir)
 			s.T.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", dir, "--kill", "gpg-agent").Run() })
 		},
@@ -137,10 +138,10 @@ func begin(s *scene, command *exec.Cmd) {
 	})
 }
 
-// Uses real daemons that would run programs, sign, or tell secrets for the
+// Uses real daemons that would run programs, sign, or reveal secrets for the
 // session: with the default settings, offline, and with the socket granted by
-// its exact path, which lets it through. The socket lies where sessions may
-// write, or where they may not.
+// its exact path, which lets it through. The socket lies in a directory that
+// sessions may write, or in another one.
 func TestNoDaemonActsForASession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -166,7 +167,7 @@ func TestNoDaemonActsForASession(t *testing.T) {
 						}, true},
 					} {
 						if !writable && (attempt.how == "offline" || attempt.how == "another is granted") {
-							continue // it makes no difference then where the socket lies
+							continue // the place of the socket makes no difference then
 						}
 						s := newScene(t, machine)
 						dir := s.temp

@@ -11,9 +11,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Puts another daemon's socket, in one session, to where a granted one was, for
-// a later session to be granted it. What counts is where a daemon has bound its
-// socket; the reply of the later session says that the grant has no effect.
+// Moves another daemon's socket, in one session, to the path of a granted one,
+// for a later session to be granted it. What counts is the path at which a
+// daemon has bound its socket. The reply of the later session says that the
+// grant has no effect.
 func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -43,8 +44,8 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 	}
 }
 
-// Variables that name sockets which are refused do not arrive, and are named;
-// those whose sockets are granted do.
+// Variables that name refused sockets do not arrive, and the reply lists them.
+// Variables of granted sockets arrive.
 func TestVariablesOfRefusedSocketsDoNotArrive(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -83,8 +84,8 @@ func TestVariablesOfRefusedSocketsDoNotArrive(t *testing.T) {
 	}
 }
 
-// A session's own sockets are nobody else's: another session of the same
-// sidecar is outside.
+// Another session of the same sidecar is outside: it cannot reach a session's
+// own sockets.
 func TestSessionsDoNotReachEachOther(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

@@ -10,9 +10,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// inside are things that talk to themselves over Unix sockets. The last word
-// that each prints is "fine" where it has worked. TEMP is a directory with a
-// short name.
+// inside are programs that talk among themselves over Unix sockets. Each prints
+// "fine" last if it has worked. TEMP is a directory with a short name.
 var inside = map[string]struct {
 	program string
 	script  string
@@ -109,9 +108,9 @@ for i in $(seq 200); do [ -s in ] && break; sleep 0.05; done; tmux -S TEMP/t kil
 	"go": {"true", `VICTIM flip TEMP/in TEMP/nowhere | grep -q 'inside [1-9]' && echo fine`},
 }
 
-// private are those whose server lets nobody of its own user look into it
-// (PR_SET_DUMPABLE, prctl(2)). Only root can then tell that a socket is the
-// session's own, and whoever has made its user namespace.
+// private are those whose server cannot be inspected by its own user
+// (PR_SET_DUMPABLE, prctl(2)). Only root, or the owner of its user namespace,
+// can then tell that a socket is the session's own.
 var private = map[string]bool{"gpg": true, "ssh-agent": true}
 
 func TestProcessesOfASessionReachEachOther(t *testing.T) {
@@ -120,7 +119,7 @@ func TestProcessesOfASessionReachEachOther(t *testing.T) {
 	for _, machine := range harness.Machines(t) {
 		for name, thing := range inside {
 			if name == "tmux" && !machine.Namespaces {
-				continue // without a /dev/pts of its own a session opens no terminals, which tests/ordinary has a row about
+				continue // without a /dev/pts of its own a session opens no terminals (see tests/ordinary)
 			}
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()

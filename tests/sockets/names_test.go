@@ -11,7 +11,7 @@ import (
 
 // names are the ways to a socket of a process outside, as a line for a shell in
 // the project. OUT is the socket's path in the temporary directory, DIR that
-// directory, and HEAR the victim, which prints what it hears.
+// directory, and HEAR the victim, which prints what the server sends.
 var names = map[string]string{
 	"path":                          `HEAR OUT`,
 	"relative path":                 `cd DIR && HEAR out`,
@@ -46,8 +46,7 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					}
 					abstract := "@sidecar-test" + s.temp
 					servers := []*outsideServer{listen(t, s.at("out")), listen(t, s.at("sub/out")), listen(t, abstract)}
-					// A hard link that lies in the project since before the
-					// session.
+					// A hard link that lay in the project before the session.
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
@@ -64,7 +63,7 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 				}
 				sandboxes := []harness.Sandbox{defaults()}
 				if name == "path" || name == "abstract" {
-					sandboxes = append(sandboxes, offline()) // where the session may have a network namespace of its own
+					sandboxes = append(sandboxes, offline()) // the session may have a network namespace of its own there
 				}
 				for _, settings := range sandboxes {
 					if contacts, output := try(settings); contacts != 0 || !contains(output, "refused: E") {
@@ -105,8 +104,9 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 	}
 }
 
-// Changes the address, or the file behind the descriptor, while connect(2) is
-// being decided about. What was decided about is what is connected to.
+// Changes the address, or the file behind the descriptor, while the supervisor
+// decides about connect(2). The session can only connect to the address that
+// was decided about.
 func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")

@@ -43,12 +43,12 @@ func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
 	return s.Start(text, env...)
 }
 
-// defaults are the settings of a sandbox without anything beside; network names
-// one that has none either.
+// defaults are the settings of a sandbox with nothing else; offline are those
+// of one without network.
 func defaults() harness.Sandbox { return harness.Sandbox{} }
 func offline() harness.Sandbox  { return harness.Sandbox{"allow_network": false} }
 
-// outsideServer is a server that nobody in a session may reach. It greets with
+// outsideServer is a server that no session may reach. It greets with
 // "outside".
 type outsideServer struct{ contacts atomic.Int32 }
 
@@ -99,11 +99,11 @@ func receive(t testing.TB, address string) *outsideServer {
 	return o
 }
 
-// need skips a test that takes a program, as harness.Skip does.
+// need skips a test that uses a program which is missing, as harness.Skip does.
 func need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
-		// Where sessions may execute.
+		// Sessions may execute there.
 		if _, err := os.Stat(filepath.Join("/usr/bin", program)); err != nil {
 			harness.Skip(t, program, "it is not installed")
 		}

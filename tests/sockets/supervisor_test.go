@@ -13,18 +13,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Kills the supervisor and its subreapers, and the watchdog is held so that it
-// cannot end the session: what the session could reach only through the sidecar
-// it cannot reach any more.
+// Kills the supervisor and its subreapers, while the watchdog is stopped so
+// that it cannot end the session. The session cannot reach what it could reach
+// only through the sidecar.
 func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	s := newScene(t, harness.Machine{})
 	server := listen(t, s.at("out"))
 	e := s.start(defaults())
-	// A leader dies with its subreaper; what has left its terminal does not. It
-	// starts nothing and opens nothing later, which may take a supervisor too,
-	// and tries again with every line that comes by a pipe.
+	// A leader dies with its subreaper; a process that has left its terminal
+	// does not. This one starts and opens nothing later, which may need a
+	// supervisor too. It tries again with every line that comes by a pipe.
 	name := "again-" + uuid.NewString()
 	t.Cleanup(func() {
 		for _, pid := range harness.Find(name) {
@@ -66,7 +66,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Where it has no cgroup, its domain killer has it end before it can be told.
+	// Without a cgroup, its domain killer may kill it before it can report.
 	refused := says("refused: ENOSYS")
 	harness.Eventually(t, "the session gets ENOSYS, or has ended with its subreaper", func() bool {
 		return refused() || len(subreapers) > 0 && len(harness.Find(name)) == 0
@@ -78,14 +78,14 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(subreapers) > 0 {
-		return // without whom there is nobody to know what has left its session
+		return // without a subreaper nothing knows the processes that have left its session
 	}
 	harness.Eventually(t, "the watchdog ends the session", func() bool { return len(harness.Find(name)) == 0 })
 }
 
-// Supervises itself: there can be one listener for a chain of filters, and that
-// is the sidecar's. A program that needs one of its own is told that it is
-// busy; it cannot take it over.
+// Supervises itself. A chain of filters can have one listener, and that is the
+// sidecar's. A program that needs one of its own gets EBUSY; it cannot take
+// over the sidecar's.
 func TestASessionCannotSuperviseItself(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -102,7 +102,7 @@ func TestASessionCannotSuperviseItself(t *testing.T) {
 	}
 }
 
-// tool lets the victim act in a session of its own.
+// tool runs the victim in a session of its own.
 func (s *scene) tool(settings harness.Sandbox, action string) (output string, status int) {
 	s.T.Helper()
 	return s.start(settings).Tool(harness.Quote(s.Victim) + " " + action)

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command stopwatch measures how long ordinary system calls take where it runs,
-// and prints for each a line: the name, and nanoseconds. Its argument is a
-// directory to work in. Behind that, "no-sockets" leaves out connecting, for
-// sandboxes that refuse it.
+// Command stopwatch measures how long ordinary system calls take. It prints a
+// line for each: the name, and nanoseconds. Its argument is a directory to work
+// in. A second argument "no-sockets" leaves out connecting, for sandboxes that
+// refuse it.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A figure is the least of several batches: whatever else the machine does
-// makes a batch longer, never shorter.
+// A figure is the minimum of several batches: other work on the machine makes a
+// batch longer, never shorter.
 const (
 	batches   = 12
 	batchTime = 3 * time.Millisecond
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// action is done over and over.
+// action is repeated in batches.
 type action struct {
 	name string
 	do   func() error
@@ -62,8 +62,8 @@ func run(dir string, sockets bool) error {
 	return nil
 }
 
-// batch is the time of one call, in a batch that takes long enough for the
-// clock.
+// batch is the time of one call, measured over a batch that is long enough for
+// the clock.
 func batch(do func() error) (time.Duration, error) {
 	count := 0
 	begun := time.Now()

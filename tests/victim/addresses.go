@@ -23,7 +23,7 @@ var addressActions = map[string]action{
 	"open-often": two(func(path, times string) error {
 		return often(times, func(int) error { return openWrite(path) })
 	}),
-	// the same, opened for reading as cat does: by the text of the command line
+	// the same for reading, with the path from the command line, as cat does
 	"read-often": two(func(path, times string) error {
 		return often(times, func(int) error { return openNamed(path) })
 	}),
@@ -33,8 +33,8 @@ var addressActions = map[string]action{
 	}),
 }
 
-// withUDP does something with a datagram socket, for which the kernel looks for
-// the way at once.
+// withUDP does something with a datagram socket, for which the kernel looks up
+// the route at once.
 func withUDP(to string, do func(int, unix.Sockaddr) error) error {
 	address, err := netip.ParseAddrPort(to)
 	if err != nil {
@@ -56,8 +56,8 @@ func openWrite(path string) error {
 	return unix.Close(fd)
 }
 
-// openNamed opens what an argument of the program names. The text of one is
-// where the kernel has put it, with a NUL behind.
+// openNamed opens the path that is an argument of the program, without copying
+// it. The kernel has put it in memory with a NUL behind it.
 func openNamed(argument string) error {
 	here := unix.AT_FDCWD
 	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(unsafe.StringData(argument))),
@@ -68,7 +68,7 @@ func openNamed(argument string) error {
 	return unix.Close(int(fd))
 }
 
-// often tries again and again, and says how the last time went.
+// often repeats an attempt, and returns the last result.
 func often(times string, do func(int) error) error {
 	n, err := strconv.Atoi(times)
 	if err != nil || n < 1 {

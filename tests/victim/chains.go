@@ -17,23 +17,21 @@ import (
 var chainActions = map[string]action{"chains": two(chains)}
 
 const (
-	// chainHops ends a chain that a failing test leaves behind.
+	// chainHops bounds a chain that a failed test leaves behind.
 	chainHops = 200_000
-	// pageSize is the size of the file through which chains and test know of
-	// each other.
+	// pageSize is the size of the file that chains and test share.
 	pageSize = 4096
 )
 
 // page is that file's content.
 type page struct {
-	stop   atomic.Uint64 // not 0: every chain is to end
+	stop   atomic.Uint64 // not 0: every chain must end
 	chains [64]struct{ hops, pid atomic.Uint64 }
 }
 
-// chains starts chains of processes of which each starts its successor, in a
-// session of the successor's own, and ends: nobody can name a process that is
-// still there. It then waits until all chains have ended. The file has a page
-// of zeros.
+// chains starts chains of processes. Each process starts its successor in a
+// session of its own and ends, so that no process id stays valid. It then waits
+// until all chains have ended. The file has a page of zeros.
 func chains(file, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil || n > len(page{}.chains) {
@@ -62,9 +60,8 @@ func chains(file, number string) error {
 }
 
 // fork makes the first process of a chain. A process that was forked and not
-// executed has one thread and half a Go runtime: the chain does nothing but
-// system calls and atomic operations, which need no more, and are as fast as a
-// chain can be.
+// executed has one thread and half a Go runtime. So the chain uses only system
+// calls and atomic operations, which also makes it as fast as possible.
 //
 //go:norace
 func fork(p *page, i int) unix.Errno {
@@ -77,7 +74,7 @@ func fork(p *page, i int) unix.Errno {
 		_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 		self, _, _ := syscall.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
 		chain.pid.Store(uint64(self))
-		// Where no process can be made for now, it is tried again and again.
+		// If no process can be made for now, it is tried again.
 		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if errno == 0 && pid != 0 {
 			break

@@ -15,14 +15,14 @@ import (
 
 var detachActions = map[string]action{
 	"detach": one(func(file string) error { return leave("detach-again", file) }),
-	// The second of two forks: what comes out has neither its parent nor its
+	// The second of two forks: the result has neither its parent nor its
 	// terminal nor its process group.
 	"detach-again": one(func(file string) error { return leave("linger", file) }),
 	"linger":       one(linger),
 	"wait":         one(wait),
 }
 
-// lingerTime ends what a failing test leaves behind.
+// lingerTime bounds a process that a failed test leaves behind.
 const lingerTime = 2 * time.Minute
 
 // leave starts this program again in a session of its own and does not wait for

@@ -82,9 +82,9 @@ func write(path, text string, flags int) error {
 	return err
 }
 
-// openat2 reads a file by openat2(2): "plain", "beneath" or "no-links" say how
-// paths are walked; "larger" passes a larger structure than the kernel knows,
-// filled up with zeros as a program for a newer kernel does.
+// openat2 reads a file by openat2(2): "plain", "beneath" or "no-links" restrict
+// how the path is resolved. "larger" passes a larger structure than the kernel
+// knows, filled with zeros, as a program for a newer kernel does.
 func openat2(path, how string) error {
 	var larger struct {
 		unix.OpenHow
@@ -158,10 +158,10 @@ func mknod(path, kind string) error {
 // raceTime bounds race.
 const raceTime = time.Second
 
-// race makes a directory, which exists, and a symlink to another one change
-// places without end, and meanwhile appends to "target" below the changing
-// name. It is done once the file in the other directory has grown. The name's
-// own directory must have no "target".
+// race exchanges an existing directory and a symlink to another one without
+// end, and meanwhile appends to "target" below the changing name. It is done
+// once the file in the other directory has grown. The first directory must have
+// no "target".
 func race(dir, other string) error {
 	link := dir + ".link"
 	if err := unix.Symlink(other, link); err != nil {
@@ -191,8 +191,8 @@ func race(dir, other string) error {
 			last = nil
 			break
 		}
-		// Inside of the directory the name does not exist; only the other
-		// answer comes from behind the link.
+		// In the directory itself the file does not exist. Any other error
+		// comes from behind the link.
 		if !errors.Is(err, unix.ENOENT) {
 			last, refused = err, true
 		}

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withFuse mounts a FUSE file system on a directory, hands its descriptor over
-// the socket that is descriptor 3, and becomes another program. It wants a
-// mount namespace of its own and the right to mount in it, which the other
-// program has only if it is root's.
+// withFuse mounts a FUSE file system on a directory, sends its descriptor over
+// the socket that is descriptor 3, and becomes another program. It needs a
+// mount namespace of its own and the right to mount in it. The other program
+// keeps that right only as root.
 func withFuse(args []string) error {
 	if len(args) < 2 {
 		return fmt.Errorf("%w: no directory, or no program", errMisuse)
 	}
-	runtime.LockOSThread() // ambient capabilities are the thread's
+	runtime.LockOSThread() // ambient capabilities belong to the thread
 	const socket = 3
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err

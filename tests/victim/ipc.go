@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each of these reads what somebody has left, or, with a text as second
+// Each of these reads what another process has left, or, with a text as second
 // argument, leaves it.
 var ipcActions = map[string]action{
 	"shared-memory":      onQueue(sharedMemory),
@@ -41,7 +41,7 @@ func textOf(args []string) string {
 	return args[1]
 }
 
-// call makes a system call of which every error is an answer of the kernel's.
+// call makes a system call, and marks every error as an answer of the kernel.
 func call(number uintptr, args ...uintptr) (uintptr, error) {
 	var a [6]uintptr
 	copy(a[:], args)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What leads deep into the kernel. Each action fails, or changes nothing and is
-// given back at once.
+// Calls that reach deep into the kernel. Each action fails, or changes nothing
+// and is undone at once.
 var kernelActions = map[string]action{
 	"io-uring": ring,
 	"keyring":  addKey,
@@ -83,8 +83,8 @@ func typeIn(text string) error {
 	return nil
 }
 
-// limitOther leaves another process no time of a processor, for which the
-// kernel kills it.
+// limitOther sets another process's limit of processor time to zero, for which
+// the kernel kills it.
 func limitOther(pid int) error {
 	return unix.Prlimit(pid, unix.RLIMIT_CPU, &unix.Rlimit{}, nil)
 }

@@ -9,14 +9,14 @@ import (
 )
 
 // withoutLandlock becomes another program, for which the kernel has no
-// Landlock: a filter answers landlock_create_ruleset(2), which is also how its
-// version is asked for, with ENOSYS.
+// Landlock: a filter answers landlock_create_ruleset(2), which also returns the
+// version, with ENOSYS.
 func withoutLandlock(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no program", errMisuse)
 	}
-	// The number is at offset 0 of struct seccomp_data. It is the same on every
-	// architecture: 444.
+	// The number is at offset 0 of struct seccomp_data. It is 444 on every
+	// architecture.
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},

@@ -20,11 +20,11 @@ var actions = map[string]action{}
 
 func register(more map[string]action) { maps.Copy(actions, more) }
 
-// errMisuse marks what no test may take for a refusal by the kernel.
+// errMisuse marks an error that no test may take for a refusal by the kernel.
 var errMisuse = errors.New("victim misused")
 
-// errAnswer marks an error of the kernel's that is an answer whatever its
-// number; without it ENOSYS and EINVAL are taken for mistakes of the test's.
+// errAnswer marks an error of the kernel that is an answer whatever its number.
+// Without it ENOSYS and EINVAL count as mistakes of the test.
 var errAnswer = errors.New("answer of the kernel")
 
 func main() {

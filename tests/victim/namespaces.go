@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutNamespaces becomes another program, which the kernel lets make no
-// namespace: a filter refuses clone(2) and unshare(2) with any of their flags,
-// and answers clone3(2) with ENOSYS, whose flags no filter can read.
+// withoutNamespaces becomes another program that cannot make a namespace. A
+// filter refuses clone(2) and unshare(2) with any of their flags. It answers
+// clone3(2), whose flags no filter can read, with ENOSYS.
 func withoutNamespaces(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no program", errMisuse)
@@ -42,7 +42,7 @@ func withoutNamespaces(args []string) error {
 
 // filtered becomes another program under a filter of system calls.
 func filtered(filter []unix.SockFilter, args []string) error {
-	runtime.LockOSThread() // the filter is the thread's
+	runtime.LockOSThread() // the filter belongs to the thread
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}

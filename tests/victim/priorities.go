@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What makes other processes slower, or wait. Each change is one that every
-// user may make to every process of theirs.
+// Actions that make other processes slower, or wait. Each is one that a user
+// may do to all of the own processes.
 var priorityActions = map[string]action{
 	"lease":           one(lease),
 	"clone-parent":    cloneParent,
@@ -30,18 +30,18 @@ var priorityActions = map[string]action{
 	"inotify-watches": two(takeWatches),
 }
 
-// slower is a nice value that tests look for.
+// slower is a nice value that tests check for.
 const slower = 7
 
-// Those of linux/ioprio.h: whose priority is meant, and the lowest of the class
+// From linux/ioprio.h: whose priority is meant, and the lowest of the class
 // that every process has.
 const (
 	ioprioProcess, ioprioGroup = 1, 2
 	ioprioLowest               = 2<<13 | 7
 )
 
-// lease takes a lease on a file that is opened for reading, says so, and keeps
-// it until it is killed. Everybody who opens the file then waits.
+// lease takes a lease on a file that is opened for reading, reports it, and
+// keeps it until it is killed. Every process that opens the file then waits.
 func lease(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func lease(path string) error {
 	return nil
 }
 
-// cloneParent starts a process as a sibling, and says whose child that one is.
+// cloneParent starts a process as a sibling, and prints whose child it is.
 func cloneParent([]string) error {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -80,7 +80,7 @@ func cloneParent([]string) error {
 	return nil
 }
 
-// pinToItsOwn lets a process run on the processors on which it runs anyway.
+// pinToItsOwn sets the processors of a process to those that it has already.
 func pinToItsOwn(pid int) error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {
@@ -110,8 +110,8 @@ func setIO(which, who int) error {
 	return err
 }
 
-// takeInotify makes instances of inotify until it gets no more, says how many,
-// and keeps them until it is killed.
+// takeInotify makes instances of inotify until it gets no more, prints how
+// many, and keeps them until it is killed.
 func takeInotify(most string) error {
 	limit, err := strconv.Atoi(most)
 	if err != nil {
@@ -129,7 +129,7 @@ func takeInotify(most string) error {
 }
 
 // takeWatches watches files that it makes in a directory until it gets no more,
-// says how many, and keeps the watches until it is killed.
+// prints how many, and keeps the watches until it is killed.
 func takeWatches(dir, most string) error {
 	limit, err := strconv.Atoi(most)
 	if err != nil {

@@ -38,8 +38,8 @@ func execute(args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// ownMounts does the given actions in new user and mount namespaces, where this
-// program has every capability.
+// ownMounts carries out the given actions in new user and mount namespaces,
+// where this program has every capability.
 func ownMounts(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,22 +52,21 @@ func ownMounts(args []string) error {
 	}
 	command := exec.Command(self, args...)
 	command.Stdout = os.Stdout
-	// Without a mapping the new process is nobody, whom execve(2) would take
-	// the capabilities if they were not ambient. A mapping cannot be written
-	// from inside, because /proc is read-only there.
+	// Without a mapping the new process is nobody, and execve(2) would take its
+	// capabilities if they were not ambient. A mapping cannot be written from
+	// inside, because /proc is read-only there.
 	command.SysProcAttr = &unix.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}
 	err = command.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		os.Exit(exit.ExitCode()) // it has said what there is to say
+		os.Exit(exit.ExitCode()) // it has printed its own report
 	}
 	return err
 }
 
-// privileges prints the lines of /proc/self/status that say what this process
-// could do.
+// privileges prints the lines of /proc/self/status about this process's rights.
 func privileges([]string) error {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -83,8 +82,7 @@ func privileges([]string) error {
 	return nil
 }
 
-// raise tries to get a capability back that only the bounding set can keep out:
-// CAP_SYS_ADMIN.
+// raise tries to regain CAP_SYS_ADMIN, which only the bounding set prevents.
 func raise([]string) error {
 	runtime.LockOSThread()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -35,15 +35,15 @@ func onPID(do func(int) error) func(string) error {
 	}
 }
 
-// secret lies in the target's memory; its value comes from the arguments, so
+// secret lies in the target's memory. Its value comes from the arguments, so
 // that no copy of the program holds it.
 var secret []byte
 
-// target keeps a text in memory and, as an open file, in descriptor 3, says
-// where, and waits for its stdin to end.
+// target keeps a text in memory and, as an open file, in descriptor 3. It
+// prints where, and waits for its stdin to end.
 func target(text string) error {
-	// Where Yama is there, only descendants may be traced; the attack must not
-	// fail for that reason.
+	// With Yama only descendants may be traced. The attack must not fail for
+	// that reason.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	secret = []byte(text)
 	file, err := unix.MemfdCreate("target", 0)
@@ -156,7 +156,7 @@ func killByOwner(pid int) error {
 	return err
 }
 
-// trace attaches to a process and lets go of it again.
+// trace attaches to a process and detaches again.
 func trace(pid int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -18,7 +18,8 @@ var selfActions = map[string]action{
 	"cgroup":      func([]string) error { return show(unix.AT_FDCWD, "/proc/self/cgroup", 0) },
 }
 
-// showList prints a file of NUL-terminated entries, one quoted entry a line.
+// showList prints a file of NUL-terminated entries, one quoted entry on each
+// line.
 func showList(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -33,8 +34,9 @@ func showList(path string) error {
 // maxDescriptor bounds the search of descriptors.
 const maxDescriptor = 4096
 
-// descriptors prints what this process has inherited above stderr. They are
-// asked for by number: listing /proc/self/fd would open one.
+// descriptors prints the descriptors above stderr that this process has
+// inherited. It tries each number, because listing /proc/self/fd would open
+// one.
 func descriptors([]string) error {
 	for fd := 3; fd < maxDescriptor; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
@@ -44,7 +46,7 @@ func descriptors([]string) error {
 		case err != nil:
 			return err
 		case flags&unix.FD_CLOEXEC != 0:
-			continue // opened by this program's own runtime: what comes through execve(2) has not got the flag
+			continue // opened by this program's own runtime: an inherited descriptor does not have the flag
 		}
 		link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 		if err != nil {

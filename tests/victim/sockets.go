@@ -57,7 +57,7 @@ func address(port string) (unix.Sockaddr, error) {
 	return &unix.SockaddrInet4{Port: int(number), Addr: [4]byte{127, 0, 0, 1}}, nil
 }
 
-// tell connects to a port of this machine and sends a text.
+// sendText connects to a port of this machine and sends a text.
 func sendText(port, text string, kind, protocol int) error {
 	to, err := address(port)
 	if err != nil {
@@ -89,7 +89,7 @@ func fastOpen(port, text string) error {
 	return unix.Sendto(fd, []byte(text), unix.MSG_FASTOPEN, to)
 }
 
-// makeSocket makes a socket of numbers.
+// makeSocket makes a socket from three numbers: domain, type, protocol.
 func makeSocket(args []string) error {
 	var numbers [3]int
 	for i, arg := range args {

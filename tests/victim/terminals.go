@@ -15,8 +15,8 @@ var terminalActions = map[string]action{
 	"open-pty":       func([]string) error { return openPTY() },
 }
 
-// spy opens a terminal and prints the first line that is typed there. It says
-// when it is there to listen.
+// spy opens a terminal, prints that it is ready, and prints the first line that
+// is typed there.
 func spy(path string) error {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -56,7 +56,7 @@ func stealTerminal(text, number string) error {
 	})(text)
 }
 
-// openPTY opens a new terminal and its other side, and says which.
+// openPTY opens a new terminal and its other side, and prints its name.
 func openPTY() error {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures how long a connection to a server of its own takes, and a call
-// that nobody asks about, and prints "NAME NANOSECONDS" for each: the median,
-// which other programs on the machine disturb least.
+// clock measures a connection to a server of its own, and a call that no
+// supervisor decides. It prints "NAME NANOSECONDS" for each: the median, which
+// other programs on the machine disturb least.
 func clock(args []string) error {
 	if err := serve(args[0]); err != nil {
 		return err

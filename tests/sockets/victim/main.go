@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command victim tries to reach the sockets of outside processes. Its arguments
-// are one action and what that needs. It prints what it hears, or "refused: " and
-// the error's name.
+// are one action and that action's own. It prints what the server sends, or
+// "refused: " and the error's name.
 package main
 
 import (

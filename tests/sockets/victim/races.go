@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are enough for either race to be won some hundred times without a
-// sandbox, where they take some time: all of them fit into one turn of the
-// scheduler's in which the other threads stand still. On a machine that is busy
-// with other things the timeout ends before, and a few times are enough.
+// attempts are enough to win either race some hundred times without a sandbox.
+// They must take some time, because all of them could fit into one time slice
+// in which the other threads do not run. On a busy machine the timeout ends
+// them earlier, and a few wins are enough.
 const (
 	attempts = 3000
 	some     = time.Second
 	timeout  = 5 * time.Second
 )
 
-// serve greets whoever connects to a socket of the victim's own.
+// serve greets every client of a socket of the victim's own.
 func serve(path string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -49,15 +49,15 @@ func serve(path string) error {
 	return nil
 }
 
-// encode is a sockaddr_un of full length, as the race needs addresses of one
-// length.
+// encode is a sockaddr_un of full length, because the race needs addresses of
+// one length.
 func encode(path string) (raw [110]byte) {
 	raw[0] = unix.AF_UNIX
 	copy(raw[2:], path)
 	return raw
 }
 
-// twist changes something, to and fro, on a thread of its own until the end is
+// twist changes something back and forth, on a thread of its own, until end is
 // called.
 func twist(to, fro func()) (end func()) {
 	var over atomic.Bool
@@ -75,8 +75,8 @@ func twist(to, fro func()) (end func()) {
 	}
 }
 
-// flip connects to a socket of its own while other threads write the outside
-// one's address over that.
+// flip connects to a socket of its own while other threads overwrite the
+// address with the outside one's.
 func flip(args []string) error {
 	good, bad := args[0], args[1]
 	if err := serve(good); err != nil {
@@ -100,15 +100,15 @@ func flip(args []string) error {
 	})
 }
 
-// swap connects a descriptor that is a network socket, while another thread
-// makes it a Unix socket and the address that of the outside.
+// swap connects a descriptor that is a network socket. Meanwhile another thread
+// makes it a Unix socket, and the address the outside server's.
 func swap(args []string) error {
 	shared, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return err
 	}
 	var harmless [110]byte
-	harmless[0] = unix.AF_INET // 0.0.0.0:0, where nobody listens
+	harmless[0] = unix.AF_INET // 0.0.0.0:0, where nothing listens
 	to := encode(args[0])
 	network, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -136,7 +136,7 @@ func swap(args []string) error {
 	})
 }
 
-// tally tries again and again, and says who has greeted how often.
+// tally repeats an attempt, and prints how often each server has greeted.
 func tally(try func() (int, error)) error {
 	heard := map[string]int{}
 	begun := time.Now()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hear connects to a socket and prints the line by which the server greets; "@"
-// begins an abstract name.
+// hear connects to a socket and prints the server's greeting; "@" begins an
+// abstract name.
 func hear(args []string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,15 +28,15 @@ func hear(args []string) error {
 	return nil
 }
 
-// greeting reads what a server says at first; empty where it ends instead.
+// greeting reads the first line of a server; empty if the server ends instead.
 func greeting(fd int) string {
 	buffer := make([]byte, 64)
 	n, _ := unix.Read(fd, buffer)
 	return string(buffer[:max(n, 0)])
 }
 
-// hearAgain hears, waits for a line of input, and hears again, whatever came of
-// it before.
+// hearAgain hears, waits for a line of input, and hears again, whatever the
+// first result.
 func hearAgain(args []string) error {
 	report := func() {
 		var errno unix.Errno
@@ -62,7 +62,8 @@ func sendAlone(args []string) error {
 	return unix.Sendto(fd, []byte("order"), 0, &unix.SockaddrUnix{Name: args[0]})
 }
 
-// sendFromPair sends from one end of a pair to where the other end is not.
+// sendFromPair sends from one end of a pair to an address other than the other
+// end.
 func sendFromPair(args []string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -75,7 +76,7 @@ func sendFromPair(args []string) error {
 
 // listenToItself installs a filter with a listener of its own.
 func listenToItself([]string) error {
-	runtime.LockOSThread() // no_new_privs is the thread's, and the filter wants it
+	runtime.LockOSThread() // no_new_privs belongs to the thread, and the filter needs it
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
