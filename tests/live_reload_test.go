@@ -46,8 +46,8 @@ func TestLiveReload_InTwoPanes(t *testing.T) {
 	panes.await(`settings.json:\d+:\d+: error: not valid JSON`)
 
 	panes.edit(harness.Settings(nil))
-	panes.await(`settings.json: no remarks`)
-	panes.await(`a new session has no grant of \S*/outside`)
+	panes.await(`settings.json: no diagnostics`)
+	panes.await(`a new session may not use \S*/outside`)
 	t.Logf("right pane:\n%s", panes.capture("1"))
 }
 

@@ -13,18 +13,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// closedFile is a file that we may read and a session may not.
+// closedFile is a file that this process can read and a session cannot.
 type closedFile struct {
 	say  string
 	file string
-	// ours is true where we made the file, so that writing beside it is ours to
-	// try.
+	// ours reports that this process made the file, so that a test may write
+	// beside it.
 	ours bool
 }
 
-// findClosed makes a private file where the policy grants nothing: in the home
-// directory. Where that is granted too (a home below /tmp, in a container say),
-// a file of the system's has to do.
+// findClosed makes a private file in the home directory, which the policy does
+// not grant. If the policy grants that too, such as a home directory below /tmp
+// in a container, it returns a file of the system.
 func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFile, func(), error) {
 	result, err := client.Call(ctx, conn, protocol.PolicyGet,
 		protocol.PolicyGetParams{ProjectDir: cwd, Kind: protocol.Tool})
@@ -46,12 +46,12 @@ func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFil
 	for _, file := range []string{"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status",
 		"/boot/config"} {
 		if _, err := os.ReadFile(file); err == nil && !granted(result.Policy, file) {
-			return closedFile{say: "Reading what the settings do not grant is refused, also where file permissions would " +
+			return closedFile{say: "Reading what the settings do not grant is refused, even if file permissions would " +
 				"allow it:", file: file}, func() {}, nil
 		}
 	}
 	return closedFile{}, nil, errors.Join(append(problems,
-		errors.New("the settings leave nothing closed that could be shown"))...)
+		errors.New("the settings grant every file, so there is no refusal to show"))...)
 }
 
 func granted(policy protocol.Policy, path string) bool {
@@ -63,11 +63,11 @@ func granted(policy protocol.Policy, path string) bool {
 func makeSecret(base string) (path string, cleanUp func(), err error) {
 	dir, err := os.MkdirTemp(base, ".sandbox-sidecar-demo-")
 	if err != nil {
-		return "", nil, fmt.Errorf("make a private file for the demonstration: %w", err)
+		return "", nil, fmt.Errorf("make a private file to show a refusal: %w", err)
 	}
 	path = filepath.Join(dir, "id_rsa")
 	if err := os.WriteFile(path, []byte("a private key\n"), 0o600); err != nil {
-		return "", nil, fmt.Errorf("make a private file for the demonstration: %w", err)
+		return "", nil, fmt.Errorf("make a private file to show a refusal: %w", err)
 	}
 	return path, func() { os.RemoveAll(dir) }, nil
 }

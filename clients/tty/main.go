@@ -1,7 +1,6 @@
-// Command tty is the smallest client of sandbox-sidecar: it opens a sandboxed
-// shell in a terminal through the real sidecar over its own protocol. Without a
-// terminal it plays a short session that shows what is allowed and what is
-// refused.
+// Command tty is the smallest client of sandbox-sidecar. It opens a sandboxed
+// shell in a terminal through the sidecar's protocol. Without a terminal it runs
+// a few commands that show what is allowed and what is refused.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 func main() {
 	sidecar := flag.String("sidecar", "bin/sandbox-sidecar", "path of the sidecar")
 	project := flag.String("project", ".", "project directory")
-	watching := flag.Bool("watch", false, "open no shell, but show what an editor is told while settings are edited")
+	watching := flag.Bool("watch", false, "show the notifications of changed settings instead of opening a shell")
 	flag.Parse()
 	status, err := run(*sidecar, *project, *watching)
 	if err != nil {
@@ -42,8 +41,8 @@ func run(sidecar, project string, watching bool) (int, error) {
 	}
 	command := exec.Command(sidecar, "serve", "--log-level", "error")
 	command.Stderr = os.Stderr
-	// A key's signal goes to the whole foreground process group; the sidecar
-	// must not take the user's Ctrl-C for its own.
+	// Ctrl-C signals the whole foreground process group, which the sidecar must
+	// not be part of.
 	command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	conn, err := client.Start(command)
 	if err != nil {
@@ -51,7 +50,7 @@ func run(sidecar, project string, watching bool) (int, error) {
 	}
 	options := &protocol.InitializationOptions{}
 	var granted []string
-	if !watching { // which is about the user's own settings
+	if !watching { // watching shows the user's own settings
 		if options.Settings, granted, err = demoSettings(os.Getenv("PATH")); err != nil {
 			return 1, err
 		}
@@ -83,7 +82,7 @@ func run(sidecar, project string, watching bool) (int, error) {
 func introduce(hello protocol.InitializeResult, cwd string, granted []string) {
 	fmt.Printf("This is a shell in a sandbox. It can write in %s and in temporary directories, and read the system;\n",
 		cwd)
-	fmt.Println("your home directory is closed but for the shell's own configuration. Everything else works as before.")
+	fmt.Println("your home directory is closed, except the shell's configuration. Everything else works as before.")
 	for _, path := range granted {
 		fmt.Printf("It can also run programs below %s, because that is on your PATH.\n", path)
 	}
@@ -136,9 +135,9 @@ func interact(ctx context.Context, conn *client.Client, cwd string) (int, error)
 	}
 }
 
-// plainShell is the user's shell, not as a login shell: this one is started
-// from a shell that has logged in, and /etc/profile would set its PATH anew.
-// Without $SHELL the sidecar picks one.
+// plainShell is the user's shell, but not as a login shell: its PATH comes from
+// the login shell that started this process, and /etc/profile would reset it.
+// Without $SHELL the sidecar chooses a shell.
 func plainShell() *protocol.Shell {
 	if shell := os.Getenv("SHELL"); shell != "" {
 		return &protocol.Shell{Program: shell}

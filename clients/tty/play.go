@@ -14,17 +14,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// scene is one command of the scripted session and what must come of it.
+// scene is one command of the scripted session and its expected result.
 type scene struct {
 	say     string
 	command string
-	// refusedBy is the absence of this setting; empty where the command must
-	// succeed.
+	// refusedBy is the setting whose absence makes the command fail; "" if the
+	// command must succeed.
 	refusedBy string
 }
 
-// play runs commands as an agent's tool would, and explains what happens. It
-// fails where the sandbox does not do what it promises.
+// play runs commands as an agent's tool would, and explains the results. It
+// fails if the sandbox allows or refuses the wrong command.
 func play(ctx context.Context, conn *client.Client, cwd string) (int, error) {
 	closed, cleanUp, err := findClosed(ctx, conn, cwd)
 	if err != nil {
@@ -88,7 +88,7 @@ func describe(result protocol.SpawnResult) {
 		fmt.Printf("warning: %s\n", warning)
 	}
 	if len(result.Environment.Dropped) > 0 {
-		fmt.Printf("%d variables of yours did not arrive inside, %s for example.\n", len(result.Environment.Dropped),
+		fmt.Printf("%d of your environment variables were removed, such as %s.\n", len(result.Environment.Dropped),
 			result.Environment.Dropped[0])
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// demoSettings switch the sandbox on, over whatever the user's files say, and
-// grant the tools on PATH that are installed in the home directory: a
-// newcomer's python3 may be a version manager's. It returns the granted
-// directories too.
+// demoSettings turn the sandbox on, whatever the user's files say. They grant the
+// tools on PATH that are installed in the home directory, such as a version
+// manager's python3. It returns the granted directories too.
 func demoSettings(path string) (json.RawMessage, []string, error) {
 	granted := toolDirs(path)
 	settings, err := json.Marshal(map[string]any{
@@ -26,10 +25,9 @@ func demoSettings(path string) (json.RawMessage, []string, error) {
 	return settings, granted, nil
 }
 
-// toolDirs are the directories on PATH that lie outside the system's. A
-// directory of shims stands for its version manager, whose programs are beside
-// it. A bare "bin" is granted alone: what is beside it in ~/.local or ~/.cargo
-// is not for everybody's eyes.
+// toolDirs are the directories on PATH outside of the system's. A directory of
+// shims is replaced by its parent, which holds the version manager's programs. A
+// bare "bin" is not replaced: there are private files in ~/.local and ~/.cargo.
 func toolDirs(path string) []string {
 	dirs := []string{}
 	for _, dir := range filepath.SplitList(path) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// watch shows what an editor is told while settings files are edited: remarks,
-// which session has become stale, and what a new one gets.
+// watch shows the notifications that an editor gets while settings files are
+// edited: diagnostics, which sessions are stale, and what a new session may do.
 func watch(ctx context.Context, conn *client.Client, cwd string) error {
 	v := &viewer{ctx: ctx, conn: conn, cwd: cwd, changes: make(chan protocol.SettingsChangedParams, 16)}
 	client.On(conn, protocol.SettingsDiagnostics, v.diagnostics)
@@ -27,7 +27,7 @@ func watch(ctx context.Context, conn *client.Client, cwd string) error {
 	if v.rules, err = v.granted(); err != nil {
 		return err
 	}
-	v.say("session %s runs under policy %s", short(session.SessionID), short(session.PolicyID))
+	v.print("session %s runs under policy %s", short(session.SessionID), short(session.PolicyID))
 	for {
 		select {
 		case change := <-v.changes:
@@ -45,12 +45,12 @@ type viewer struct {
 	conn    *client.Client
 	cwd     string
 	changes chan protocol.SettingsChangedParams
-	rules   map[string]string // what a session may do with a path, as last shown
+	rules   map[string]string // what a new session may do with each path
 
 	mu sync.Mutex // guards the output
 }
 
-func (v *viewer) say(format string, args ...any) {
+func (v *viewer) print(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	fmt.Printf(format+"\n", args...)
@@ -58,22 +58,22 @@ func (v *viewer) say(format string, args ...any) {
 
 func (v *viewer) diagnostics(p protocol.DiagnosticsParams) {
 	if len(p.Diagnostics) == 0 {
-		v.say("%s: no remarks", p.File)
+		v.print("%s: no diagnostics", p.File)
 	}
 	for _, d := range p.Diagnostics {
-		v.say("%s:%d:%d: %s: %s", p.File, d.Line, d.Column, d.Severity, d.Message)
+		v.print("%s:%d:%d: %s: %s", p.File, d.Line, d.Column, d.Severity, d.Message)
 	}
 }
 
 func (v *viewer) changed(p protocol.SettingsChangedParams) error {
-	v.say("changed: %s", strings.Join(p.Files, " "))
+	v.print("changed: %s", strings.Join(p.Files, " "))
 	for _, stale := range p.StaleSessions {
-		v.say("session %s is stale: policy %s then, %s now", short(stale.SessionID), short(stale.PolicyID),
+		v.print("session %s is stale: policy %s then, %s now", short(stale.SessionID), short(stale.PolicyID),
 			short(stale.CurrentPolicyID))
 	}
 	for _, project := range p.Projects {
 		for _, ask := range project.Asks {
-			v.say("project asks for %s %q: %s", ask.Key, ask.Value, ask.Opens)
+			v.print("project asks for %s %q: %s", ask.Key, ask.Value, ask.Opens)
 		}
 	}
 	now, err := v.granted()
@@ -82,19 +82,19 @@ func (v *viewer) changed(p protocol.SettingsChangedParams) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(now)) {
 		if v.rules[path] != now[path] {
-			v.say("a new session may %s %s", now[path], path)
+			v.print("a new session may %s %s", now[path], path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(v.rules)) {
 		if now[path] == "" {
-			v.say("a new session has no grant of %s", path)
+			v.print("a new session may not use %s", path)
 		}
 	}
 	v.rules = now
 	return nil
 }
 
-// granted is what a session that starts now may do with each path.
+// granted returns what a session that starts now may do with each path.
 func (v *viewer) granted() (map[string]string, error) {
 	result, err := client.Call(v.ctx, v.conn, protocol.PolicyGet,
 		protocol.PolicyGetParams{ProjectDir: v.cwd, Kind: protocol.Tool})

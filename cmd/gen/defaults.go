@@ -8,8 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// defaultJSON is the built-in value of a dotted key as JSON. It is null where
-// the default depends on the platform, the project or the kind of session; the
+// defaultJSON is the built-in value of a dotted key as JSON. It is null if the
+// default depends on the platform, the project or the kind of session; the
 // key's comment says what null means.
 func defaultJSON(key string) (json.RawMessage, error) {
 	text, err := json.Marshal(settings.Defaults())

@@ -1,8 +1,9 @@
-// Gen writes what is derived from Go declarations: the protocol reference, the
-// settings reference and schema, and the types of the editor clients.
+// Gen writes the files that are derived from Go declarations: the protocol
+// reference, the settings reference and schema, and the types of the editor
+// clients.
 //
-// It reads the declarations of rpc/protocol and settings together with their
-// doc comments, so a comment there is what users and client authors read. "go
-// run ./cmd/gen" writes the files, "go run ./cmd/gen -check" fails when one is
-// stale, and so does the test of this package.
+// It reads the declarations of rpc/protocol and settings with their doc
+// comments: users and client authors read those comments. "go run ./cmd/gen"
+// writes the files. "go run ./cmd/gen -check" and the test of this package fail
+// if one is out of date.
 package main

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// selfEvident are fields whose name says everything that a comment could.
+// selfEvident are fields whose names need no comment.
 var selfEvident = []string{
 	"sessionId", "policyId", "currentPolicyId", "pid", "cwd", "projectDir", "kind", "tracking", "sandbox", "environment",
 	"policy",

@@ -21,8 +21,8 @@ type message struct {
 	Result  any    `json:"result,omitempty"`
 }
 
-// request, result and notification take the descriptor for its types: an
-// example of another shape does not compile.
+// request, result and notification take a descriptor, so that an example with
+// other types does not compile.
 func request[P, R any](m protocol.Request[P, R], id int, params P) message {
 	return message{Version: "2.0", ID: id, Method: m.Method, Params: params}
 }
@@ -41,7 +41,7 @@ const (
 	exampleDigest  = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// exampleFrames are the examples by method.
+// exampleFrames returns the examples by method.
 func exampleFrames() (map[string][]exampleFrame, error) {
 	const requestTitle, resultTitle = "Request", "Answer"
 	frames := map[string][]exampleFrame{}

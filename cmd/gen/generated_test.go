@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// moduleDir is the module's root, seen from this package's directory.
+// moduleDir is the module's root directory.
 func moduleDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -58,8 +58,8 @@ func TestGenerate_WritesOnceAndNamesWhatIsStale(t *testing.T) {
 		t.Errorf("just written: %v", err)
 	}
 
-	// A second run must not touch what is up to date: build tools go by the
-	// time of change.
+	// A second run must not touch files that are up to date: build tools compare
+	// modification times.
 	doc := filepath.Join(root, "docs", "protocol.md")
 	if err := os.Chmod(doc, 0o444); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 )
 
-// basicKinds are the predeclared types that have a counterpart in JSON.
+// basicKinds are the predeclared types with a counterpart in JSON.
 var basicKinds = map[string]Kind{
 	"string": KindString, "bool": KindBool, "any": KindAny,
 	"int": KindInt, "int8": KindInt, "int16": KindInt, "int32": KindInt, "int64": KindInt,
@@ -12,9 +12,9 @@ var basicKinds = map[string]Kind{
 	"float32": KindNumber, "float64": KindNumber,
 }
 
-// typeOf translates a Go type as encoding/json writes it. What has no clear
-// counterpart on the wire is an error, so that a field cannot reach clients as
-// "anything" by accident.
+// typeOf translates a Go type as encoding/json writes it. A type without a clear
+// counterpart is an error, so that no field reaches clients as "anything" by
+// accident.
 func (p *packageParser) typeOf(expr ast.Expr) (Type, error) {
 	switch e := expr.(type) {
 	case *ast.Ident:
@@ -52,7 +52,7 @@ func (p *packageParser) identType(id *ast.Ident) (Type, error) {
 		}
 		return Type{Kind: kind}, nil
 	}
-	// An alias is a convenience of the Go source: it has no name on the wire.
+	// An alias exists only in Go: it has no name on the wire.
 	if d.spec.Assign.IsValid() {
 		return p.typeOf(d.spec.Type)
 	}

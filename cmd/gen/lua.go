@@ -92,8 +92,8 @@ func (w *luaWriter) table() {
 	w.printf("}\n\nreturn M\n")
 }
 
-// luaType writes a type in LuaCATS. Which value a decoded null becomes depends
-// on the version of Neovim: nil or vim.NIL.
+// luaType writes a type in LuaCATS. A decoded null is nil or vim.NIL, depending
+// on the version of Neovim.
 func luaType(t Type) string {
 	if t.Nullable {
 		t.Nullable = false
@@ -123,7 +123,7 @@ func luaType(t Type) string {
 	}
 }
 
-// oneLine is text without paragraphs, for annotations that end with their line.
+// oneLine joins paragraphs, for annotations that end with their line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // snakeCase turns a Go name such as "SettingsGet" or "PTYError" into

@@ -14,7 +14,7 @@ type markdown struct {
 
 func (w *markdown) printf(format string, args ...any) { fmt.Fprintf(&w.buf, format, args...) }
 
-// cell is text that can stand in a table.
+// cell escapes text for a table.
 func cell(text string) string { return strings.ReplaceAll(oneLine(text), "|", `\|`) }
 
 // fields is the table of an object's fields.
@@ -44,7 +44,7 @@ func (w *markdown) values(e *Enum) {
 	w.printf("\n")
 }
 
-// mdType writes a type in words, declared ones as links to their section.
+// mdType writes a type in words. Declared types link to their section.
 func mdType(t Type) string {
 	if t.Nullable {
 		t.Nullable = false
@@ -72,7 +72,7 @@ func mdType(t Type) string {
 	}
 }
 
-// mdPlural writes what an array or an object holds.
+// mdPlural writes the type of the elements of an array or object.
 func mdPlural(t Type) string {
 	text := mdType(t)
 	if text == "string" || text == "integer" || text == "number" || text == "boolean" {

@@ -1,12 +1,12 @@
 package main
 
-// Package is what the artefacts need of one Go package: the declarations that
-// are reachable from its roots, in source order.
+// Package holds the declarations of one Go package that are reachable from its
+// roots, in source order.
 type Package struct {
 	Methods []*Method
 	Structs []*Struct
 	Enums   []*Enum
-	// Named are types that only name another one, such as a map.
+	// Named are types that only name another type, such as a map.
 	Named []*Named
 	Codes []*Code
 	// Consts are the exported untyped constants whose value is an integer
@@ -20,7 +20,7 @@ type Method struct {
 	// Name is the name on the wire.
 	Name string
 	Doc  string
-	// ToEditor is the direction: true where the sidecar sends it.
+	// ToEditor reports that the sidecar sends it, not the editor.
 	ToEditor bool
 	Params   string
 	// Result is empty for a notification.
@@ -42,7 +42,7 @@ type Field struct {
 	Name   string
 	Doc    string
 	Type   Type
-	// Optional is true where the field may be absent.
+	// Optional reports that the field may be absent.
 	Optional bool
 }
 
@@ -60,7 +60,7 @@ type EnumValue struct {
 	Doc    string
 }
 
-// Named is a type that only names another one.
+// Named is a type that only names another type.
 type Named struct {
 	Name string
 	Doc  string
@@ -74,7 +74,7 @@ type Code struct {
 	Doc    string
 }
 
-// Kind tells the shapes of a type apart.
+// Kind is the shape of a type.
 type Kind int
 
 const (
@@ -105,11 +105,11 @@ type Type struct {
 	Ref string
 	// Elem is the element of KindList and KindMap.
 	Elem *Type
-	// Nullable is true where null is a value of its own.
+	// Nullable reports that null is a valid value.
 	Nullable bool
 }
 
-// structNamed finds a reachable struct; nil where there is none.
+// structNamed returns a reachable struct, or nil.
 func (p *Package) structNamed(name string) *Struct {
 	for _, s := range p.Structs {
 		if s.Name == name {
@@ -119,7 +119,7 @@ func (p *Package) structNamed(name string) *Struct {
 	return nil
 }
 
-// enumNamed finds a reachable enum; nil where there is none.
+// enumNamed returns a reachable enum, or nil.
 func (p *Package) enumNamed(name string) *Enum {
 	for _, e := range p.Enums {
 		if e.Name == name {
@@ -129,8 +129,8 @@ func (p *Package) enumNamed(name string) *Enum {
 	return nil
 }
 
-// allFields are the fields of s in the order of its declaration, with those of
-// embedded structs behind its own.
+// allFields returns the fields of s in source order, followed by those of its
+// embedded structs.
 func (p *Package) allFields(s *Struct) []*Field {
 	fields := append([]*Field(nil), s.Fields...)
 	for _, name := range s.Embeds {

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// parsePackage reads the declarations of one package. Only what is reachable
-// from the method descriptors, the error codes and the named roots is kept: a
-// package may hold types that are no part of a contract, of shapes that JSON
-// does not have.
+// parsePackage reads the declarations of one package that are reachable from the
+// method descriptors, the error codes and the named roots. Other types are no
+// part of a contract, and may have no counterpart in JSON.
 func parsePackage(sources []Source, roots ...string) (*Package, error) {
 	p := &packageParser{
 		fset:  token.NewFileSet(),
@@ -49,8 +48,8 @@ func parsePackage(sources []Source, roots ...string) (*Package, error) {
 	return p.pkg, nil
 }
 
-// typeDecl is a type declaration and, once something uses it, what it became:
-// exactly one of the last three.
+// typeDecl is a type declaration. Once something uses it, exactly one of the last
+// three fields is set.
 type typeDecl struct {
 	spec   *ast.TypeSpec
 	doc    string
@@ -87,8 +86,8 @@ func (p *packageParser) collectTypes(file *ast.File) {
 	}
 }
 
-// collectValues reads constants and descriptor variables; the types must be
-// known by then.
+// collectValues reads constants and descriptor variables. The types must have
+// been read before.
 func (p *packageParser) collectValues(file *ast.File) error {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
@@ -100,8 +99,8 @@ func (p *packageParser) collectValues(file *ast.File) error {
 			if len(spec.Names) != 1 || len(spec.Values) != 1 || !spec.Names[0].IsExported() {
 				continue
 			}
-			// The comment above a group belongs to the group, unless it holds
-			// one declaration without parentheses.
+			// The comment above a group in parentheses belongs to the group, not
+			// to a declaration.
 			doc := docText(spec.Doc, nil)
 			if !gen.Lparen.IsValid() {
 				doc = docText(spec.Doc, gen.Doc)
@@ -156,7 +155,7 @@ func literalText(expr ast.Expr) (text string, kind token.Token, ok bool) {
 	return "", 0, false
 }
 
-// addMethod keeps a variable of the form Request[P, R]{"name", Direction} or
+// addMethod adds a variable of the form Request[P, R]{"name", Direction} or
 // Notification[P]{…}, with or without field names.
 func (p *packageParser) addMethod(spec *ast.ValueSpec, doc string) error {
 	lit, ok := spec.Values[0].(*ast.CompositeLit)
@@ -270,7 +269,7 @@ func (p *packageParser) readFields(s *Struct, st *ast.StructType) error {
 		}
 		optional := strings.Contains(","+options+",", ",omitempty,") || strings.Contains(","+options+",", ",omitzero,")
 		if optional {
-			// A nil pointer is left out, so null never stands there.
+			// A nil pointer is omitted, so the value is never null.
 			t.Nullable = false
 		}
 		s.Fields = append(s.Fields, &Field{GoName: f.Names[0].Name, Name: name, Doc: docText(f.Doc, f.Comment), Type: t,
@@ -279,7 +278,7 @@ func (p *packageParser) readFields(s *Struct, st *ast.StructType) error {
 	return nil
 }
 
-// finish moves what is used to the package in source order.
+// finish adds the reachable declarations to the package, in source order.
 func (p *packageParser) finish() {
 	for _, name := range p.order {
 		d := p.types[name]
@@ -294,8 +293,8 @@ func (p *packageParser) finish() {
 	}
 }
 
-// docText is the text of the first comment that says something, unwrapped to
-// one line a paragraph.
+// docText is the text of the first comment that is not empty, with one line a
+// paragraph.
 func docText(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
 		if text := strings.TrimSpace(g.Text()); text != "" {

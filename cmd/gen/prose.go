@@ -17,16 +17,16 @@ func unwrap(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// goDocLink is a link of a Go doc comment: [Name], [*Name], [pkg.Name]. JSON's
-// [] and [string] are none.
+// goDocLink is a link of a Go doc comment: [Name], [*Name], [pkg.Name]. It does
+// not match JSON's [] and [string].
 var goDocLink = regexp.MustCompile(`\[\*?((?:[a-z]\w*\.)?[A-Z]\w*(?:\.[A-Z]\w*)?)\]`)
 
-// wordPattern finds what may be a Go identifier.
+// wordPattern matches words that may be Go identifiers.
 var wordPattern = regexp.MustCompile(`[A-Za-z_]\w*(?:\.[A-Z]\w*)?`)
 
-// prose turns a doc comment into text for readers who do not know the Go names:
-// the declared name at its start becomes what it is called outside, links lose
-// their brackets, and error codes and constants become their numbers.
+// prose turns a doc comment into text for readers who do not know the Go names.
+// The Go name at its start becomes the name on the wire, links lose their
+// brackets, and error codes and constants become their numbers.
 func (p *Package) prose(doc, goName, outside string) string {
 	doc = goDocLink.ReplaceAllString(doc, "$1")
 	if rest, ok := strings.CutPrefix(doc, goName); ok && goName != "" {
@@ -65,8 +65,8 @@ func lowerFirst(s string) string {
 	return string(unicode.ToLower(r)) + s[size:]
 }
 
-// wrap breaks the lines of text where they have spaces, so that they have at
-// most width characters.
+// wrap breaks the lines of text at spaces, so that each has at most width
+// characters if possible.
 func wrap(text string, width int) []string {
 	var lines []string
 	for _, long := range strings.Split(text, "\n") {
@@ -86,9 +86,9 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// valueProse explains an enum's value beside the value itself, so the comment's
-// subject may go: "Terminal is the user's own terminal" reads "The user's own
-// terminal".
+// valueProse explains an enum's value next to the value. It therefore drops the
+// comment's subject: "Terminal is the user's own terminal" becomes "The user's
+// own terminal".
 func valueProse(p *Package, v *EnumValue) string {
 	text := p.prose(v.Doc, v.GoName, v.Value)
 	text = strings.TrimPrefix(text, "`"+v.Value+"` ")
@@ -96,10 +96,9 @@ func valueProse(p *Package, v *EnumValue) string {
 	return upperFirst(text)
 }
 
-// fieldProse explains a field beside its name. Where the comment says what the
-// field is, that alone is enough: "PID is the leader's process id" reads "The
-// leader's process id". Other verbs keep their subject, which here is the JSON
-// name.
+// fieldProse explains a field next to its name. It drops the subject before "is"
+// and "are": "PID is the leader's process id" becomes "The leader's process id".
+// Before other verbs the subject becomes the JSON name.
 func fieldProse(p *Package, f *Field) string {
 	text := p.prose(f.Doc, f.GoName, f.Name)
 	for _, verb := range []string{" is ", " are "} {

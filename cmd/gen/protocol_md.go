@@ -14,8 +14,8 @@ import (
 //go:embed text/protocol.md
 var protocolIntro string
 
-// protocolReference is docs/protocol.md: the hand-written account of the
-// transport, then every method, type and code.
+// protocolReference is docs/protocol.md: the hand-written part on the transport,
+// then every method, type and code.
 func protocolReference(p *Package) ([]byte, error) {
 	w := &markdown{pkg: p}
 	w.printf("<!-- %s -->\n\n", marker)
@@ -39,8 +39,7 @@ func protocolReference(p *Package) ([]byte, error) {
 	return append(bytes.TrimRight(w.buf.Bytes(), "\n"), '\n'), nil
 }
 
-// intro fills the numbers into the hand-written part, so that they cannot
-// differ from the declarations.
+// intro fills the numbers of the declarations into the hand-written part.
 func (w *markdown) intro() error {
 	code := func(name string) (string, error) {
 		for _, c := range w.pkg.Codes {
@@ -48,7 +47,7 @@ func (w *markdown) intro() error {
 				return c.Value, nil
 			}
 		}
-		return "", fmt.Errorf("look up the error code: %s: no such code", name)
+		return "", fmt.Errorf("find error code %s: no such code", name)
 	}
 	tmpl, err := template.New("protocol.md").Funcs(template.FuncMap{"code": code}).Parse(protocolIntro)
 	if err != nil {
@@ -73,7 +72,7 @@ func (w *markdown) methodIndex() {
 	w.printf("\n")
 }
 
-// kind says whether the method is answered.
+// kind is "request" or "notification".
 func (m *Method) kind() string {
 	if m.Result == "" {
 		return "notification"
@@ -89,7 +88,7 @@ func (m *Method) direction() string {
 	return string(protocol.ToSidecar)
 }
 
-// anchor is the link target that Markdown viewers give to a heading.
+// anchor is the link target that Markdown viewers derive from a heading.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -118,8 +117,8 @@ func (w *markdown) method(m *Method, examples map[string][]exampleFrame) {
 	}
 }
 
-// object writes the params or the result of a method: the table itself where
-// nothing else uses the type, else a link to it.
+// object writes the params or the result of a method: a table, or a link if
+// something else uses the type too.
 func (w *markdown) object(role, name string) {
 	s := w.pkg.structNamed(name)
 	switch {
@@ -133,9 +132,8 @@ func (w *markdown) object(role, name string) {
 	}
 }
 
-// isShared is true for types that get a section of their own: everything but
-// the params or the result of a single method. An object without fields needs
-// none either.
+// isShared reports whether a type gets a section of its own: every type except
+// an object without fields, and the params or result of a single method.
 func (p *Package) isShared(name string) bool {
 	if s := p.structNamed(name); s != nil && len(p.allFields(s)) == 0 {
 		return false
@@ -166,7 +164,7 @@ func (p *Package) isShared(name string) bool {
 	return false
 }
 
-// mentions is true where the type is, or holds, the declared type of that name.
+// mentions reports whether a type is, or contains, the declared type of a name.
 func (t Type) mentions(name string) bool {
 	return t.Ref == name || t.Elem != nil && t.Elem.mentions(name)
 }
@@ -192,7 +190,7 @@ func (w *markdown) sharedTypes() {
 	}
 }
 
-// exampleWire is a whole message as it stands on the wire.
+// exampleWire is a whole message with its header, as it is sent.
 func exampleWire() (string, error) {
 	body, err := marshalPlain(request(protocol.Shutdown, 7, protocol.Empty{}), "")
 	if err != nil {

@@ -26,7 +26,7 @@ func artefact(t *testing.T, path string) string {
 	return string(all[i].Text)
 }
 
-// codeBlocks are the contents of the fenced blocks of a language.
+// codeBlocks returns the contents of the fenced blocks of a language.
 func codeBlocks(text, language string) []string {
 	var blocks []string
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(text, -1) {
@@ -123,7 +123,7 @@ func TestProtocolReference_ExamplesAreFrames(t *testing.T) {
 		if frame.Version != "2.0" || (frame.Params == nil) == (frame.Result == nil) {
 			t.Errorf("neither a call nor an answer:\n%s", example)
 		}
-		// A null where the sidecar would send a list or an object would teach clients a value that never comes.
+		// The sidecar never sends null for a list or an object.
 		if strings.Contains(nullable.ReplaceAllString(example, ""), "null") {
 			t.Errorf("an unfilled field in:\n%s", example)
 		}

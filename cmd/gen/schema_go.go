@@ -1,6 +1,6 @@
 package main
 
-// schemaEmbed is settings/schema.go, which carries the schema into the binary.
+// schemaEmbed is settings/schema.go, which embeds the schema in the binary.
 func schemaEmbed() []byte {
 	return []byte("// " + marker + `
 

@@ -8,22 +8,22 @@ import (
 
 type anyMap = map[string]any
 
-// schemaSnippet is a text that VS Code's JSON language server offers where
-// nothing stands yet.
+// schemaSnippet is a text that VS Code's JSON language server offers in an empty
+// place.
 type schemaSnippet struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 	Body        any    `json:"body"`
 }
 
-// hint is what a list's entries look like beyond being strings.
+// hint describes the entries of a list, beyond being strings.
 type hint struct {
 	pattern, message string
 	examples         []string
 }
 
-// paths are absolute, from the home directory or a variable, or relative, which
-// counts in a project's file.
+// paths are absolute, begin with the home directory or a variable, or are
+// relative, which is valid in a project's file.
 var pathHint = hint{
 	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in " +
 		"a project's file. ~user does not count.",
@@ -35,8 +35,8 @@ func paths(examples ...string) hint {
 	return h
 }
 
-// schemaHints are by key. A pattern must accept everything that the settings
-// accept: a language server's word is taken for the program's.
+// schemaHints are the hints by key. A pattern must accept everything that the
+// settings accept: users take a language server's warning for the program's.
 var schemaHints = map[string]hint{
 	"system_paths.executable":     paths("/usr/bin", "/usr/lib", "/opt"),
 	"system_paths.read_only":      paths("/etc", "/usr/share", "/proc"),
@@ -55,7 +55,7 @@ var schemaHints = map[string]hint{
 	},
 }
 
-// addHints says more about the entries of a list.
+// addHints describes the entries of a list in the schema.
 func addHints(node *schemaNode, key string) error {
 	if node.Items == nil {
 		return nil
@@ -69,7 +69,7 @@ func addHints(node *schemaNode, key string) error {
 	}
 	h, known := schemaHints[key]
 	if !known {
-		return fmt.Errorf("describe the setting: %s: no hint for the entries of this list", key)
+		return fmt.Errorf("describe setting %s: no hint for the entries of this list", key)
 	}
 	node.Items.Pattern = h.pattern
 	node.Items.PatternErrorMessage = h.message

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// schemaNode is a JSON Schema in the order in which people read one.
+// schemaNode is a JSON Schema, with its keys in the order for readers.
 type schemaNode struct {
 	Schema                   string            `json:"$schema,omitempty"`
 	Comment                  string            `json:"$comment,omitempty"`
@@ -32,10 +32,10 @@ type schemaNode struct {
 	Definitions              *schemaProperties `json:"definitions,omitempty"`
 }
 
-// schemaTypes are the types a value may have.
+// schemaTypes are the types that a value may have.
 type schemaTypes []string
 
-// MarshalJSON writes a single type without brackets, as people do.
+// MarshalJSON writes a single type as a string, several as a list.
 func (ts schemaTypes) MarshalJSON() ([]byte, error) {
 	if len(ts) == 1 {
 		return json.Marshal(ts[0])
@@ -75,7 +75,7 @@ func (ps schemaProperties) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// marshalPlain is JSON as people write it: <, > and & stay as they are.
+// marshalPlain writes JSON without escaping <, > and &.
 func marshalPlain(v any, indent string) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -86,8 +86,8 @@ func marshalPlain(v any, indent string) ([]byte, error) {
 }
 
 // settingsSchema is the JSON Schema of a whole settings file. Draft 7 is the
-// newest one that editors support throughout. Everything outside the sandbox
-// block belongs to other programs and is allowed.
+// newest draft that all editors support. Everything outside of the sandbox block
+// belongs to other programs and is allowed.
 func settingsSchema(p *Package) ([]byte, error) {
 	block := p.structNamed(settingsRoot)
 	if block == nil {
@@ -135,8 +135,8 @@ func settingsSchema(p *Package) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// objectSchema describes a struct of the settings, whose keys all may be absent
-// or null. prefix is the dotted key before its own.
+// objectSchema describes a struct of the settings. All its keys may be absent or
+// null. prefix is the dotted key of the struct.
 func objectSchema(p *Package, s *Struct, prefix string) (*schemaNode, error) {
 	properties := schemaProperties{}
 	for _, f := range p.allFields(s) {
@@ -208,5 +208,5 @@ func typeSchema(p *Package, t Type) (*schemaNode, error) {
 		}
 		return node, nil
 	}
-	return nil, errors.New("a type that settings do not have")
+	return nil, errors.New("a type that settings cannot have")
 }

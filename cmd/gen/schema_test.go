@@ -15,7 +15,7 @@ func TestSettingsSchema_DescribesTheWholeFile(t *testing.T) {
 	if err := json.Unmarshal([]byte(artefact(t, "settings/schema.json")), &schema); err != nil {
 		t.Fatal(err)
 	}
-	// at follows keys into the schema, resolving references on its way.
+	// at follows keys and references into the schema.
 	at := func(keys ...string) anyObject {
 		t.Helper()
 		node := schema

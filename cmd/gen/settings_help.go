@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// helpWidth is how long lines of Vim help may be: the text width of Vim's own
-// files.
+// helpWidth is the text width of Vim's own help files, in columns.
 const helpWidth = 78
 
-// settingsHelp is the settings as Vim help: one tagged entry for each key.
+// settingsHelp is the settings reference as Vim help, with a tag for each key.
 func settingsHelp(p *Package) ([]byte, error) {
 	block := p.structNamed(settingsRoot)
 	if block == nil {
@@ -29,7 +28,7 @@ func settingsHelp(p *Package) ([]byte, error) {
 	return w.buf.Bytes(), nil
 }
 
-// help collects a help file.
+// help builds a help file.
 type help struct {
 	buf bytes.Buffer
 	pkg *Package
@@ -43,8 +42,8 @@ func (w *help) heading(title, tag string) {
 	w.tagged(title, tag)
 }
 
-// tagged is a line with a tag at the right margin, or above it where both do
-// not fit.
+// tagged writes a line with a tag at the right margin, or above the line if both
+// do not fit.
 func (w *help) tagged(text, tag string) {
 	tag = "*" + tag + "*"
 	room := helpWidth - len(text) - len(tag)
@@ -63,8 +62,8 @@ func (w *help) paragraph(indent, text string) {
 	w.printf("\n")
 }
 
-// settings writes the entries of an object's keys; prefix is the dotted key
-// before theirs.
+// settings writes the entries of an object's keys; prefix is the dotted key of
+// the object.
 func (w *help) settings(s *Struct, prefix string) error {
 	for _, f := range w.pkg.allFields(s) {
 		key := prefix + f.Name

@@ -22,7 +22,7 @@ func TestSettingsHelp_HasATagForEachKeyAndFitsItsWidth(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(string(text), "\n") {
-		// A path or a list of names cannot be broken where it has no blank.
+		// A path or a list of names without a space cannot be broken.
 		if utf8.RuneCountInString(line) > helpWidth && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("%d columns: %q", utf8.RuneCountInString(line), line)
 		}

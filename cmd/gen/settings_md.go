@@ -12,7 +12,7 @@ import (
 //go:embed text/settings.md
 var settingsIntro string
 
-// settingsReference is docs/settings.md: the hand-written introduction, and one
+// settingsReference is docs/settings.md: the hand-written introduction, and a
 // section for each key.
 func settingsReference(p *Package) ([]byte, error) {
 	block := p.structNamed(settingsRoot)
@@ -28,8 +28,8 @@ func settingsReference(p *Package) ([]byte, error) {
 	return append(bytes.TrimRight(w.buf.Bytes(), "\n"), '\n'), nil
 }
 
-// settings writes the sections of an object's keys; prefix is the dotted key
-// before theirs.
+// settings writes the sections of an object's keys; prefix is the dotted key of
+// the object.
 func (w *markdown) settings(s *Struct, prefix string) error {
 	for _, f := range w.pkg.allFields(s) {
 		key := prefix + f.Name
@@ -63,7 +63,7 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 	return nil
 }
 
-// toolchains writes what each named set is made of.
+// toolchains writes the contents of each toolchain.
 func (w *markdown) toolchains() {
 	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session " +
 		"starts. A variable in the\n" +

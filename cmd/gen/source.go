@@ -14,10 +14,9 @@ type Source struct {
 	Text string
 }
 
-// readSources reads the Go files of a directory without its tests. The files
-// named in first come first and the ones named in last come last, so that the
-// artefacts read in the order of the subject; the others are sorted by name
-// between them.
+// readSources reads the Go files of a directory, without tests. The files of
+// first come first and those of last come last; the others are sorted by name
+// between them. The artefacts have the same order.
 func readSources(dir string, first, last []string) ([]Source, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// typeScript is the protocol for clients that use vscode-jsonrpc: types for
-// every compiler, and values that tie each method's name to its types.
+// typeScript is the protocol for clients that use vscode-jsonrpc: types, and
+// values that tie each method's name to its types.
 func typeScript(p *Package) []byte {
 	w := &tsWriter{pkg: p}
 	w.printf("// %s\n\n", marker)
@@ -94,7 +94,7 @@ func (w *tsWriter) object(s *Struct) {
 	w.printf("\n")
 	w.doc("", w.pkg.prose(s.Doc, s.Name, s.Name))
 	if len(s.Fields) == 0 && len(s.Embeds) == 0 {
-		// An interface without members would accept every value.
+		// An interface without members accepts every value.
 		w.printf("export type %s = Record<string, never>;\n", s.Name)
 		return
 	}

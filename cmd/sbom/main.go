@@ -1,6 +1,6 @@
-// Command sbom prints what a Go program is made of, as CycloneDX 1.6: sbom
-// BINARY VERSION. It reads what the linker has written into the binary, so it
-// says what is in there, not what a go.mod asks for.
+// Command sbom prints the components of a Go program as CycloneDX 1.6: sbom
+// BINARY VERSION. It reads them from the binary itself, so it lists what was
+// linked and not what go.mod requires.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// bill is the part of a CycloneDX document that is written here.
+// bill is the part of a CycloneDX document that sbom writes.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Version    string      `json:"specVersion"`
@@ -53,10 +53,9 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf lists the standard library and every module, with the sum that go.sum
-// pins it by. A module that was replaced stands as what it was replaced by. The
-// version is that of the program itself, which is not built as somebody's
-// module.
+// billOf lists the standard library and every module with its sum from go.sum.
+// Instead of a replaced module it lists the replacement. version is the version
+// of the program itself, which the binary does not hold.
 func billOf(info *debug.BuildInfo, version string) bill {
 	main := component{Type: "application", Name: info.Path, Version: version, PURL: purl(info.Main.Path, version)}
 	for _, setting := range info.Settings {
@@ -78,8 +77,8 @@ func billOf(info *debug.BuildInfo, version string) bill {
 	return bill{Format: "CycloneDX", Version: "1.6", Revision: 1, Metadata: metadata{main}, Components: list}
 }
 
-// purl is a package URL of the type "golang"; of the characters in module paths
-// none but "+" in versions needs escaping.
+// purl is a package URL of the type "golang". Only the "+" of versions needs
+// escaping.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

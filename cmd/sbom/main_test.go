@@ -34,7 +34,7 @@ func TestBillOf(t *testing.T) {
 	}
 }
 
-// The bill of a real program, this one, names the Go that it was built by.
+// The bill of this program names the Go version that built it.
 func TestBillOf_ARealProgram(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
