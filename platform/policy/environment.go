@@ -16,19 +16,19 @@ type Environment struct {
 // Filter splits an environment of "NAME=value" entries into the entries that
 // pass and the sorted names of the others. Entries of another form are dropped
 // silently.
-func (e Environment) Filter(environ []string) (kept, dropped []string) {
+func (e Environment) Filter(environ []string) (passed, dropped []string) {
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
 		switch {
 		case !ok || name == "":
 		case e.Allows(name):
-			kept = append(kept, entry)
+			passed = append(passed, entry)
 		default:
 			dropped = append(dropped, name)
 		}
 	}
 	slices.Sort(dropped)
-	return kept, slices.Compact(dropped)
+	return passed, slices.Compact(dropped)
 }
 
 // Allows reports whether a variable may pass. Loader and interpreter hooks need

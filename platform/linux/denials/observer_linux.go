@@ -226,8 +226,8 @@ func (o *Observer) decide(w request, loc *location) (access platform.Refused, re
 		if loc.exists() == (w.op == opCreate) && w.op != opLink {
 			return "", false // EEXIST, ENOENT
 		}
-		_, kept := p.ProtectedAt(loc.path)
-		return access, kept || !p.At(loc.parentPath).Has(policy.Write)
+		_, protected := p.ProtectedAt(loc.path)
+		return access, protected || !p.At(loc.parentPath).Has(policy.Write)
 	case opTruncate:
 		return platform.RefusedWrite, loc.kind() == unix.S_IFREG && !at.Has(policy.Write)
 	case opExecute:
@@ -301,8 +301,8 @@ func (o *Observer) permitted(call *notify.Call, root int, w request, loc *locati
 	}
 	var answer error
 	err = caller.As(func() { answer = unix.Faccessat2(fd, "", mode, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
-	_, kept := o.options.Policy.ProtectedAt(loc.path)
-	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && kept)
+	_, protected := o.options.Policy.ProtectedAt(loc.path)
+	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && protected)
 }
 
 // report reports a refusal, or notes that the canary was noticed.
