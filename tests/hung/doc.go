@@ -1,4 +1,4 @@
-// Package hung tests that a file system which does not answer stops nobody but
-// who needs it: not another session, not the list of sessions, and not the
-// sidecar's end.
+// Package hung tests that a file system which does not answer delays only the
+// requests that need it: not another session, not the list of sessions, and not
+// the sidecar's end.
 package hung

@@ -15,7 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Whatever the file system holds that hangs, and however the sidecar is ended:
+// Whatever the hanging file system holds, and however the sidecar ends:
 // sessions elsewhere start, run and close, the list of sessions is answered,
 // and the sidecar ends in time with all of its sessions.
 func TestNoOtherRequestWaits(t *testing.T) {
@@ -81,7 +81,8 @@ func TestNoOtherRequestWaits(t *testing.T) {
 	}
 }
 
-// The end does not wait until those who wait have given up.
+// The sidecar's end does not wait for requests that still wait for the file
+// system.
 func TestTheEndComesAtOnce(t *testing.T) {
 	t.Parallel()
 	for i, at := range places {
@@ -93,7 +94,7 @@ func TestTheEndComesAtOnce(t *testing.T) {
 				Command: "echo on; sleep 1000"})
 			kept.Await("on")
 			s.fuse.Hang()
-			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // nobody answers it
+			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // the file system does not answer it
 			s.fuse.AwaitHeld()
 			s.endWithin(how, atOnce)
 			harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
@@ -102,7 +103,7 @@ func TestTheEndComesAtOnce(t *testing.T) {
 	}
 }
 
-// What answers again works again.
+// If the file system answers again, everything works again.
 func TestItWorksAgain(t *testing.T) {
 	t.Parallel()
 	for _, at := range places {
@@ -142,13 +143,13 @@ func place(t *testing.T, name string) where {
 }
 
 // The user's settings are on a file system that hangs before the sidecar
-// starts. Nobody knows what they ask for: tools are refused, terminals start
-// with a warning. Once it answers, they count.
+// starts. Nothing is known about them: tools are refused, terminals start with
+// a warning. Once the file system answers, the settings apply.
 func TestSettingsThatNeverAnswered(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	s := newScene(t, place(t, "the user's settings"), true, nil)
-	if took := time.Since(begun); took > 20*time.Second { // of which the most is the build
+	if took := time.Since(begun); took > 20*time.Second { // most of it is the build
 		t.Logf("initialize was answered after %s", took)
 	}
 	tool := protocol.SpawnParams{Kind: protocol.Tool, Cwd: s.healthy, Command: "true"}
@@ -176,8 +177,9 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 }
 
 // A process that waits for a file system cannot be killed. Closing its session
-// says so in time, and neither another session nor the sidecar's end waits for
-// it; when the file system answers it is dead before it does anything else.
+// reports that in time, and neither another session nor the sidecar's end waits
+// for it. When the file system answers, the process dies before it does
+// anything else.
 func TestProcessesThatCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
@@ -219,7 +221,7 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 }
 
 // waits reports whether a process has a child that waits for the answer of a
-// FUSE server. Until a signal comes it seems to sleep lightly.
+// FUSE server. Until a signal comes, the child's state is interruptible sleep.
 func waits(pid int) bool {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	for _, child := range strings.Fields(string(children)) {
@@ -231,7 +233,7 @@ func waits(pid int) bool {
 	return false
 }
 
-// A command line in a directory that hangs ends by itself, or by the interrupt
+// A command line in a hanging directory ends by itself, or by the interrupt
 // key.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()

@@ -20,35 +20,35 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 const (
-	// soon bounds what waits for nothing that hangs. It is far more than that
-	// takes on a machine that is busy with other tests.
+	// soon bounds what does not wait for the hanging file system. It is far
+	// more than needed on a busy machine.
 	soon = 2 * time.Second
-	// atOnce is less than what anybody waits for a file system in good faith.
+	// atOnce is less than any wait for a file system.
 	atOnce = 1500 * time.Millisecond
-	// once bounds the first look at what hangs, for which somebody waits in
-	// good faith.
+	// once bounds the first request that meets the hanging file system, which
+	// may wait for it.
 	once = 5 * time.Second
 )
 
-// where is a place for the file system that hangs.
+// where is a place for the hanging file system.
 type where struct {
 	name string
-	// mount is the directory that it is mounted on, and files are what is
-	// there.
+	// mount is the directory that it is mounted on; files are its content.
 	mount func(w *harness.World) string
 	files map[string]string
 	// settings are the user's; nil: the harness's own.
 	settings func(w *harness.World) string
-	// prepare makes what lies beside; nil: nothing.
+	// prepare makes what else is needed; nil: nothing.
 	prepare func(t *testing.T, w *harness.World)
 	env     func(w *harness.World) []string
 	// cwd is the working directory of the session that needs the place; nil:
 	// the project.
 	cwd func(w *harness.World) string
-	// probe is what that session prints while the place answers.
+	// probe is a command of that session, and printed its output while the
+	// place answers.
 	probe, printed string
-	// refused says that no session starts that needs the place, and named is
-	// what the answer names then.
+	// refused says that no session starts that needs the place. The error then
+	// names named.
 	refused bool
 	named   func(w *harness.World) string
 }
@@ -57,7 +57,7 @@ func project(w *harness.World) string { return w.Project }
 
 func hungDir(w *harness.World) string { return filepath.Join(w.Outside, "hung") }
 
-// repository is what a project's .git holds.
+// repository is the content of a project's .git.
 var repository = map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "",
 	"refs/x": "", "hooks/x": ""}
 
@@ -116,7 +116,7 @@ var places = []where{
 	},
 }
 
-// scene is a sidecar with a healthy project beside the place that hangs.
+// scene is a sidecar with a healthy project and a place that hangs.
 type scene struct {
 	*harness.Editor
 	t       *testing.T
@@ -156,12 +156,12 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 		options.Env = at.env(w)
 	}
 	s.Editor = harness.Start(t, w, options)
-	t.Cleanup(s.fuse.Answer) // before the sidecar is hung up on: should it wait for an answer, it gets one
+	t.Cleanup(s.fuse.Answer) // before the sidecar is hung up on, so that it can end if it waits for an answer
 	return s
 }
 
-// timed does something that must be done by a deadline, and remembers the
-// longest.
+// timed runs a function that must return by a deadline, and records the longest
+// time.
 func (s *scene) timed(what string, limit time.Duration, do func()) {
 	s.t.Helper()
 	begun := time.Now()
@@ -191,7 +191,7 @@ func (s *scene) needs() protocol.SpawnParams {
 	return p
 }
 
-// works lets a session that needs the place do what it can while that answers.
+// works runs a session that needs the place while the place answers.
 func (s *scene) works() {
 	s.t.Helper()
 	session := s.Spawn(s.needs())
@@ -202,7 +202,7 @@ func (s *scene) works() {
 	session.Close(0)
 }
 
-// health has a session in a healthy project start, echo and close.
+// health starts a session in a healthy project, lets it echo, and closes it.
 func (s *scene) health(kind protocol.Kind) {
 	s.t.Helper()
 	params := protocol.SpawnParams{Kind: kind, Cwd: s.healthy, ProjectDir: s.healthy, Command: "read line; echo got $line"}
@@ -225,7 +225,7 @@ func (s *scene) health(kind protocol.Kind) {
 	}
 }
 
-// end ends the sidecar in some way, and waits for its end.
+// end ends the sidecar in a given way, and waits for its end.
 func (s *scene) end(how string) {
 	s.t.Helper()
 	s.endWithin(how, soon)
@@ -243,7 +243,7 @@ func (s *scene) endWithin(how string, limit time.Duration) {
 		case "exit":
 			harness.Notify(s.Editor, protocol.Exit, protocol.Empty{})
 		}
-		// Its helpers may take longer, and have its standard error.
+		// Its helpers may take longer, and hold its standard error.
 		harness.Eventually(s.t, "the sidecar has ended", func() bool { return !harness.Alive(s.Process()) })
 	})
 	if how != "end of stdin" {
@@ -253,7 +253,7 @@ func (s *scene) endWithin(how string, limit time.Duration) {
 	}
 }
 
-// codeOf is the code of a refusal, and what it says.
+// codeOf is the code and the message of an error response.
 func codeOf(err error) (protocol.Code, string) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {

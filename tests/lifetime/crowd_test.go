@@ -27,8 +27,7 @@ func TestAThousandProcessesAreClosed(t *testing.T) {
 	const crowd = 1000
 	for _, mode := range trackingModes(t) {
 		for _, sandbox := range sandboxes {
-			// One after the other: two thousand processes would say nothing
-			// more.
+			// Not in parallel: two thousand processes would show nothing more.
 			t.Run(sandbox.name+" "+mode.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, mode.wrap(t)) })
 		}
 	}
@@ -47,8 +46,8 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 			crowd, sleeper),
 	})
 	s.Await("all")
-	// The last of them may not have executed the sleeper yet; but it is there,
-	// and counts.
+	// The last of them may not have executed the sleeper yet, but it exists and
+	// counts.
 	result := s.Close(0)
 	if left := harness.Find(sleeper); len(left) != 0 {
 		t.Errorf("close was answered with %d processes alive", len(left))
@@ -61,10 +60,9 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 	mustLeaveNobody(t, e.Client)
 }
 
-// Eight chains that hop from process to process as fast as the kernel can fork
-// are dead when a session is said to have ended, and when the sidecar was
-// killed. No list of processes can show that; the counters in which they leave
-// their traces do.
+// Eight chains fork from process to process as fast as the kernel can. All are
+// dead when a session is reported as ended, and when the sidecar was killed. No
+// list of processes can show that; the counters that the chains increment do.
 func TestChainsAtFullSpeedDie(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -95,8 +93,8 @@ var chainEndings = []chainEnding{
 	}},
 }
 
-// chainsMustDie ends a session with chains, of a sidecar that is started as
-// wraps have it.
+// chainsMustDie ends a session with chains. wraps change how its sidecar
+// starts.
 func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...func(*exec.Cmd)) {
 	t.Helper()
 	w := harness.NewWorld(t)
@@ -113,7 +111,7 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	begun := time.Now()
 	killed := ending.end(t, s, sidecar)
 	if ending.name == "SIGKILL" {
-		mustLeaveNobody(t, e.Client) // that the watchdog is done is reported by nothing else
+		mustLeaveNobody(t, e.Client) // nothing else reports that the watchdog is done
 	}
 	elapsed := time.Since(begun)
 	c.mustStandStill(t)
@@ -124,12 +122,11 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 
 const chains = 8
 
-// chainPage is the file through which chains and test know of each other: eight
-// bytes that are to end them, then for each chain its number of hops and its
-// present process id.
+// chainPage is the file that chains and test share: eight bytes that stop the
+// chains, then for each chain its number of forks and its present process id.
 type chainPage struct{ file *os.File }
 
-// newChains makes one, which ends its chains with the test.
+// newChains makes one, which stops its chains with the test.
 func newChains(t *testing.T, path string) *chainPage {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -146,7 +143,7 @@ func newChains(t *testing.T, path string) *chainPage {
 	return &chainPage{file}
 }
 
-// each calls visit with the hops of every chain.
+// each calls visit with the number of forks of every chain.
 func (c *chainPage) each(visit func(hops uint64)) {
 	page := make([]byte, 4096)
 	_, _ = c.file.ReadAt(page, 0)
@@ -160,7 +157,7 @@ func (c *chainPage) hops() (sum uint64) {
 	return sum
 }
 
-// mustRun waits until every chain has hopped, and hops on.
+// mustRun waits until every chain has forked, and forks again.
 func (c *chainPage) mustRun(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, "every chain hops", func() bool {
@@ -172,8 +169,8 @@ func (c *chainPage) mustRun(t *testing.T) {
 	harness.Eventually(t, "the chains go on", func() bool { return c.hops() > before })
 }
 
-// mustStandStill fails the test where a chain hops on. One that lived would
-// have hopped many times while a program is started and ends.
+// mustStandStill fails the test if a chain still forks. A living one would fork
+// many times while a program starts and ends.
 func (c *chainPage) mustStandStill(t *testing.T) {
 	t.Helper()
 	before := c.hops()

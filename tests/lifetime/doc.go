@@ -1,3 +1,3 @@
-// Package lifetime tests that nothing outlives its session, however the session
-// ends. What tries to is escapees, see package harness.
+// Package lifetime tests that no process outlives its session, however the
+// session ends. The processes that try are harness.Escapees and chains.
 package lifetime

@@ -13,7 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// roles are what the test binary can be started for beside the tests, by its
+// roles are what the test binary can be started for instead of tests, by its
 // first argument. Each returns an exit status.
 var roles = map[string]func(args []string) int{
 	"editor": playEditor,
@@ -42,9 +42,9 @@ func inRole(t testing.TB, command *exec.Cmd, role ...string) {
 	command.Path = self
 }
 
-// playEditor starts a sidecar as an editor of its own does, holding the pipes
-// alone, and passes on what the test says. Killing it is the death of an editor
-// in every respect.
+// playEditor starts a sidecar as an editor does that alone holds the pipes, and
+// passes on the test's input. To kill it is the death of an editor in every
+// respect.
 func playEditor(args []string) int {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stderr = os.Stderr
@@ -69,7 +69,7 @@ func playEditor(args []string) int {
 	return command.ProcessState.ExitCode()
 }
 
-// sidecarOf is the one child of an editor that plays.
+// sidecarOf is the only child of a process in the role of an editor.
 func sidecarOf(t testing.TB, editor int) int {
 	t.Helper()
 	for pid := range children(editor) {
@@ -79,7 +79,7 @@ func sidecarOf(t testing.TB, editor int) int {
 	return 0
 }
 
-// An editor that is gone before the sidecar looks is noticed too.
+// An editor that is gone before the sidecar begins to watch it is noticed too.
 func TestAnEditorThatIsGoneAlready(t *testing.T) {
 	t.Parallel()
 	gone := exec.Command("true")

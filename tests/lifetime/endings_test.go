@@ -15,13 +15,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// scene is escapees in a sidecar's session.
+// scene is a session with escapees.
 type scene struct {
 	*harness.Editor
 	escapees *harness.Escapees
 	sidecar  int
-	// editor is the process that the sidecar was told to watch; nil where it
-	// was told of none.
+	// editor is the process that the sidecar watches by processId; nil: none.
 	editor *exec.Cmd
 
 	hangUp sync.Once
@@ -34,15 +33,15 @@ type ending struct {
 	// setting arranges what the ending needs before the sidecar starts; nil:
 	// nothing.
 	setting func(t *testing.T, s *scene) harness.Options
-	// end starts the end; that the escapees are dead is awaited by the test.
+	// end starts the end. The test itself waits for the death of the escapees.
 	end func(t *testing.T, s *scene)
 	// status is the sidecar's exit status, or one of those below.
 	status int
 }
 
 const (
-	goesOn   = -1 // the sidecar lives on
-	isKilled = -2 // the sidecar has no exit status, or one that nobody can learn
+	goesOn   = -1 // the sidecar continues
+	isKilled = -2 // the sidecar has no exit status, or one that the test cannot read
 )
 
 var endings = []ending{
@@ -91,7 +90,7 @@ func ownEditor(t *testing.T, _ *scene) harness.Options {
 	return harness.Options{Wrap: func(command *exec.Cmd) { inRole(t, command, "editor") }}
 }
 
-// watchedEditor makes a process that is the editor by processId alone; the
+// watchedEditor makes a process that is the editor by processId alone. The
 // pipes are the test's.
 func watchedEditor(t *testing.T, s *scene) harness.Options {
 	s.editor = exec.Command("sleep", "1000")
@@ -105,8 +104,7 @@ func watchedEditor(t *testing.T, s *scene) harness.Options {
 	return harness.Options{Initialize: func(p *protocol.InitializeParams) { p.ProcessID = &s.editor.Process.Pid }}
 }
 
-// close closes the session, of which at least so many processes are to be
-// killed.
+// close closes the session, which must kill at least that many processes.
 func (s *scene) close(t *testing.T, graceMs, killed int) {
 	t.Helper()
 	result := s.escapees.Session.Close(graceMs)
@@ -123,8 +121,8 @@ func (s *scene) exited(t *testing.T) protocol.ExitedParams {
 	return exit
 }
 
-// deadAlready fails the test where a session with a guarantee was said to have
-// ended too early.
+// deadAlready fails the test if the end of a session with a guarantee was
+// reported too early.
 func (s *scene) deadAlready(t *testing.T, when string) {
 	t.Helper()
 	if left := s.escapees.Alive(); len(left) != 0 && s.escapees.Session.Tracking.Guarantee {
@@ -132,10 +130,10 @@ func (s *scene) deadAlready(t *testing.T, when string) {
 	}
 }
 
-// However a session ends, sandboxed or not, everything that it ever started is
-// dead, and no trace of its cgroup, its journal or its private directory is
-// left. Where the reply gives no guarantee, that holds for what has not left
-// the terminal's session.
+// However a session ends, sandboxed or not, every process that it ever started
+// is dead, and its cgroup, journal and private directory are removed. If the
+// reply gives no guarantee, that holds for processes that have not left the
+// terminal's session.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -153,8 +151,8 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// mustEnd ends a session of a sidecar that is started as wrap has it, and
-// checks what is left. It returns the escapees.
+// mustEnd ends a session and checks what is left. wrap changes how its sidecar
+// starts. It returns the escapees.
 func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap func(*exec.Cmd)) *harness.Escapees {
 	t.Helper()
 	s := &scene{}
@@ -190,8 +188,7 @@ func (g ending) mustEnd(t *testing.T, settings string, kind protocol.Kind, wrap 
 	return s.escapees
 }
 
-// both wraps a command in one and then in the other, of which either may be
-// nil.
+// both wraps a command in one and then in the other; either may be nil.
 func both(inner, outer func(*exec.Cmd)) func(*exec.Cmd) {
 	return func(command *exec.Cmd) {
 		for _, wrap := range []func(*exec.Cmd){inner, outer} {
@@ -202,8 +199,8 @@ func both(inner, outer func(*exec.Cmd)) func(*exec.Cmd) {
 	}
 }
 
-// exitStatus hangs up and waits for the sidecar's end; isKilled where a signal
-// has ended it.
+// exitStatus hangs up and waits for the sidecar's end; isKilled if a signal has
+// ended it.
 func (s *scene) exitStatus() int {
 	s.hangUp.Do(func() {
 		var failed *exec.ExitError
@@ -220,9 +217,9 @@ func (s *scene) exitStatus() int {
 	return s.left
 }
 
-// Without a sidecar escapees outlives its leader, however that ends: what the
-// tests above kill does not die by itself.
-func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
+// Without a sidecar, escapees outlive their leader, however that ends: the
+// tests above kill processes that would not die by themselves.
+func TestControl_EscapeesOutliveTheirLeader(t *testing.T) {
 	t.Parallel()
 	for _, number := range []unix.Signal{unix.SIGUSR1, unix.SIGHUP, unix.SIGKILL} {
 		b, leader := harness.StartEscapeesAlone(t, t.TempDir())
@@ -234,7 +231,7 @@ func TestControl_ABroodOutlivesItsLeader(t *testing.T) {
 	}
 }
 
-// One session's end is none of another's.
+// The end of one session does not affect another.
 func TestTheOthersLiveOn(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})

@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where /proc hides processes, a session without cgroups has the same
-// guarantee: its domain killer sees nobody outside of its domain there.
+// If /proc hides processes, a session without cgroups has the same guarantee,
+// although its domain killer sees only its own domain there.
 func TestTheGuaranteeHoldsWhereProcHidesProcesses(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")

@@ -14,8 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// stat is the fields of /proc/PID/stat from the third on, counted behind the
-// command name; nil where there is no such process.
+// stat returns the fields of /proc/PID/stat from the third on, which follows
+// the command name; nil if there is no such process.
 func stat(pid int) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -58,7 +58,7 @@ func groupOf(tid int) int {
 	return 0
 }
 
-// splitArgs splits what /proc/PID/cmdline holds.
+// splitArgs splits the content of /proc/PID/cmdline.
 func splitArgs(cmdline []byte) []string { return strings.Split(string(cmdline), "\x00") }
 
 // kill sends a signal that must arrive.
@@ -69,7 +69,7 @@ func kill(t testing.TB, pid int, signal unix.Signal) {
 	}
 }
 
-// watchdogOf is the watchdog of one sidecar among those of a world.
+// watchdogOf is the watchdog of one sidecar of a world that may have several.
 func watchdogOf(t testing.TB, w *harness.World, sidecar int) int {
 	t.Helper()
 	for _, pid := range harness.Watchdogs(w) {

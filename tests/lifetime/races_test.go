@@ -22,7 +22,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// answered fails the test unless a request was answered, and returns the code
+// answered fails the test if a request was not answered, and returns the code
 // of the error; 0 for a result.
 func answered(t *testing.T, what string, err error) protocol.Code {
 	t.Helper()
@@ -44,10 +44,10 @@ func tryClose(t *testing.T, e *harness.Editor, id string) protocol.Code {
 	return answered(t, "close", err)
 }
 
-// slowFile is a program that nobody can open: a lease (fcntl(2)) holds up
-// whoever tries until it is given back, at the latest after
+// slowFile is a program that no process can open: a lease (fcntl(2)) blocks
+// every open until the lease is given up, at the latest after
 // /proc/sys/fs/lease-break-time. Network file systems have that effect on a
-// stage, for real.
+// stage in practice.
 type slowFile struct {
 	path string
 	file *os.File
@@ -63,8 +63,8 @@ func newSlowFile(t *testing.T, path string) *slowFile {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// A child that another test forks has the descriptor until it execs, and
-	// nobody else may have one.
+	// A child that another test forks holds the descriptor until it execs, and
+	// a lease needs the only one.
 	harness.Eventually(t, "a lease is given", func() bool {
 		_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 		if err != nil && !errors.Is(err, unix.EAGAIN) {
@@ -75,17 +75,17 @@ func newSlowFile(t *testing.T, path string) *slowFile {
 	return &slowFile{path, file}
 }
 
-// awaitVictim waits until somebody hangs.
+// awaitVictim waits until a process is blocked.
 func (s *slowFile) awaitVictim(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, "somebody hangs", func() bool {
 		kind, err := unix.FcntlInt(s.file.Fd(), unix.F_GETLEASE, 0)
-		return err == nil && kind != unix.F_WRLCK // what it is to become
+		return err == nil && kind != unix.F_WRLCK // the type that the lease must become
 	})
 }
 
 // A stage hangs in the kernel. Whatever ends the session then ends the stage
-// too, and everybody gets an answer.
+// too, and every request is answered.
 func TestAStageThatHangsCanBeEnded(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
@@ -98,7 +98,7 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 					slow := newSlowFile(t, filepath.Join(w.Project, "slow"))
 					params := protocol.SpawnParams{SessionID: uuid.NewString(), Cwd: w.Project,
 						Shell: &protocol.Shell{Program: slow.path}}
-					if where == "look-up" { // only there the stage opens the file before it has reported
+					if where == "look-up" { // only then the stage opens the file before it has reported
 						params.Shell.Program, params.Env = "slow", map[string]string{"PATH": w.Project}
 					}
 					spawned := make(chan error, 1)
@@ -149,8 +149,8 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 }
 
 // Spawns and closes of one session cross. A close that finds no session changes
-// nothing, of several that find one only one gets it, and what nobody has
-// closed is in the list.
+// nothing. If several find one, only one gets it. Sessions that were not closed
+// are in the list.
 func TestSpawnAndCloseCross(t *testing.T) {
 	t.Parallel()
 	rounds := 100
@@ -189,7 +189,7 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 		})
 		for range 3 {
 			crossing.Go(func() {
-				time.Sleep(usual * time.Duration(round%20) / 10) // to meet the spawn wherever it is
+				time.Sleep(usual * time.Duration(round%20) / 10) // to meet the spawn at any point
 				switch code := tryClose(t, e, id); code {
 				case 0:
 					closed.Add(1)
@@ -226,8 +226,8 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	harness.NoTrace(t, w, sidecar)
 }
 
-// A sidecar is shut down with a hundred sessions, and more on their way: it is
-// answered when none is left.
+// A sidecar is shut down with a hundred sessions, and more starting. The answer
+// comes when none is left.
 func TestShutdownWithAHundredSessions(t *testing.T) {
 	t.Parallel()
 	for _, mode := range trackingModes(t) {

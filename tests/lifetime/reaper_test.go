@@ -18,12 +18,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// playReaper starts a sidecar and inherits every process that loses its parent
-// below it (PR_SET_CHILD_SUBREAPER, prctl(2)). It ends with the sidecar's exit
-// status when it has no child any more: no process that the sidecar has ever
-// started, however indirectly, is left then, which is the kernel's own word and
-// needs no look at /proc. It reaps at once; the init of a container may take
-// its time, and a fork storm would use up every process id.
+// playReaper starts a sidecar and inherits every process below it that loses
+// its parent (PR_SET_CHILD_SUBREAPER, prctl(2)). It ends with the sidecar's
+// exit status when it has no child left. Then the kernel itself confirms that
+// no process is left that the sidecar ever started, without a scan of /proc. It
+// reaps at once, because the init of a container may be slow, and a fork storm
+// would use up all process ids.
 func playReaper(args []string) int {
 	sidecar, err := startBelow(args)
 	if err != nil {
@@ -42,8 +42,8 @@ func playReaper(args []string) int {
 	}
 }
 
-// startBelow starts a sidecar whose orphans will be ours, and returns and
-// prints its process id.
+// startBelow starts a sidecar whose orphans this process inherits, and returns
+// and prints its process id.
 func startBelow(args []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func startBelow(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The pipes are the sidecar's and the test's.
+	// The pipes belong to the sidecar and the test.
 	os.Stdin.Close()
 	os.Stdout.Close()
 	fmt.Fprintf(os.Stderr, "sidecar=%d\n", sidecar.Pid)
@@ -64,8 +64,8 @@ func complain(err error) int {
 	return 2
 }
 
-// reaped starts a sidecar below a reaper, and returns its process id. The
-// sidecar itself is started as wraps have it.
+// reaped starts a sidecar below a reaper, and returns its process id. wraps
+// change how the sidecar starts.
 func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec.Cmd)) (*harness.Editor, int) {
 	t.Helper()
 	e := harness.Start(t, w, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
@@ -78,8 +78,8 @@ func reaped(t testing.TB, w *harness.World, settings string, wraps ...func(*exec
 	return e, announcedSidecar(t, e.Log)
 }
 
-// endDescendants ends, where a test has failed, a reaper that still waits, and
-// what it waits for.
+// endDescendants kills, after a failed test, a reaper that still waits, and the
+// processes that it waits for.
 func endDescendants(t testing.TB, c *client.Client) {
 	t.Cleanup(func() {
 		if _, waits := children(os.Getpid())[c.Process()]; !waits {
@@ -98,8 +98,8 @@ func guaranteed(e *harness.Editor) bool {
 	return e.Hello.Capabilities.Enforcement["process_tracking"].Status == protocol.Enforced
 }
 
-// away begins a command that is to leave its terminal's session. Where the
-// sidecar finds nothing again that does, as its replies say, the command stays.
+// away begins a command that leaves its terminal's session. If the sidecar
+// finds no process that does so, as its replies say, the command stays.
 func away(e *harness.Editor) string {
 	if e.Hello.Capabilities.Enforcement["process_tracking"].Mechanism == "process_group" {
 		return ""
@@ -116,7 +116,7 @@ func announcedSidecar(t testing.TB, log *harness.Buffer) int {
 	return pid
 }
 
-// mustLeaveNobody hangs up, where that was not done, and waits for the reaper's
+// mustLeaveNobody hangs up, if that was not done, and waits for the reaper's
 // end.
 func mustLeaveNobody(t testing.TB, c *client.Client) {
 	t.Helper()

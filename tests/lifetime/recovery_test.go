@@ -14,12 +14,12 @@ import (
 )
 
 // killWithWatchdog kills a sidecar, its watchdog and its subreapers so that
-// none can do anything about it.
+// none can react.
 func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	t.Helper()
 	watchdog := watchdogOf(t, e.World, e.Process())
-	// Stopped first, or they might be quicker than the second kill. The sidecar
-	// first of all: it continues a subreaper that is stopped.
+	// Stopped first, because they could react before the second kill. The
+	// sidecar is first of all: it continues a stopped subreaper.
 	subreapers := harness.Subreapers(e.Process())
 	kill(t, e.Process(), unix.SIGSTOP)
 	for _, pid := range append(subreapers, watchdog) {
@@ -30,12 +30,12 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 		kill(t, pid, unix.SIGKILL)
 	}
 	// Its first thread may be a zombie while others still hold the journal's
-	// lock; reaped is dead.
+	// lock. Once it is reaped, it is dead.
 	_ = e.HangUp()
 }
 
-// The watchdog is ended by somebody: the sidecar starts another, and that one
-// does its work.
+// If the watchdog is killed, the sidecar starts another one, which does the
+// same work.
 func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
@@ -52,9 +52,9 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	harness.NoTrace(t, e.World, e.Process())
 }
 
-// The sidecar and its watchdog are killed together: the next sidecar of the
-// same user sweeps up what they left, and touches nothing of one that lives
-// beside it.
+// The sidecar and its watchdog are killed together. The next sidecar of the
+// same user cleans up what they left, and touches nothing of another living
+// sidecar.
 func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -70,7 +70,7 @@ func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool {
 		return len(w.Cgroups(t, dead.Process())) == 0
 	})
-	_ = next.HangUp() // its end is none of the other's either
+	_ = next.HangUp() // its end does not affect the other sidecar either
 	if got := len(kept.Alive()); got < 7 {
 		t.Errorf("the recovery touched a living sidecar's session: %d processes are left", got)
 	}
@@ -80,9 +80,10 @@ func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	harness.NoTrace(t, w, living.Process())
 }
 
-// Whether a journal's owner lives is told by the journal's lock alone: somebody
-// else who holds it keeps the sweep away although the process is dead, and once
-// it is free the sweep does its work, whoever has the process id by then.
+// Only the journal's lock shows whether its owner lives. If another process
+// holds the lock, nothing is cleaned up although the owner is dead. Once the
+// lock is free, the next sidecar cleans up, even if the process id is in use
+// again.
 func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -106,7 +107,7 @@ func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 	if err := first.HangUp(); err == nil { // it waits for its recovery
 		t.Error("hanging up without shutdown is exit status 1")
 	}
-	if got := len(left.Alive()); got < 4 { // the others died of their terminal's end
+	if got := len(left.Alive()); got < 4 { // the others were killed by the end of their terminal
 		t.Errorf("%d processes are left by a recovery that may not touch them, expected 4 or more", got)
 	}
 	lock.Close()

@@ -19,15 +19,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// roundLine is what a session of a round runs, and what stands outside beside
-// it: nothing in its name tells one from the other.
+// roundLine is what a session of a round runs, and also the process outside:
+// their names are equal.
 func roundLine(e *harness.Editor) string {
 	return "sleep 301 & " + away(e) + "sleep 301 & echo up; wait"
 }
 
 // A thousand sessions come and go in one sidecar, sandboxed tools and
-// unsandboxed terminals. It is left as it was, and what looks like their
-// processes but is not theirs lives on.
+// unsandboxed terminals. Afterwards the sidecar holds no more than before.
+// Processes outside that look the same live on.
 func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for i, mode := range trackingModes(t) {
@@ -94,7 +94,7 @@ func comeAndGo(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	harness.NoTrace(t, w, sidecar)
 }
 
-// inventory is what a sidecar has at a moment.
+// inventory is what a sidecar holds at a moment.
 type inventory struct {
 	cgroups, state, descriptors, children, zombies, threads int
 }
@@ -116,8 +116,8 @@ func take(t *testing.T, sidecar int, w *harness.World) inventory {
 	return got
 }
 
-// leaves reports whether there is no more than before. Threads do not count: Go
-// keeps those that it once needed.
+// leaves reports whether a sidecar holds no more than before. Threads do not
+// count, because Go keeps those that it once needed.
 func (i inventory) leaves(before inventory) bool {
 	return i.cgroups <= before.cgroups && i.state <= before.state && i.descriptors <= before.descriptors &&
 		i.children <= before.children && i.zombies == 0
@@ -128,7 +128,7 @@ func (i inventory) String() string {
 		i.cgroups, i.state, i.descriptors, i.children, i.zombies, i.threads)
 }
 
-// oldTerminal opens a terminal of the name that a session's has just had.
+// oldTerminal opens a terminal with the name that a session's had before.
 func oldTerminal(t *testing.T, e *harness.Editor) (last *os.File) {
 	t.Helper()
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Command: "tty; sleep 301"})
@@ -151,8 +151,8 @@ func oldTerminal(t *testing.T, e *harness.Editor) (last *os.File) {
 	return last
 }
 
-// startLookAlike runs what a session runs, in the same directory, on a terminal
-// or on none.
+// startLookAlike runs the same as a session, in the same directory, with or
+// without a terminal.
 func startLookAlike(t *testing.T, e *harness.Editor, terminal *os.File) int {
 	t.Helper()
 	command := exec.Command("/bin/sh", "-c", roundLine(e))

@@ -38,7 +38,7 @@ func waitingStages(sidecar int) []int {
 	return stages
 }
 
-// startStandby starts a sidecar of which a stage waits for the next session.
+// startStandby starts a sidecar with a standby stage.
 func startStandby(t *testing.T, mode trackingMode) (e *harness.Editor, stage int) {
 	t.Helper()
 	e = harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil), Wrap: mode.wrap(t)})
@@ -60,8 +60,8 @@ func awaitStandby(t *testing.T, e *harness.Editor) (stage int) {
 	return stage
 }
 
-// A stage that was started ahead becomes the leader of the next session, which
-// is confined as any other; and none outlives what it is for.
+// A standby stage becomes the leader of the next session, which is confined
+// like any other. It does not outlive its purpose.
 func TestAStandbyStage(t *testing.T) {
 	t.Parallel()
 	if !harness.Namespaces(t) {

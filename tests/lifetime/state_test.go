@@ -21,16 +21,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// stateLost begins what a reply says where the state directory cannot be used.
+// stateLost is how a reply's warning begins if the state directory cannot be
+// used.
 const stateLost = "the state directory cannot be used"
 
 func warnsOfState(s *harness.Session) bool {
 	return slices.ContainsFunc(s.Sandbox.Warnings, func(w string) bool { return strings.HasPrefix(w, stateLost) })
 }
 
-// Somebody removes the state directory while the sidecar runs: it is made anew
-// for the next session, and both sessions end with the sidecar, by the
-// watchdog's hand or the next sidecar's.
+// The state directory is removed while the sidecar runs. The next session makes
+// it again. Both sessions end with the sidecar: the watchdog or the next
+// sidecar kills them.
 func TestTheStateDirectoryIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the watchdog", "the next sidecar"} {
@@ -64,8 +65,7 @@ func TestTheStateDirectoryIsRemoved(t *testing.T) {
 	}
 }
 
-// block puts a file where a directory on the way to the state directory would
-// be.
+// block puts a file at the place of a directory above the state directory.
 func block(t *testing.T, w *harness.World) {
 	t.Helper()
 	local := filepath.Join(w.Home, ".local")
@@ -74,7 +74,7 @@ func block(t *testing.T, w *harness.World) {
 	})
 }
 
-// fillDisk has a small file system for the state, which is full.
+// fillDisk mounts a small file system for the state, and fills it.
 const fillDisk = `
 dir=$1; shift
 mkdir -p "$dir" && mount -t tmpfs -o size=16k,mode=700 none "$dir" || exit 125
@@ -158,8 +158,8 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 	}
 }
 
-// playParent makes so many processes that are its parent's children
-// (CLONE_PARENT), and ends when it is told to.
+// playParent makes that many children of its own parent (CLONE_PARENT), and
+// ends on request.
 func playParent(args []string) int {
 	var count int
 	if _, err := fmt.Sscan(args[0], &count); err != nil {
@@ -175,9 +175,9 @@ func playParent(args []string) int {
 	return 0
 }
 
-// Processes that a session makes the sidecar's children leave no zombies, while
-// the session lives, and those that the sidecar waits for itself keep their
-// statuses.
+// If a session makes processes children of the sidecar, they leave no zombies
+// while the session lives. Processes that the sidecar itself waits for keep
+// their statuses.
 func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	t.Parallel()
 	if !harness.HasCgroups(t) {
@@ -213,9 +213,9 @@ func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 	s.Close(0)
 }
 
-// However deep a session nests directories in its private one: its end is told
-// at once, takes no more descriptors than any, and in the end all of it is
-// gone.
+// However deep a session nests directories in its private one: its end is
+// reported at once, needs no more descriptors than usual, and finally all of it
+// is removed.
 func TestADeepPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -253,8 +253,8 @@ func TestADeepPrivateDirectory(t *testing.T) {
 	harness.NoTrace(t, w, e.Process())
 }
 
-// The sidecar ends while it still removes a deep directory: the watchdog goes
-// on with it.
+// The sidecar ends while it still removes a deep directory: the watchdog
+// continues.
 func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -275,7 +275,7 @@ func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
 	}
 }
 
-// nest makes so many directories in each other.
+// nest makes that many directories, one in the other.
 func nest(t *testing.T, dir string, levels int) {
 	t.Helper()
 	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

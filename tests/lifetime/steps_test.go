@@ -20,9 +20,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// stride is the distance between two steps that are tried, of so many: each
-// test takes other ones, and SIDECAR_EVERY_STEP has all of them tried, which
-// takes minutes.
+// stride is the distance between two steps that are tried. Each run takes other
+// steps. SIDECAR_EVERY_STEP tries all of them, which takes minutes.
 func stride(steps int) int {
 	sample := 6
 	switch {
@@ -34,10 +33,9 @@ func stride(steps int) int {
 	return max(1, steps/sample)
 }
 
-// Whoever is killed, at whichever step of a spawn: nothing that was started is
-// left once the next sidecar has started, and no trace. Only a helper's death
-// is not the end of the sidecar: at most one spawn is answered by an error, and
-// the next one works.
+// A process is killed at some step of a spawn. Once the next sidecar has
+// started, nothing is left that was started before. If only a helper was
+// killed, the sidecar lives: at most one spawn fails, and the next one works.
 func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range trackingModes(t) {
@@ -70,9 +68,9 @@ func dieAtSteps(t *testing.T, settings string, wrap func(*exec.Cmd), target targ
 	t.Logf("%d of %d steps tried", tried, steps)
 }
 
-// dieAt spawns while somebody is to be killed at a step, kills the sidecar then
-// if that was not it, starts another, and looks for what is left. It returns
-// the number of steps that there were; with step 0 all were taken.
+// dieAt spawns while the target is to be killed at a step. It kills the sidecar
+// too, if that was not the target, starts another, and checks what is left. It
+// returns the number of steps; with step 0 none was interrupted.
 func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, step int) (steps int) {
 	t.Helper()
 	w := harness.NewWorld(t)
@@ -97,8 +95,8 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	}
 	err := spawn()
 	if target == targetHelper && step > 0 {
-		// The second may be the one that is hit, if the steps were fewer this
-		// time.
+		// The second spawn may be interrupted instead, if there were fewer
+		// steps this time.
 		if second := spawn(); second != nil && err != nil {
 			t.Errorf("two spawns in a row failed: %v, %v", err, second)
 		} else {
@@ -112,10 +110,10 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	if err == nil || target == targetHelper || step == 0 {
 		kill(t, sidecar, unix.SIGKILL)
 	}
-	<-e.Gone() // its descriptors are closed: nobody holds its journal any more
+	<-e.Gone() // its descriptors are closed, so the journal's lock is free
 	switch {
 	case target == targetWatchdog && step == 0:
-		harness.NoTrace(t, w, sidecar) // all that it has to do
+		harness.NoTrace(t, w, sidecar) // this is all that it has to do
 	case target == targetWatchdog:
 		harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
 	}
@@ -127,8 +125,8 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 }
 
 // mustBeSwept starts the next sidecar after the death of one below a tracer,
-// and makes sure that nothing of that one is left then. It returns the number
-// of steps there were.
+// and makes sure that nothing of the dead one is left then. It returns the
+// number of steps.
 func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar int, log *harness.Buffer) (steps int) {
 	t.Helper()
 	next := harness.Start(t, w, harness.Options{})

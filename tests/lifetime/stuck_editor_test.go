@@ -21,19 +21,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// wholeEnd is how long the sidecar may take to end as well: it waits for an
-// editor that reads nothing, and for a log that nobody reads.
+// wholeEnd is how long the sidecar may live after its editor: it waits a moment
+// for an editor or a log that reads nothing.
 const wholeEnd = 3 * time.Second
 
-// soon is how long a session may live after its editor has ended, whatever
-// that editor did before.
+// soon is how long a session may live after its editor has ended, whatever that
+// editor did before.
 const soon = 2 * time.Second
 
 // stuckEditor is an editor that stops reading.
 type stuckEditor struct {
 	t       *testing.T
 	world   *harness.World
-	self    *exec.Cmd // whose end is the end of the editor's process
+	self    *exec.Cmd // its end is the end of the editor's process
 	sidecar *exec.Cmd
 	in      *os.File // what the sidecar reads
 	out     *os.File
@@ -89,13 +89,13 @@ func newStuckEditor(t *testing.T, logged bool) *stuckEditor {
 	return d
 }
 
-// die is the end of the editor's process.
+// die ends the editor's process.
 func (d *stuckEditor) die() {
 	_ = d.self.Process.Kill()
 	_ = d.self.Wait()
 }
 
-// send writes frames as far as the sidecar takes them.
+// send writes frames as long as the sidecar reads them.
 func (d *stuckEditor) send(bodies ...string) {
 	d.t.Helper()
 	var frames bytes.Buffer
@@ -147,8 +147,8 @@ func (d *stuckEditor) read() map[string]json.RawMessage {
 	return message
 }
 
-// An editor that reads nothing any more gets its sessions ended when it ends,
-// by whichever way, and whatever waits for it to be read.
+// If an editor has stopped reading, its sessions still end with it, however it
+// ends and however much output waits.
 func TestAStuckEditorsSessionsEndWithIt(t *testing.T) {
 	t.Parallel()
 	loads := []struct {
@@ -239,10 +239,10 @@ func TestAStuckEditorsSessionsEndWithIt(t *testing.T) {
 	}
 }
 
-// session is the id of the one session whose end is looked at.
+// session is the id of the one session that the test watches.
 const session = "0b0e7c5e-5c1f-4d8a-9b57-000000000001"
 
-// many is what waits to be read: 5,000 times a body.
+// many is a body 5,000 times.
 func many(body string) []string {
 	bodies := make([]string, 5000)
 	for i := range bodies {

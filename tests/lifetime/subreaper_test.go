@@ -17,9 +17,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Where no cgroup can be made, the same escapees die by the same endings: a
-// subreaper holds them. It is no guarantee against a session that fights its
-// subreaper, and the reply says so; these do not fight.
+// Without cgroups the same escapees die by the same endings, because a
+// subreaper holds them. That is no guarantee against a session that attacks its
+// subreaper, and the reply says so. These do not attack it.
 func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 	t.Parallel()
 	without := harness.WithoutCgroups(t)
@@ -58,7 +58,7 @@ func TestAWarningSaysWhatIsMissingWithoutCgroups(t *testing.T) {
 	}
 }
 
-// Chains at full speed are dead on the tracking mode that promises it: the session
+// Chains at full speed die in every tracking mode that promises it: the session
 // cannot start processes while it is killed.
 func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	t.Parallel()
@@ -71,8 +71,8 @@ func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 	}
 }
 
-// A subreaper that somebody kills takes its session's leader with it, and what
-// has kept the session id; the log says so.
+// If a subreaper is killed, its session's leader and all processes that have
+// kept the session id are killed too. The log says so.
 func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -92,10 +92,10 @@ func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// Where subreaper and sidecar are killed at once, the domain killer is left, and it
-// ends the whole of a sandboxed session, what has a session id of its own
-// included. What becomes of that without a domain killer,
-// TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes shows.
+// If subreaper and sidecar are killed at once, the domain killer ends the whole
+// sandboxed session, including processes in a session of their own.
+// TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes shows what happens
+// without a domain killer.
 func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -109,7 +109,7 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	away := ownSessionPID(t, w)
 	subreaper, sidecar := subreaperOf(t, e, s), e.Process()
 	for _, pid := range []int{subreaper, sidecar} {
-		kill(t, pid, unix.SIGSTOP) // so that neither acts upon the other's end
+		kill(t, pid, unix.SIGSTOP) // so that neither reacts to the other's end
 	}
 	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
@@ -119,8 +119,8 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	})
 }
 
-// subreaperOf is a session's subreaper: not the only one, if a stage is kept
-// ready for the next session.
+// subreaperOf is a session's subreaper, which is not the only one if a stage is
+// on standby.
 func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 	t.Helper()
 	subreapers := slices.DeleteFunc(harness.Subreapers(e.Process()), func(subreaper int) bool {
@@ -133,7 +133,7 @@ func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 	return subreapers[0]
 }
 
-// An unconfined session can stop its subreaper; that does not help it.
+// An unconfined session can stop its subreaper, which does not help it.
 func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
@@ -145,8 +145,8 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	}
 }
 
-// A sandboxed session cannot do to its subreaper and its domain killer what anybody
-// outside can.
+// A sandboxed session cannot signal its subreaper and its domain killer, which
+// processes outside can.
 func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -166,17 +166,17 @@ func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		t.Error("the session can signal who is to end it")
 	}
-	// The control: it is somebody outside that can, and the session ends with
-	// its domain killer.
+	// The control: a process outside can kill the domain killer, and the
+	// session ends with it.
 	kill(t, domainKillers[0], unix.SIGKILL)
 	if exit := s.Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
 		t.Errorf("terminal/exited says %+v", exit)
 	}
 }
 
-// What an unsandboxed session leaves that has ended its subreaper becomes the
-// sidecar's, which ends it, whatever its session id. A session beside it goes
-// on.
+// If an unsandboxed session kills its subreaper, the sidecar becomes the parent
+// of its remaining processes and kills them, whatever their session id. Another
+// session continues.
 func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -209,10 +209,9 @@ func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 	kept.Close(0)
 }
 
-// A session that may signal its subreaper and the sidecar can end both, and
-// what then has a session id of its own is not found again. That is what the
-// word "degraded" stands for in a reply; were it not so, the reply would be
-// wrong.
+// A session that may signal its subreaper and the sidecar can kill both. Then
+// its processes in a session of their own are not found again. That is what
+// "degraded" means in a reply. If it did not happen, the reply would be wrong.
 func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
@@ -223,7 +222,7 @@ func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	}
 	s.Await("ready")
 	pid, subreaper := ownSessionPID(t, w), subreaperOf(t, e, s)
-	kill(t, e.Process(), unix.SIGSTOP) // or it would be quicker
+	kill(t, e.Process(), unix.SIGSTOP) // or it would react first
 	kill(t, subreaper, unix.SIGKILL)
 	kill(t, e.Process(), unix.SIGKILL)
 	_ = e.HangUp()
@@ -234,7 +233,7 @@ func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 }
 
 // ownSession starts a process with a session id of its own, and ownSessionPID
-// is its number. It is ended with the test.
+// is its process id. It is killed with the test.
 const ownSession = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; `
 
 func ownSessionPID(t *testing.T, w *harness.World) int {
@@ -242,8 +241,8 @@ func ownSessionPID(t *testing.T, w *harness.World) int {
 	return processIn(t, w, "pid")
 }
 
-// processIn is the process whose number is in a file of the project. It is
-// ended with the test.
+// processIn is the process whose id is in a file of the project. It is killed
+// with the test.
 func processIn(t *testing.T, w *harness.World, name string) int {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, filepath.Join(w.Project, name))))

@@ -14,8 +14,8 @@ import (
 
 const python = "/usr/bin/python3"
 
-// traced is a program of which a thread makes its parent its tracer and so,
-// once dead, waits to be reaped by that. A line of input lets it end by itself,
+// traced is a program with a thread that makes its parent its tracer. Once
+// dead, the program waits for the tracer to reap it. A line of input ends it
 // with status 7.
 const traced = `
 import ctypes, os, threading, time
@@ -31,8 +31,7 @@ input()
 os._exit(7)
 `
 
-// everyTracee runs a test with each sandbox and each way to hold a session
-// together.
+// everyTracee runs a test with each sandbox and each tracking mode.
 func everyTracee(t *testing.T, run func(t *testing.T, settings string, wrap func(*exec.Cmd))) {
 	t.Helper()
 	if _, err := os.Stat(python); err != nil {

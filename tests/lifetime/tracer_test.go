@@ -20,38 +20,38 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// A tracer is a reaper that, once armed by SIGUSR1 or from the start, stops
-// every process of the sidecar's own program at each system call (ptrace(2)),
-// counts the steps, and kills at one of them. What the sidecar starts for the
-// user is let go when it is executed. It says "armed", and at its end
+// A tracer is a reaper that stops every process of the sidecar's own program at
+// each system call (ptrace(2)), counts these steps, and kills at one of them.
+// It begins on SIGUSR1 or at the start. A program that the sidecar executes for
+// the user is not traced further. The tracer prints "armed", and at its end
 // "steps=N".
 type tracer struct {
 	program string // the sidecar's binary
 	sidecar int
 	target  target
-	at      int // the step to kill at; 0: none
+	at      int // the step at which to kill; 0: none
 
 	steps  int
 	dead   bool // the sidecar is
 	status int
 }
 
-// target says who is killed at a step, and whose steps count.
+// target is which process is killed at a step, and whose steps count.
 type target string
 
 const (
-	targetStart   target = "start"   // the sidecar, at anybody's step from its own start on
-	targetSidecar target = "sidecar" // the sidecar, at anybody's step
-	targetBoth    target = "both"    // the sidecar and its watchdog, at anybody's step
-	// the process that takes the step, where it is not the sidecar: stage,
-	// watchdog, what is yet to be either
+	targetStart   target = "start"   // the sidecar, at any process's step from its own start on
+	targetSidecar target = "sidecar" // the sidecar, at any process's step
+	targetBoth    target = "both"    // the sidecar and its watchdog, at any process's step
+	// the process that takes the step, if it is not the sidecar: a stage, the
+	// watchdog, or a process that will become either
 	targetHelper   target = "helper"
 	targetWatchdog target = "watchdog" // the process that takes a step when the sidecar is dead
 )
 
-// idle are system calls that change nothing which another process could see:
-// whether a process dies before or after one makes no difference. A step is any
-// other. Closing is idle because dying closes.
+// idle are system calls whose effect no other process can see: whether a
+// process dies before or after one makes no difference. A step is any other
+// call. Closing is idle because dying closes.
 var idle = []uint64{
 	unix.SYS_FUTEX, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_SCHED_YIELD, unix.SYS_MADVISE, unix.SYS_MMAP,
 	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
@@ -61,9 +61,9 @@ var idle = []uint64{
 	unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PRCTL, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
 }
 
-// playTracer is the role's life: TARGET STEP PROGRAM COMMAND…. The command
-// leads to the program, the sidecar's; where that is to be traced from its
-// start on, it stops itself right before.
+// playTracer runs the role with TARGET STEP PROGRAM COMMAND…. The command leads
+// to the program, the sidecar's. If that is traced from its start on, it stops
+// itself right before.
 func playTracer(args []string) int {
 	runtime.LockOSThread() // a process is traced by a thread
 	at, err := strconv.Atoi(args[1])
@@ -91,7 +91,7 @@ func playTracer(args []string) int {
 	if err := t.arm(); err != nil {
 		return complain(err)
 	}
-	_ = unix.Kill(sidecar, unix.SIGCONT) // it is stopped where it was to be traced from the start
+	_ = unix.Kill(sidecar, unix.SIGCONT) // it is stopped if it is traced from the start
 	fmt.Fprintln(os.Stderr, "armed")
 	status := t.watch()
 	fmt.Fprintf(os.Stderr, "steps=%d\n", t.steps)
@@ -101,8 +101,8 @@ func playTracer(args []string) int {
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 
-// arm begins to trace every thread of the sidecar, those that come while it
-// looks included.
+// arm begins to trace every thread of the sidecar, including those that start
+// meanwhile.
 func (t *tracer) arm() error {
 	seized := map[int]bool{}
 	for before := -1; before != len(seized); {
@@ -119,7 +119,7 @@ func (t *tracer) arm() error {
 			seized[tid] = true
 			err = ptrace(unix.PTRACE_SEIZE, tid, traceOptions)
 			switch {
-			case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // ended; started by one that is traced already
+			case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // ended, or started by one that is already traced
 			case err != nil:
 				return fmt.Errorf("trace thread %d: %w", tid, err)
 			default:
@@ -132,7 +132,8 @@ func (t *tracer) arm() error {
 	return nil
 }
 
-// watch sees all of them to their ends and returns the sidecar's exit status.
+// watch follows all of them to their ends and returns the sidecar's exit
+// status.
 func (t *tracer) watch() int {
 	for {
 		var status unix.WaitStatus
@@ -151,12 +152,12 @@ func (t *tracer) watch() int {
 	}
 }
 
-// eventStop is PTRACE_EVENT_STOP, by which threads that are traced from birth,
-// and those that were interrupted, report.
+// eventStop is PTRACE_EVENT_STOP, which threads report that are traced from
+// birth or were interrupted.
 const eventStop = 128
 
-// goOn lets a stopped thread go on as it would have without us, unless this is
-// the step.
+// goOn continues a stopped thread as if it were not traced, unless this is the
+// step.
 func (t *tracer) goOn(tid int, status unix.WaitStatus) {
 	deliver := 0
 	switch event := int(status) >> 16; {
@@ -177,7 +178,7 @@ func (t *tracer) goOn(tid int, status unix.WaitStatus) {
 	_ = ptrace(unix.PTRACE_SYSCALL, tid, uintptr(deliver)) // ESRCH: it was killed
 }
 
-// step counts a system call that is about to be made.
+// step counts a system call at its entry.
 func (t *tracer) step(tid int) {
 	var info struct {
 		op   uint8
@@ -195,13 +196,13 @@ func (t *tracer) step(tid int) {
 	}
 	process := groupOf(tid)
 	if t.target == targetWatchdog && !t.dead {
-		t.dead = !harness.Alive(t.sidecar) // its end may be waited for later than that of a watchdog which is quick
+		t.dead = !harness.Alive(t.sidecar) // its end may be reported later than that of a quick watchdog
 	}
 	if t.dead != (t.target == targetWatchdog) || t.target == targetHelper && process == t.sidecar {
 		return
 	}
 	if t.target == targetWatchdog && isSubreaper(process) {
-		return // who has left the session id is known to it alone: nobody promises anything for the death of both
+		return // only it knows the processes that have left the session id, so nothing is promised for the death of both
 	}
 	if t.steps++; t.steps != t.at {
 		return

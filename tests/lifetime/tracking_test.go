@@ -9,10 +9,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// trackingMode is one of the ways to hold sessions together that this machine has.
+// trackingMode is one of the ways in which this machine can track a session's
+// processes.
 type trackingMode struct {
 	name string
-	// wrap makes a sidecar take this way; see harness.Options.
+	// wrap makes a sidecar use this mode; see harness.Options.
 	wrap func(t *testing.T) func(*exec.Cmd)
 }
 

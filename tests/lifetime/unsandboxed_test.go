@@ -17,9 +17,9 @@ import (
 )
 
 // freedoms are what a user's own terminal must still be able to do although its
-// processes are tracked. Each line prints "free" in the end. It is tried
-// outside first: what this machine cannot do at all is not the sidecar's fault.
-// The last is a sandbox of our own.
+// processes are tracked. Each line prints "free" at its end. It is tried
+// outside first, because a machine may not be able to do it at all. The last is
+// another sandbox.
 var freedoms = []struct{ name, line string }{
 	{"sudo", `test "$(sudo -n id -u)" = 0 && echo free`},
 	{"unshare", `unshare --user --map-root-user --mount --pid --fork sh -c 'mount -t tmpfs none /mnt && test $$ = 1 && echo free'`},
@@ -28,8 +28,8 @@ var freedoms = []struct{ name, line string }{
 	{"filesystem", `HOME=$PWD/inner SIDECAR exec -- sh -c 'cat mine && ! cat ../outside/secret 2>/dev/null && echo free'`},
 }
 
-// Tracking takes nothing away: privileges, namespaces, tracing and sandboxes of
-// others' work in an unsandboxed session.
+// Tracking takes nothing away: privileges, namespaces, tracing and other
+// sandboxes work in an unsandboxed session.
 func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 	t.Parallel()
 	for _, freedom := range freedoms {
@@ -57,8 +57,8 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 	}
 }
 
-// What a session starts with another user's rights, or in a namespace of its
-// own, ends with it all the same.
+// Processes that a session starts with another user's rights, or in another
+// namespace, end with it too.
 func TestProcessesThatGainedRightsOrANamespaceAreKilled(t *testing.T) {
 	t.Parallel()
 	for name, starter := range map[string]string{

@@ -1,8 +1,8 @@
-// Package ordinary tests that what people do all day goes on inside a sandbox
-// with default settings.
+// Package ordinary tests that everyday programs work inside a sandbox with
+// default settings.
 //
-// Each file in rows is something they do: a script that must run to its end
-// without a sandbox, with one, and in one whose network is off. The table of
-// README.md says the same, and a test compares the two. What cannot be told as
-// a script, an interactive shell, is in Go.
+// Each file in rows is one piece of everyday work: a script that must succeed
+// without a sandbox, with one, and in one without network. README.md has the
+// same table, and a test compares the two. An interactive shell, which no
+// script can express, is in Go.
 package ordinary

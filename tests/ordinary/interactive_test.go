@@ -16,23 +16,22 @@ import (
 var shells = map[string]struct {
 	file, content string
 	args          []string
-	stopped       string // what is said of a job that was stopped
+	stopped       string // the shell's message about a stopped job
 }{
 	"bash": {".bashrc", "PS1='$ '\nHISTFILE=\n", []string{"-i"}, `Stopped`},
 	"zsh":  {".zshrc", "PROMPT='$ '\nRPROMPT=\nsetopt nopromptsp\n", []string{"-i"}, `suspended`},
 }
 
-// complaints are what shells and programs say where a terminal is not quite
-// one.
+// complaints are messages of shells and programs about an imperfect terminal.
 var complaints = []string{
 	"no job control", "cannot set terminal process group", "can't access tty", "Inappropriate ioctl", "not a tty",
 	"can't set tty pgrp",
 	"no access to tty", "Permission denied", "Operation not permitted", "permission denied", "operation not permitted",
 }
 
-// Everything that a sandbox can enforce is on, the network off too: the safest
-// sandboxes elsewhere lose job control or the controlling terminal. Without a
-// sandbox it must be the same.
+// Everything that a sandbox can enforce is on, and the network is off: other
+// strict sandboxes lose job control or the controlling terminal. Without a
+// sandbox the result must be the same.
 func TestAnInteractiveShellIsOne(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -49,8 +48,8 @@ func TestAnInteractiveShellIsOne(t *testing.T) {
 	}
 }
 
-// live is a short life in a shell. What is typed is always written so that its
-// echo is no answer.
+// live uses a shell for a while. Input is always written so that its echo does
+// not match an answer.
 func live(t *testing.T, name, settings string) {
 	shell := shells[name]
 	root := harness.OutsideDefaults(t)
@@ -59,7 +58,7 @@ func live(t *testing.T, name, settings string) {
 	harness.Write(t, filepath.Join(w.Project, "directory", "file"), "")
 	e := harness.Start(t, w, harness.Options{Settings: settings})
 	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: name, Args: shell.args}, Cols: 90, Rows: 30})
-	// A step waits for its own answer only: output is never taken back.
+	// A step only waits for its own answer, because output never disappears.
 	step := func(typed, answer string) {
 		t.Helper()
 		s.Type(typed)
@@ -69,16 +68,16 @@ func live(t *testing.T, name, settings string) {
 	step("echo con''trolling >/dev/tty\n", `controlling\r\n`)
 	step("tty; stty size | sed s/^/size=/\n", `(?s)/dev/pts/\d+\r\n.*size=30 90\r\n`)
 
-	// Ctrl-C ends the foreground alone.
+	// Ctrl-C ends only the foreground.
 	step("sleep 1000 &\n", `\[1\] \d+`)
 	step("sh -c 'echo run''ning-1; exec sleep 1001'\n", `running-1\r\n`)
 	s.Type("\x03")
 	step("echo stat''us=$?; kill -0 %1 && echo al''ive\n", `(?s)status=130\r\n.*alive\r\n`)
 
-	// Ctrl-Z stops it, fg goes on with it, and it still reads the terminal. It
-	// says itself that it goes on: what is typed before is the shell's. It
-	// reads for a moment at a time, because bash runs no trap for a signal that
-	// comes just before it begins to read.
+	// Ctrl-Z stops the job, fg continues it, and it still reads the terminal.
+	// The job itself prints that it continues: input before that belongs to the
+	// shell. It reads for a moment at a time, because bash runs no trap for a
+	// signal that comes just before it begins to read.
 	const job = `trap "echo go''es-on" CONT; echo run''ning-2; while :; do read -r -t 0.2 line; case $? in 0) echo "got=$line";; 1) break;; esac; done`
 	step("bash -c '"+job+"'\n", `running-2\r\n`)
 	step("\x1a", shell.stopped)
@@ -88,8 +87,8 @@ func live(t *testing.T, name, settings string) {
 	step("\x04", `still=\d+\r\n`)
 	step("kill %1; wait %1; echo gone''=$?\n", `gone=\d+\r\n`)
 
-	// A new size is seen by the shell's children, and a program in the
-	// foreground is told of it.
+	// The shell's children see a new size, and a program in the foreground gets
+	// SIGWINCH.
 	step("sh -c 'trap \"stty size | sed s/^/now=/; exit\" WINCH; echo wait''ing; while :; do sleep 0.05; done'\n",
 		`waiting\r\n`)
 	harness.Notify(e, protocol.Resize, protocol.ResizeParams{SessionID: s.SessionID, Cols: 111, Rows: 33})
@@ -97,7 +96,7 @@ func live(t *testing.T, name, settings string) {
 	step("stty size | sed s/^/and=/\n", `and=33 111\r\n`)
 
 	// Colours, and the shell's own line editor: Ctrl-A goes to the beginning of
-	// the line, the arrow brings back the last one.
+	// the line, the arrow recalls the last line.
 	step("ls --color=auto; echo lis''ted; tput colors | sed s/^/colours=/\n",
 		`(?s)\x1b\[[0-9;]*mdirectory.*listed\r\n.*colours=256\r\n`)
 	step("o fron''t\x01ech\n", `front\r\n`)

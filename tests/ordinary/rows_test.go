@@ -17,16 +17,18 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 // rows are the files of the directory of that name. Their keys:
 //
-//	program: what has to be installed; a test without it is a lack of the machine
+//	program: a program that must be installed, or the row is skipped
 //	grant: a path for additional_read_write_paths, beyond the defaults
-//	network: "localhost" where the script talks to itself; with the network off that takes a network namespace
-//	without: a path for additional_read_write_paths, beyond the grant, on a machine without namespaces
-//	kind: "terminal" where it is for a terminal
+//	network: "localhost" if the script uses the loopback interface; with the
+//	  network off that needs a network namespace
+//	without: a path for additional_read_write_paths, beyond the grant, on a
+//	  machine without namespaces
+//	kind: "terminal" for one
 //	type: a pattern of the output, " -> ", and what is typed then
 //
-// The section "prepare" is run outside of the sandbox, in a fresh home
-// directory; SHARED is a directory that all runs of the row have. "script" is
-// run inside, by bash -e in the project.
+// The section "prepare" runs outside of the sandbox, in a new home directory.
+// SHARED is a directory that all runs of the row share. "script" runs inside,
+// by bash -e in the project.
 func rows(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "rows", []string{"program", "grant", "without", "network", "kind", "type"},
@@ -56,7 +58,8 @@ func TestOrdinaryThingsWork(t *testing.T) {
 	}
 }
 
-// needProgram looks for a program where sessions look.
+// needProgram skips a test if a program is not where sessions search for
+// programs.
 func needProgram(t *testing.T, program string) {
 	t.Helper()
 	for dir := range strings.SplitSeq(searchPath, ":") {
@@ -78,8 +81,8 @@ func grants(row harness.CaseFile, more ...string) harness.Sandbox {
 	return harness.Sandbox{"additional_read_write_paths": paths}
 }
 
-// run plays a row in a world of its own, whose home is not in a temporary
-// directory: default settings open those.
+// run runs a row in a world of its own, whose home is not in a temporary
+// directory, because default settings open those.
 func run(t *testing.T, row harness.CaseFile, shared, under, settings string, wrap func(*exec.Cmd)) bool {
 	t.Helper()
 	root := harness.OutsideDefaults(t)

@@ -13,8 +13,8 @@ import (
 )
 
 // Opens the directory of a cgroup outside with O_PATH, which needs no right on
-// files at all, and starts a process in it by clone3: it would outlive the
-// session.
+// files at all, and starts a process in it by clone3. That process would
+// outlive the session.
 func TestNoProcessIsStartedInAnotherCgroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "process_tracking")

@@ -18,7 +18,7 @@ var compat = []struct {
 	args            [3]uint32
 	data            []uint32
 	online, offline unix.Errno
-	// answer is that without a sandbox; 0 for success.
+	// answer is the answer without a sandbox; 0 for success.
 	answer unix.Errno
 }{
 	{"getpid", 20, [3]uint32{}, nil, 0, 0, 0},
@@ -72,8 +72,8 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	}
 }
 
-// Connects to a socket outside by the numbers of i386, by which the address is
-// asked about just so.
+// Connects to a socket outside by the numbers of i386. The supervisor decides
+// about the address in the same way.
 func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -112,7 +112,7 @@ func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
 }
 
 // x32 calls have the numbers of native ones with a bit set. They are refused as
-// on a kernel without them, whether it has them or not.
+// on a kernel without them, whether the kernel has them or not.
 func TestX32CallsAreRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -13,8 +13,8 @@ import (
 )
 
 // Makes Unix sockets that send datagrams, by each of their names, alone and as
-// a pair. A datagram can be addressed to any socket, by the end of a pair too;
-// where Landlock cannot say to which, none is made.
+// a pair. A datagram can be addressed to any socket, even from the end of a
+// pair. If Landlock cannot restrict that, none can be made.
 func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
@@ -25,7 +25,7 @@ func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 	if strings.Contains(reply.Sandbox.Protections["unix_sockets"].Mechanism, "landlock") {
 		want = "ok"
 	}
-	const pair = 0 // where the kernel writes descriptors to; nothing is there
+	const pair = 0 // where the kernel writes descriptors to; nothing is mapped there
 	actions := []string{
 		call("datagram", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM),
 		call("datagram-high", unix.SYS_SOCKET, high|unix.AF_UNIX, high|unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),

@@ -1,9 +1,9 @@
 // Package syscalls tests which system calls a session may make.
 //
-// What the filter must refuse is tried by the program in victim, by raw
-// numbers, and has a control in the same test: without a sandbox the kernel
-// gives another answer. Where that answer needs a right that the test's own
-// user lacks, the refusal alone is tested. Calls are made with arguments that
-// fail at once where they are let through. That ordinary programs go on working
-// is in tests/ordinary.
+// The program in victim tries each call that the filter must refuse, by raw
+// numbers. Each has a control in the same test: without a sandbox the kernel
+// gives another answer. If that answer needs a right that the test's user
+// lacks, only the refusal is tested. The arguments are such that an allowed
+// call fails at once. Package tests/ordinary tests that ordinary programs still
+// work.
 package syscalls

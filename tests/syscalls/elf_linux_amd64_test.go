@@ -12,13 +12,13 @@ import (
 type call32 struct {
 	number uint32
 	args   [3]uint32
-	// onResult takes what the call before has returned as the first argument.
+	// onResult passes the result of the call before as the first argument.
 	onResult bool
 }
 
 // elf32 is a static program for 32-bit x86, put together by hand so that no C
-// compiler is needed. It makes system calls by int 0x80 and exits with 0, or
-// with the number of the last one's error. Memory at elfData holds the given
+// compiler is needed. It makes system calls by int 0x80. It exits with 0, or
+// with the number of the last call's error. Memory at elfData holds the given
 // words, for arguments that are pointers.
 func elf32(calls []call32, data []uint32) []byte {
 	var code bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// System V IPC belongs to nobody but the session where that has a namespace,
-// and does not exist elsewhere.
+// System V IPC is private to the session if it has an IPC namespace; otherwise
+// it is refused.
 func TestSystemVIPCIsPrivateOrRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")

@@ -16,9 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// sockets are the ways to ask for one, with the answers to a session with
-// network and to one without. In a network namespace of its own a session
-// without network gets the answers of one with it.
+// sockets are the kinds of sockets, with the answers to a session with network
+// and to one without. In a network namespace of its own, a session without
+// network gets the same answers as one with it.
 var sockets = []struct {
 	name            string
 	args            []uint64
@@ -34,7 +34,7 @@ var sockets = []struct {
 	{"uevent", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
 	{"uevent-high", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT},
 		"EPROTONOSUPPORT", "EACCES"},
-	// What follows a kernel may lack, or keep for root.
+	// A kernel may lack the following, or reserve them for root.
 	{"tcp6", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, "ok", "EACCES"},
 	{"mptcp", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, "ok", "EACCES"},
 	{"packet", []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EAFNOSUPPORT", "EACCES"},
@@ -52,8 +52,8 @@ var sockets = []struct {
 	{"unspec", []uint64{unix.AF_UNSPEC, unix.SOCK_STREAM}, "EAFNOSUPPORT", "EACCES"},
 }
 
-// always are those that every kernel and user has, so that a refusal is the
-// sandbox's.
+// always are those that every kernel and user has, so that a refusal comes from
+// the sandbox.
 const always = "unix unix-seqpacket tcp tcp-high udp route route-high uevent uevent-high"
 
 func TestSocketsAreThoseOfTheSettings(t *testing.T) {
@@ -117,9 +117,9 @@ func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 	}
 }
 
-// A network socket that a program is handed as its standard input needs no call
-// to make it. Without network nothing is then executed, whatever on_unavailable
-// says.
+// A program that gets a network socket as its standard input needs no call to
+// make it. Without network nothing is executed with one, whatever
+// on_unavailable says.
 func TestANetworkSocketIsNotHandedDown(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")

@@ -14,8 +14,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// outsideServer is this machine's own address with a port for streams and one for
-// datagrams, and what arrives there.
+// outsideServer is a server at this machine's own address, with a port for
+// streams and one for datagrams. It records what arrives.
 type outsideServer struct {
 	streams   net.Listener
 	datagrams *net.UDPConn
@@ -49,8 +49,9 @@ func newOutsideServer(t *testing.T, address string) *outsideServer {
 	return v
 }
 
-// contacted waits for a visitor where one is expected. Else it looks what
-// has come before a visitor of the test's own.
+// contacted reports whether a session has sent something. If that is expected,
+// it waits; otherwise it checks what arrived before a message of the test's
+// own.
 func (v *outsideServer) contacted(t *testing.T, expected bool) bool {
 	t.Helper()
 	if expected {
@@ -83,7 +84,7 @@ func (v *outsideServer) contacted(t *testing.T, expected bool) bool {
 // streams or PORT_U for datagrams.
 var waysOut = []struct {
 	name, address, line string
-	// lacking is true where a kernel may be built without it.
+	// lacking is true if a kernel may be built without it.
 	lacking bool
 }{
 	{"bash", "127.0.0.1", `exec 3<>/dev/tcp/ADDRESS/PORT_T`, false},
@@ -109,8 +110,8 @@ A = "ADDRESS"; F = socket.AF_INET6 if ":" in A else socket.AF_INET
 }
 
 // Sends something to a server outside, by every protocol that reaches one here,
-// from a session without network. In a network of the session's own there is
-// nobody at any address but the session; without one the socket cannot be made.
+// from a session without network. In a network namespace only the session
+// itself has an address. Without one the socket cannot be made.
 func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
@@ -153,7 +154,7 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 }
 
 // Without network a server inside is reached from inside, by IPv4 and by name,
-// and the session's addresses can be asked for; two sessions have two networks.
+// and the session can list its addresses. Two sessions have two networks.
 func TestLocalhostIsTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
@@ -179,9 +180,9 @@ print("served"); input()'`
 	}
 }
 
-// Looks for a way round the filter of families in a network of the session's
-// own: families that have no namespaces, raw sockets, and interfaces of the
-// session's making.
+// Tries ways round the filter of socket families in a network namespace:
+// families without namespaces, raw sockets, and interfaces that the session
+// makes.
 func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")

@@ -1,4 +1,4 @@
 package syscalls
 
-// nativeRefusals are those of calls that other architectures do not have.
+// nativeRefusals are refusals of calls that other architectures do not have.
 var nativeRefusals []refusal

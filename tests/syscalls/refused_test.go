@@ -17,10 +17,10 @@ import (
 
 const (
 	minus    = 1<<64 - 1         // -1
-	high     = 0xdeadbeef << 32  // in the half of a register that the kernel leaves out of an int
+	high     = 0xdeadbeef << 32  // in the half of a register that the kernel ignores for an int
 	nonsense = uint64(1) << 63   // a flag that no call has
-	anybody  = -1                // no capability is needed to get past the kernel's first check
-	thread   = unix.CLONE_THREAD // without CLONE_SIGHAND invalid since ever, so that nothing is cloned
+	anybody  = -1                // no capability is needed to pass the kernel's first check
+	thread   = unix.CLONE_THREAD // invalid without CLONE_SIGHAND, so that nothing is cloned
 	userOnly = 1 | uint64(1)<<30 // UFFD_USER_MODE_ONLY, and a flag that does not exist
 	sysAdmin = unix.CAP_SYS_ADMIN
 
@@ -33,7 +33,8 @@ type refusal struct {
 	number uint64
 	args   []uint64
 	answer string
-	// needs is the capability without which the kernel itself may answer so.
+	// needs is the capability without which the kernel itself may give the same
+	// answer.
 	needs int
 }
 
@@ -84,11 +85,11 @@ var refusals = append([]refusal{
 	{"add_key", unix.SYS_ADD_KEY, nil, "EPERM", anybody},
 	{"request_key", unix.SYS_REQUEST_KEY, nil, "EPERM", anybody},
 	{"keyctl", unix.SYS_KEYCTL, []uint64{9999}, "EPERM", anybody},
-	// The process with the highest number does not exist; that the kernel would
-	// say.
+	// The process with the highest number does not exist: without a filter the
+	// kernel answers ESRCH.
 	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
 	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
-	// So does the user with the highest number not.
+	// The user with the highest number does not exist either.
 	{"priority-user", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
 	{"priority-user-high", unix.SYS_SETPRIORITY, []uint64{high | unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
 	{"ioprio-user", unix.SYS_IOPRIO_SET, []uint64{3, 1<<31 - 1, 2 << 13}, "EPERM", anybody},
@@ -102,7 +103,7 @@ var refusals = append([]refusal{
 	{"delete_module", unix.SYS_DELETE_MODULE, nil, "EPERM", unix.CAP_SYS_MODULE},
 	{"swapon", unix.SYS_SWAPON, []uint64{0, 0xff0000}, "EPERM", sysAdmin},
 	{"swapoff", unix.SYS_SWAPOFF, nil, "EPERM", sysAdmin},
-	{"reboot", unix.SYS_REBOOT, nil, "EPERM", unix.CAP_SYS_BOOT}, // without the magic numbers invalid
+	{"reboot", unix.SYS_REBOOT, nil, "EPERM", unix.CAP_SYS_BOOT}, // invalid without the magic numbers
 	{"acct", unix.SYS_ACCT, []uint64{1}, "EPERM", unix.CAP_SYS_PACCT},
 	{"quotactl", unix.SYS_QUOTACTL, []uint64{0xff, 0, 0, 0}, "EPERM", anybody},
 	{"quotactl_fd", unix.SYS_QUOTACTL_FD, []uint64{minus, 0xff, 0, 0}, "EPERM", anybody},
@@ -139,7 +140,7 @@ func TestForbiddenCallsAreRefused(t *testing.T) {
 	t.Logf("%d of %d refusals have a control that differs", counted, len(refusals))
 }
 
-// What sessions need is not refused with it.
+// Calls that sessions need are not refused together with forbidden ones.
 func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -175,7 +176,7 @@ func TestNoUserNamespaceCanBeMade(t *testing.T) {
 	}
 }
 
-// capable reports whether this process, and with it what it starts without a
+// capable reports whether this process, and so what it starts without a
 // sandbox, has a capability.
 func capable(t testing.TB, capability int) bool {
 	t.Helper()

@@ -37,7 +37,7 @@ func newSceneOn(t testing.TB, settings string, machine harness.Machine) *scene {
 func sandboxed() string { return harness.Settings(nil) }
 func offline() string   { return harness.Settings(harness.Sandbox{"allow_network": false}) }
 
-// ask lets the victim act in a session and returns the answers by name.
+// ask runs the victim in a session and returns the answers by name.
 func (s *scene) ask(actions ...string) map[string]string {
 	s.t.Helper()
 	session, status := s.Run(protocol.SpawnParams{Command: s.victim, Args: actions})

@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Types a command into its own terminal and ends: whoever reads the terminal
-// next, a shell outside for instance, runs it.
+// Types a command into its own terminal and ends. The next reader of the
+// terminal, for example a shell outside, would run the command.
 func TestNothingTypesForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
@@ -34,7 +34,7 @@ func TestNothingTypesForTheUser(t *testing.T) {
 	if _, err := os.Stat(s.World.Project + "/typed"); err == nil {
 		t.Errorf("THE ATTACK WORKS: a command was typed:\n%s", output)
 	}
-	legacy, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti") // Linux 6.2; before, everybody may
+	legacy, err := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti") // Linux 6.2; before, every user may
 	if err == nil && strings.TrimSpace(string(legacy)) == "0" && !capable(t, unix.CAP_SYS_ADMIN) {
 		t.Log("no control: this machine lets nobody type")
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// newCgroup makes a cgroup for a login, beside no process of ours: below the
-// one that the tests run in.
+// newCgroup makes a cgroup for a login below the one that the tests run in. No
+// other process is in it.
 func newCgroup(t *testing.T) string {
 	t.Helper()
 	base := ownCgroup(t)
@@ -28,8 +28,8 @@ func newCgroup(t *testing.T) string {
 	return dir
 }
 
-// ownCgroup is the directory of the cgroup v2 that this process is in. A mount
-// of a part of the hierarchy only will not do.
+// ownCgroup is the directory of this process's cgroup v2. It must be visible
+// from the root of the hierarchy.
 func ownCgroup(t *testing.T) string {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/cgroup")
@@ -61,8 +61,8 @@ func ownCgroup(t *testing.T) string {
 }
 
 // removeCgroup kills what is left in a cgroup and below, one by one, and
-// removes it. cgroup.kill is not used: on many kernels nothing can be born any
-// more below a cgroup that was once killed so.
+// removes it. It does not use cgroup.kill: on many kernels no process can start
+// any more below a cgroup that was once killed that way.
 func removeCgroup(t *testing.T, root string) {
 	t.Helper()
 	harness.Eventually(t, "the login's cgroups are gone", func() bool {
@@ -87,7 +87,7 @@ func removeCgroup(t *testing.T, root string) {
 	})
 }
 
-// cgroupOf is a process's cgroup v2, as the kernel names it to us.
+// cgroupOf is a process's cgroup v2, as this process sees it.
 func cgroupOf(t *testing.T, pid int) string {
 	t.Helper()
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -103,8 +103,8 @@ func cgroupOf(t *testing.T, pid int) string {
 	return ""
 }
 
-// traces lists what the sidecar of this process id has below the login's
-// cgroup: its scope, and the subtree in it.
+// traces lists what the sidecar with this process id has below the login's
+// cgroup: its scope, and the cgroups in it.
 func (l *login) traces(pid int) []string {
 	var found []string
 	_ = filepath.WalkDir(l.cgroup, func(path string, entry fs.DirEntry, err error) error {

@@ -13,22 +13,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// managers is where Debian and Fedora alike keep systemd, which is not on the
-// PATH, with what it is made of.
+// managers is where Debian and Fedora keep systemd and its parts, which are not
+// in PATH.
 const managers = "/usr/lib/systemd"
 
-// otherManagers names a directory that stands in for managers in the namespaces
-// of the tests: another version of systemd. See the program beside this file
-// that makes it.
+// otherManagers names a directory that replaces managers in the namespaces of
+// the tests: another version of systemd. The program under-bullseye makes it.
 const otherManagers = "SIDECAR_SYSTEMD"
 
-// setUp turns a shell of root's into the user's systemd: $1 cgroup, $2 user, $3
-// runtime directory, $4 home, $5 its directory, $6 what stands in for that, or
-// "". The cgroup is the user's, so that the manager may move processes between
-// what is below it, as the system's manager does on its behalf on a real
-// machine. Where the first process is, by which versions before 250 find the
-// root of the hierarchy, is nowhere in the namespace, and said to be where it
-// is on such a machine.
+// setUp turns a root shell into the user's systemd: $1 cgroup, $2 user, $3
+// runtime directory, $4 home, $5 its directory, $6 what replaces that, or "".
+// The cgroup belongs to the user, so that the manager may move processes below
+// it, as the system's manager does on its behalf on a real machine. Versions
+// before 250 find the root of the hierarchy by the cgroup of process 1. That is
+// not visible in the namespace, so it is set to the place that it has on a real
+// machine.
 const setUp = `
 set -e
 chown "$2" "$1" "$1"/cgroup.{procs,subtree_control,threads}
@@ -51,7 +50,7 @@ exec setpriv --reuid "$2" --regid "$(id -g "$2")" --clear-groups --bounding-set=
 ' - "$@"
 `
 
-// logIn turns a shell of root's into a command in the user's login session: $1
+// logIn turns a root shell into a command in the user's login session: $1
 // cgroup, $2 user, $3 the manager's process.
 const logIn = `
 set -e
@@ -61,9 +60,9 @@ shift 3
 exec nsenter --target "$manager" --mount --cgroup setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --bounding-set=-all "$@"
 `
 
-// busUnits have the manager listen for a message bus and start it when it is
-// wanted. Distributions bring units of these names in a package that many
-// machines lack; the bus itself, dbus-daemon, is on most.
+// busUnits make the manager listen for a message bus and start it on demand.
+// Distributions have units of these names in a package that many machines lack.
+// The bus itself, dbus-daemon, is on most.
 var busUnits = map[string]string{
 	"dbus.socket": "[Socket]\nListenStream=%t/bus\n",
 	"dbus.service": "[Unit]\nRequires=dbus.socket\n[Service]\nType=notify\nNotifyAccess=main\n" +
@@ -71,7 +70,7 @@ var busUnits = map[string]string{
 	"default.target": "[Unit]\nWants=dbus.socket\nAfter=dbus.socket\n",
 }
 
-// login is a login session of an ordinary user's, in which nothing runs yet.
+// login is a login session of an ordinary user in which no process runs yet.
 type login struct {
 	user    string
 	runtime string // XDG_RUNTIME_DIR, in the namespace
@@ -79,7 +78,7 @@ type login struct {
 	manager int
 }
 
-// newLogin starts the user's systemd and waits for it. All of it goes with the
+// newLogin starts the user's systemd and waits for it. All of it ends with the
 // test.
 func newLogin(t *testing.T) *login {
 	t.Helper()
@@ -155,7 +154,7 @@ func (l *login) edit(t *testing.T, settings string, env ...string) *harness.Edit
 	return l.editThrough(t, nil, settings, env...)
 }
 
-// editThrough is edit with a command that the sidecar's is given to.
+// editThrough is edit with another command that runs the sidecar's.
 func (l *login) editThrough(t *testing.T, through []string, settings string, env ...string) *harness.Editor {
 	t.Helper()
 	root, err := os.MkdirTemp("", "login-")
@@ -181,7 +180,7 @@ func (l *login) editThrough(t *testing.T, through []string, settings string, env
 	}})
 }
 
-// give makes a tree the user's.
+// give changes the owner of a tree to the user.
 func give(t *testing.T, user, root string) {
 	t.Helper()
 	if out, err := exec.Command("chown", "-R", user+":", root).CombinedOutput(); err != nil {

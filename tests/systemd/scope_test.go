@@ -15,8 +15,9 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// endings are the ways in which a session ends: by request, and by the two
-// deaths of the sidecar that leave the work to itself or to the watchdog.
+// endings are the ways in which a session ends: by request, and by two deaths
+// of the sidecar, after which the sidecar itself or the watchdog ends the
+// session.
 var endings = []struct {
 	name string
 	end  func(t *testing.T, e *harness.Editor, b *harness.Escapees)
@@ -38,9 +39,9 @@ func kill(t *testing.T, pid int, signal unix.Signal) {
 	}
 }
 
-// Whichever socket of systemd's answers, the sidecar leaves the login session's
-// cgroup for a scope of its own; from there nothing outlives its session, and
-// nothing is left of the scope.
+// Whichever socket of systemd answers, the sidecar leaves the login session's
+// cgroup for a scope of its own. From there no process outlives its session,
+// and nothing is left of the scope.
 func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 	t.Parallel()
 	l := newLogin(t)
@@ -59,7 +60,7 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 		} {
 			for _, ending := range endings {
 				if i > 0 && (sandbox.name == "unsandboxed" || ending.name == "SIGTERM") {
-					continue // how the scope was asked for makes no difference to these
+					continue // how the scope was requested makes no difference to these
 				}
 				t.Run(road.name+" "+sandbox.name+" "+ending.name, func(t *testing.T) {
 					t.Parallel()
@@ -98,7 +99,7 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 	}
 }
 
-// With nobody to ask, sessions still start, and the reply says what is missing
+// If no systemd answers, sessions still start. The reply says what is missing
 // and promises nothing.
 func TestASidecarWithoutSystemdSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// units are what editors run in that a desktop starts, or a service for remote
-// work: the systemd of the user's starts them, in a cgroup of the user's. Such
-// a service's environment is not that of who asks for it.
+// units are how a desktop or a service for remote work starts an editor: the
+// user's systemd starts them in a cgroup that the user owns. Such a service
+// does not inherit the environment of the process that requests it.
 var units = []struct {
 	name, kind string
 	through    []string
@@ -26,8 +26,8 @@ var units = []struct {
 	{"scope", ".scope", []string{"--scope", "--quiet", "-p", "Delegate=yes"}},
 }
 
-// A sidecar in a unit of the user's systemd divides the unit's own cgroup: it
-// needs nobody's help, and nothing outlives its session.
+// A sidecar in a unit of the user's systemd divides the unit's own cgroup. It
+// needs no help for that, and no process outlives its session.
 func TestASidecarInAUnitOfTheUsersDividesItsCgroup(t *testing.T) {
 	t.Parallel()
 	l := newLogin(t)

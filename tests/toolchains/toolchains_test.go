@@ -27,7 +27,7 @@ type proof struct {
 	before string
 	line   string
 	prints string
-	// refused is part of what it prints without the toolchain.
+	// refused is part of the output without the toolchain.
 	refused string
 }
 
@@ -80,9 +80,9 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 	return session.Output(), *exit.ExitCode
 }
 
-// Builds a package. The build cache lies in the home directory, and is made
-// where it is not there. The package imports nothing, because a program would
-// have Go's whole runtime compiled.
+// Builds a package. The build cache lies in the home directory, and is made if
+// it does not exist. The package imports nothing, because a program would
+// compile Go's whole runtime.
 func TestGo(t *testing.T) {
 	proof{
 		toolchain: "go", needs: []string{"go"},
@@ -112,8 +112,8 @@ func TestRust(t *testing.T) {
 	}.run(t)
 }
 
-// Installs a package from a file. npm keeps what it installs in its cache,
-// which is made where it is not there.
+// Installs a package from a file. npm writes to its cache, and makes it if it
+// does not exist.
 func TestNode(t *testing.T) {
 	proof{
 		toolchain: "node", needs: []string{"node", "npm"},
@@ -193,7 +193,7 @@ func TestPHP(t *testing.T) {
 	}.run(t)
 }
 
-// Compiles through ccache, twice; the second time comes out of the cache.
+// Compiles through ccache, twice. The second time comes from the cache.
 func TestC(t *testing.T) {
 	proof{
 		toolchain: "c", needs: []string{"gcc", "ccache"},
@@ -205,7 +205,7 @@ func TestC(t *testing.T) {
 	}.run(t)
 }
 
-// Evaluates an expression and adds a file to a store in Nix's cache: the
+// Evaluates an expression and adds a file to a store in Nix's cache. The
 // machine need not have a store of its own.
 func TestNix(t *testing.T) {
 	proof{

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Command victim makes system calls that a sandbox must refuse, and says how
+// Command victim makes system calls that a sandbox must refuse, and prints how
 // the kernel answers.
 //
 // Each argument is one action: "NAME=NUMBER,ARG,ARG…" makes a system call with
 // numbers as arguments, "NAME=type,TEXT" types into the terminal that is
 // standard input, "NAME=into,DIR" starts a process in another cgroup. For each
-// a line is printed: the name, and "ok" or the error's name.
+// it prints a line: the name, and "ok" or the error's name.
 package main
 
 import (
@@ -56,7 +56,8 @@ func do(action []string) error {
 		}
 		numbers[i] = uintptr(number)
 	}
-	// What succeeds may leave a descriptor, which goes with the process.
+	// A successful call may leave a descriptor, which is closed when the
+	// process ends.
 	_, _, errno := unix.RawSyscall6(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
 	if errno != 0 {
 		return errno
