@@ -12,8 +12,8 @@ import (
 
 func init() { proctest.Helpers["track"] = track }
 
-// track is the sidecar of the next test: it tracks one process and prints what
-// came of it.
+// track is the sidecar of the next test: it tracks one process and prints the
+// result.
 func track([]string) {
 	tree, err := openCgroupTree(func(journal.Record) error { return nil })
 	if err != nil {
@@ -30,7 +30,7 @@ func track([]string) {
 		panic(err)
 	}
 	gate.Close()
-	if proctest.ReadReady(output) != nil { // a child that was killed at birth says nothing
+	if proctest.ReadReady(output) != nil { // a child that was killed at birth prints nothing
 		lives = 1
 	}
 	killed, err = group.Kill(context.Background())
@@ -44,7 +44,7 @@ func track([]string) {
 func TestOpen_InACgroupThatWasKilledOnce(t *testing.T) {
 	t.Parallel()
 	tree := newTree(t)
-	tree.bornInside = false // the sidecar is moved; it must not be killed at birth itself
+	tree.bornInside = false // the sidecar is moved, so that it is not killed at birth itself
 	home := newCgroup(t, tree, "home")
 	dummy := proctest.StartIn(t, home.Start, proctest.Helper("wait"))
 	if killed, err := home.Kill(proctest.Soon(t)); killed != 1 || err != nil {

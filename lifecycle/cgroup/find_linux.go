@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoCgroup means that no cgroup v2 hierarchy is mounted where this process
-// can see its own cgroup.
+// errNoCgroup means that no mounted cgroup v2 hierarchy shows this process's
+// own cgroup.
 var errNoCgroup = errors.New("no usable cgroup v2 mount")
 
-// ownCgroup returns the directory of the cgroup v2 that this process is in. The
-// mount is looked up, not assumed: on hybrid systems it stands beside v1, at
+// ownCgroup returns the directory of the cgroup v2 that this process is in. It
+// searches the mounts: on hybrid systems cgroup v2 is mounted beside v1, at
 // /sys/fs/cgroup/unified or elsewhere.
 func ownCgroup() (string, error) {
 	self, err := os.Open("/proc/self/cgroup")
@@ -44,8 +44,8 @@ func ownCgroup() (string, error) {
 		if !shown {
 			continue // the mount shows another part of the hierarchy
 		}
-		// The table may list a mount that another one hides, and a tmpfs may
-		// stand in its place: only the magic tells.
+		// The table may list a mount that another one, such as a tmpfs, hides.
+		// Only the magic number tells.
 		var fs unix.Statfs_t
 		if unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
 			return dir, nil
@@ -69,14 +69,13 @@ func parseOwnCgroup(r io.Reader) (string, error) {
 	return "", errNoCgroup
 }
 
-// cgroupMount is one cgroup2 mount: the part of the hierarchy it shows, and
+// cgroupMount is one cgroup2 mount: which part of the hierarchy it shows, and
 // where.
 type cgroupMount struct{ root, point string }
 
-// find returns where the mount shows a cgroup, and whether it does. Seen from
-// inside a cgroup namespace, what lies outside begins with "/..": such a name
-// is no path to be cleaned, because that would turn another's cgroup into the
-// namespace's root.
+// find returns where the mount shows a cgroup, and whether it does. In a cgroup
+// namespace, the names of cgroups outside begin with "/..". Such a name must
+// not be cleaned: it would become the namespace's root.
 func (m cgroupMount) find(path string) (dir string, shown bool) {
 	rel, shown := strings.CutPrefix(path, strings.TrimSuffix(m.root, "/"))
 	if !shown || rel != "" && rel[0] != '/' || slices.Contains(strings.Split(rel, "/"), "..") {

@@ -64,7 +64,7 @@ func TestFind_OnlyWhatTheMountShows(t *testing.T) {
 	for _, test := range []struct {
 		mount cgroupMount
 		path  string
-		want  string // empty where the mount does not show it
+		want  string // empty if the mount does not show it
 	}{
 		{cgroupMount{"/", "/c"}, "/", "/c"},
 		{cgroupMount{"/", "/c"}, "/a/b", "/c/a/b"},
@@ -72,7 +72,7 @@ func TestFind_OnlyWhatTheMountShows(t *testing.T) {
 		{cgroupMount{"/a", "/c"}, "/a/b", "/c/b"},
 		{cgroupMount{"/a", "/c"}, "/ab", ""},
 		{cgroupMount{"/a", "/c"}, "/", ""},
-		// Seen from a cgroup namespace, what lies outside begins with "/..".
+		// In a cgroup namespace, the names of cgroups outside begin with "/..".
 		{cgroupMount{"/", "/c"}, "/..", ""},
 		{cgroupMount{"/", "/c"}, "/../../other", ""},
 		{cgroupMount{"/..", "/c"}, "/", ""},

@@ -17,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// killCgroup ends every process in dir and below and returns how many there
-// were, once the kernel says that none is left.
+// killCgroup kills every process in dir and below. It returns how many there
+// were, once the kernel reports that none is left.
 func killCgroup(ctx context.Context, dir string) (int, error) {
 	events, err := os.Open(filepath.Join(dir, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func killCgroup(ctx context.Context, dir string) (int, error) {
 	}
 	if err := writeCgroup(filepath.Join(dir, "cgroup.kill"), "1"); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return 0, nil // removed since, by whoever had killed it: the file is not missing for want of a kernel that has it
+			return 0, nil // the directory is gone too: another has killed and removed it
 		}
 		return len(members), freezeAndKill(ctx, dir, events)
 	} else if err != nil {
@@ -47,10 +47,10 @@ func killCgroup(ctx context.Context, dir string) (int, error) {
 	return len(members), awaitEmpty(ctx, dir, events)
 }
 
-// freezeAndKill is the way before cgroup.kill (Linux 5.14): frozen processes
-// cannot fork, so one look finds them all, and SIGKILL reaches a frozen process
-// (cgroup v2, Linux 5.2). What is empty is thawed, as cgroup.kill would leave
-// it: whatever came in later would stand still for ever.
+// freezeAndKill replaces cgroup.kill before Linux 5.14. Frozen processes cannot
+// fork, so one scan finds all of them, and SIGKILL reaches a frozen process
+// (cgroup v2, Linux 5.2). The empty cgroup is thawed, as after cgroup.kill: a
+// later process would be frozen forever.
 func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	if err := writeCgroup(filepath.Join(dir, "cgroup.freeze"), "1"); err != nil {
 		return err
@@ -63,8 +63,8 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 		for _, pid := range members {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		// Freezing is not instant: until it holds everywhere a member may fork
-		// once more.
+		// Freezing takes a moment: until all are frozen, a member may fork once
+		// more.
 		slice, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		err = awaitEmpty(slice, dir, events)
 		cancel()
@@ -77,8 +77,8 @@ func freezeAndKill(ctx context.Context, dir string, events *os.File) error {
 	}
 }
 
-// membersPause is how long the members are not looked at while they are waited
-// for: that costs something, and most are gone sooner.
+// membersPause is how long awaitEmpty waits before it lists the members: that
+// costs time, and most are gone sooner.
 const membersPause = 60 * time.Millisecond
 
 // awaitEmpty waits for "populated 0". The kernel raises POLLPRI on
@@ -96,7 +96,7 @@ func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
 		if ctx.Err() != nil || proc.AllStuck(members) {
 			return fmt.Errorf("kill cgroup %s: %w", dir, &proc.Survivors{PIDs: members})
 		}
-		// The slice bounds how late the end of ctx is noticed; it delays
+		// The timeout bounds how late the end of ctx is noticed; it delays
 		// nothing else.
 		fds := []unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}
 		if _, err := unix.Poll(fds, 20); err != nil && !errors.Is(err, unix.EINTR) {
@@ -127,7 +127,7 @@ func cgroupMembers(dir string) ([]int, error) {
 		}
 		procs, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 		if errors.Is(err, unix.EOPNOTSUPP) {
-			return nil // a threaded cgroup: its processes are listed by an ancestor
+			return nil // a threaded cgroup: an ancestor lists its processes
 		}
 		for line := range strings.Lines(string(procs)) {
 			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
@@ -149,7 +149,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// removeRetry bounds the wait for the kernel to let go of a cgroup whose last
+// removeRetry bounds the wait for the kernel to release a cgroup whose last
 // process has just died.
 const removeRetry = time.Second
 
@@ -181,9 +181,8 @@ func removeCgroup(dir string) error {
 	return nil
 }
 
-// writeCgroup writes to a file of the cgroup filesystem. It never creates one:
-// beside a v2 mount may stand an ordinary directory that would take the file
-// and do nothing.
+// writeCgroup writes to a file of the cgroup file system. It never creates one:
+// an ordinary directory beside a v2 mount would take the file and do nothing.
 func writeCgroup(path, value string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -9,14 +9,16 @@ import (
 	"time"
 )
 
-// freezeTimeout is how long Pause waits for the kernel to say that all stand
-// still. It never says so of a process that a supervisor holds in a call.
+// freezeTimeout is how long Pause waits for the kernel to report that all
+// processes are frozen. It never reports a process as frozen that a supervisor
+// holds in a system call.
 const freezeTimeout = 50 * time.Millisecond
 
-// Pause stops every process by the kernel's freezer (cgroup v2, Linux 5.2). It
-// tells nobody's parent of a stop, and reaches who forks meanwhile. Once the
-// file is written, none executes another instruction of its own: what is left
-// to come are calls that the kernel is in the middle of, and those end early.
+// Pause stops every process with the kernel's freezer (cgroup v2, Linux 5.2).
+// No parent is notified of a stop, and a child that is forked meanwhile is
+// frozen too. Once the file is written, no process executes another instruction
+// of its own. System calls that the kernel is in the middle of may still
+// finish, and end early.
 func (g *Group) Pause(ctx context.Context) (func() error, error) {
 	freeze := filepath.Join(g.dir, "cgroup.freeze")
 	if err := writeCgroup(freeze, "1"); err != nil {

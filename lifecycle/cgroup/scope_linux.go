@@ -17,26 +17,26 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// scopeTimeout bounds the whole attempt to get a scope, over all sockets: an
-// editor waits for us. An answer takes milliseconds.
+// scopeTimeout bounds the whole attempt to get a scope, over all sockets,
+// because an editor waits. An answer takes milliseconds.
 const scopeTimeout = 2 * time.Second
 
-// scoper makes the subtree, where need be in a scope of the user's systemd. In
-// a login session (ssh, console, su) the own cgroup belongs to root, and
-// nothing can be made in it; a scope's belongs to the user. The functions are
-// fields so that tests can take systemd's place.
+// scoper makes the subtree, if need be in a scope of the user's systemd. In a
+// login session (ssh, console, su) our cgroup belongs to root, and nothing can
+// be made in it. A scope's cgroup belongs to the user. The functions are fields
+// so that tests can replace systemd.
 type scoper struct {
 	env  []string
 	tree func() (*Tree, error)
-	// start moves this process into a new scope, and returns when systemd says
-	// that it is done.
+	// start moves this process into a new scope, and returns when systemd
+	// reports that it has finished.
 	start func(ctx context.Context, bus userBus, unit string) error
 	own   func() (string, error)
 }
 
-// openTree makes this process's subtree, by the environment that leads to the
-// user's systemd; nil: it is not asked. What is about to be made is noted
-// first.
+// Open makes this process's subtree. The environment leads to the user's
+// systemd; nil means that systemd is not asked. Each directory is noted before
+// it is made.
 func Open(env []string, note func(journal.Record) error) (*Tree, error) {
 	return newScoper(env, note).open()
 }
@@ -46,12 +46,12 @@ func newScoper(env []string, note func(journal.Record) error) *scoper {
 	return &scoper{env: env, tree: tree, start: startScope, own: ownCgroup}
 }
 
-// open makes the subtree in the own cgroup, or moves this process once into a
-// scope and makes it there. The error holds every reason.
+// open makes the subtree in our cgroup, or moves this process once into a scope
+// and makes it there. The error holds every reason.
 func (s *scoper) open() (*Tree, error) {
 	tree, refused := s.tree()
-	// A read-only mount, or none, is what a container has; a scope outside it
-	// could not be seen from here either.
+	// Containers have a read-only mount or none. A scope outside could not be
+	// seen from here either.
 	if !errors.Is(refused, fs.ErrPermission) || s.env == nil {
 		return tree, refused
 	}
@@ -73,14 +73,13 @@ func (s *scoper) open() (*Tree, error) {
 }
 
 // move tries one socket after another. It returns nil once this process is in
-// the scope, else what every socket said.
+// the scope, otherwise the error of every socket.
 func (s *scoper) move(ctx context.Context, unit string) []error {
 	var failures []error
 	for _, bus := range userBuses(s.env) {
 		err := s.start(ctx, bus, unit)
-		// Where we are counts, not what was answered: a proxy may have withheld
-		// the signal that the job is done, or it was the proxy that has been
-		// moved.
+		// Only our own cgroup proves the move. A proxy may have withheld the
+		// signal that the job is done, or systemd may have moved the proxy.
 		own, ownErr := s.own()
 		switch {
 		case ownErr != nil:
@@ -97,13 +96,13 @@ func (s *scoper) move(ctx context.Context, unit string) []error {
 	return failures
 }
 
-// scopeError says why there is no cgroup, neither here nor in a scope.
+// ScopeError is why no cgroup can be made, neither here nor in a scope.
 type ScopeError struct {
 	Refused  error
 	Failures []error
 }
 
-// Error is one line, for it stands in replies and in what doctor prints.
+// Error is one line, because it appears in replies and in doctor's output.
 func (e *ScopeError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%v; no scope of the user's systemd either", e.Refused)
@@ -119,8 +118,8 @@ func (e *ScopeError) Error() string {
 
 func (e *ScopeError) Unwrap() []error { return append([]error{e.Refused}, e.Failures...) }
 
-// scopeName is used once while the machine runs, like the subtree's name, so
-// "fail" never meets a unit of that name.
+// scopeName is used once while the machine runs, like the subtree's name. So
+// the mode "fail" never meets a unit of that name.
 func scopeName() (string, error) {
 	start, err := proc.StartTime(os.Getpid())
 	if err != nil {
@@ -137,14 +136,15 @@ func startScope(ctx context.Context, bus userBus, unit string) error {
 		return err
 	}
 	defer conn.Close()
-	result := make(chan string, 1) // the library blocks on it otherwise
+	result := make(chan string, 1) // otherwise the library would block on it
 	_, err = conn.StartTransientUnitContext(ctx, unit, "fail", []systemd.Property{
 		systemd.PropDescription("Terminal sessions of sandbox-sidecar"),
-		// 0 is the sender, as the kernel knows it. Our own number could be
-		// somebody else's where we run in a pid namespace.
+		// 0 is the sender, as the kernel knows it. In a pid namespace our own
+		// number could be somebody else's.
 		systemd.PropPids(0),
 		{Name: "Delegate", Value: dbus.MakeVariant(true)},
-		// A scope whose last process was killed would stay behind as failed.
+		// Otherwise a scope whose last process was killed would remain as
+		// failed.
 		{Name: "CollectMode", Value: dbus.MakeVariant("inactive-or-failed")},
 	}, result)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is a machine on which a scoper is tried: where this process is, what
-// systemd does on each socket, and what the kernel says to a new cgroup before
-// and after the move.
+// stage is a simulated machine: the cgroup of this process, what systemd does
+// on each socket, and what the kernel answers to a new cgroup before and after
+// the move.
 type stage struct {
 	cgroup string
 	before error
 	after  error
-	starts []func(ctx context.Context, unit string) error // one a socket
+	starts []func(ctx context.Context, unit string) error // one for each socket
 	asked  []string
 }
 
@@ -66,8 +66,8 @@ func TestScoper(t *testing.T) {
 		stage  func(*stage)
 		asked  int
 		scoped bool
-		is     []error  // that the error is; none: there is a tree
-		says   []string // that the error says
+		is     []error  // the errors that it wraps; none: a tree is made
+		says   []string // the texts in the error
 	}{
 		{"own cgroup will do", env, func(*stage) {}, 0, false, nil, nil},
 		{"read-only is final", env, func(s *stage) { s.before = unix.EROFS }, 0, false, []error{unix.EROFS}, nil},

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// mostCgroupNames bounds how many names one sweep looks at, and
-	// mostCgroupRemovals how many subtrees it removes. The next one goes on.
+	// mostCgroupNames bounds how many names one sweep reads, and
+	// mostCgroupRemovals how many subtrees it removes. The next sweep
+	// continues.
 	mostCgroupNames    = 10_000
 	mostCgroupRemovals = 1000
 )
 
-// owner is the sidecar of a subtree, by the subtree's name.
+// owner identifies the sidecar of a subtree, by the subtree's name.
 type owner struct {
 	pid   int
 	start uint64
 }
 
-// treeOwner reads the name of a subtree; see cgroupTree.
+// treeOwner reads the name of a subtree; see Tree.
 func treeOwner(name string) (owner, bool) {
 	rest, ok := strings.CutPrefix(name, treePrefix)
 	fields := strings.Split(rest, "-")
@@ -47,7 +48,7 @@ func treeOwner(name string) (owner, bool) {
 	return owner{pid, start}, err == nil
 }
 
-// lives reports whether the sidecar is there, or cannot be looked at.
+// lives reports whether the sidecar lives, or cannot be inspected.
 func (o owner) lives() bool {
 	entry, err := proc.Find(o.pid)
 	if errors.Is(err, unix.ESRCH) {
@@ -59,11 +60,11 @@ func (o owner) lives() bool {
 // SweepEmpty removes the empty subtrees beside this one whose sidecars are gone.
 func (t *Tree) SweepEmpty(ctx context.Context) { sweepCgroups(ctx, filepath.Dir(t.dir)) }
 
-// sweepCgroups removes the empty subtrees beside this sidecar's of which the
-// sidecar is gone, whether a journal names them or not. Nothing is killed:
-// without a journal nobody says whose the processes are. A sidecar in another
-// process id namespace is known by its lock; should that not be seen either, it
-// makes its subtree anew.
+// sweepCgroups removes the empty subtrees whose sidecars are gone, whether a
+// journal names them or not. It kills nothing: without a journal nobody knows
+// whose the processes are. A living sidecar in another process id namespace is
+// recognised by its lock. If the lock cannot be seen either, that sidecar makes
+// its subtree again.
 func sweepCgroups(ctx context.Context, parent string) {
 	dir, err := os.Open(parent)
 	if err != nil {
@@ -89,12 +90,12 @@ func sweepCgroups(ctx context.Context, parent string) {
 	}
 }
 
-// mostCgroupsInTree bounds how many cgroups a subtree may have to be removed by
-// the way.
+// mostCgroupsInTree bounds how many cgroups a subtree may have for the sweep to
+// remove it.
 const mostCgroupsInTree = 10_000
 
-// removeEmptyTree removes a subtree without processes that nobody has locked,
-// and reports whether it did.
+// removeEmptyTree removes a subtree without processes and without a lock, and
+// reports whether it did.
 func removeEmptyTree(dir string) bool {
 	held, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -117,8 +118,8 @@ func removeEmptyTree(dir string) bool {
 	return rmdirTree(dir, &left)
 }
 
-// rmdirTree removes a cgroup and those below it. A cgroup with a process cannot
-// be removed.
+// rmdirTree removes a cgroup and those below it. The kernel refuses to remove a
+// cgroup with a process.
 func rmdirTree(dir string, left *int) bool {
 	if *left--; *left < 0 {
 		return false

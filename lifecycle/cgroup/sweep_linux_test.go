@@ -65,11 +65,11 @@ func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
 	}
 }
 
-// Empty cgroups of ours whose sidecar is dead go without any journal. What has
-// a process, a living sidecar, or somebody who holds its lock, stays.
+// Empty cgroups of dead sidecars are removed without any journal. A cgroup with
+// a process, a living sidecar or a locked directory stays.
 func TestSweepCgroups(t *testing.T) {
 	t.Parallel()
-	home := newTree(t) // a cgroup of ours that stands for the one that sidecars are in
+	home := newTree(t) // a cgroup of ours that takes the place of the one that sidecars are in
 	gone := proctest.Helper("wait")
 	if err := gone.Start(); err != nil {
 		t.Fatal(err)
@@ -133,8 +133,8 @@ func TestSweepCgroups(t *testing.T) {
 	}
 }
 
-// A subtree that somebody has removed while it was empty is made anew for the
-// next session, and is in the journal.
+// If somebody removes a subtree while it is empty, it is made and noted again
+// for the next session.
 func TestCgroup_MakesItsTreeAnew(t *testing.T) {
 	t.Parallel()
 	var noted []journal.Record
@@ -161,7 +161,7 @@ func TestCgroup_MakesItsTreeAnew(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
-// inode is the number that a record gives for a cgroup.
+// inode is the number in a record of a cgroup.
 func inode(t *testing.T, r journal.Record) uint64 {
 	t.Helper()
 	var data recordData

@@ -19,20 +19,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// cgroupTree is this process's subtree: <own
-// cgroup>/sandbox-sidecar-<pid>-<start time>/<group>. Pid and start time
-// together are never used twice while the machine runs, so a directory names
-// its owner beyond doubt.
+// Tree is this process's subtree: <our cgroup>/sandbox-sidecar-<pid>-<start
+// time>/<group>. Pid and start time together are never used twice while the
+// machine runs, so a directory identifies its owner.
 type Tree struct {
 	dir  string
 	note func(journal.Record) error
-	held *os.File // dir, locked as long as this process lives; nil where that cannot be done
-	// bornInside is true where a child can be started straight into a cgroup
-	// (clone3 with CLONE_INTO_CGROUP, Linux 5.7). On kernels with the fault
-	// that selfTest looks for, a child is moved instead.
+	held *os.File // dir, locked as long as this process lives; nil if it could not be opened
+	// bornInside is true if a child can be started directly in a cgroup (clone3
+	// with CLONE_INTO_CGROUP, Linux 5.7). On kernels with the fault that
+	// selfTest looks for, a child is moved instead.
 	bornInside bool
 	remaking   sync.Mutex // guards held once the tree is open
-	scoped     bool       // own cgroup is a scope that this process moved itself into
+	scoped     bool       // our cgroup is a scope that this process moved itself into
 }
 
 // openCgroupTree makes the subtree, after its name was noted.
@@ -47,8 +46,8 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	}
 	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
 	tree := &Tree{dir: filepath.Join(own, name), note: note}
-	// A second tracker in this process (a test's, say) gets a directory of its
-	// own, and never notes the first one's.
+	// A second tracker in this process (in a test, for example) gets a
+	// directory of its own, and never notes the first one's.
 	for i := 1; ; i++ {
 		if _, err := os.Lstat(tree.dir); err == nil {
 			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
@@ -70,8 +69,8 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	return tree, nil
 }
 
-// make makes the subtree's directory, after its name was noted, and notes which
-// directory it is.
+// make makes the subtree's directory after noting its name, and then notes its
+// inode.
 func (t *Tree) make() error {
 	if err := t.note(journal.NewRecord(kind, t.dir, recordData{})); err != nil {
 		return err
@@ -86,8 +85,8 @@ func (t *Tree) make() error {
 	return nil
 }
 
-// hold notes which directory it is, and locks it: that tells other sidecars, in
-// whichever process id namespace, that we live; see sweepCgroups.
+// hold notes the directory's inode and locks it. The lock shows sidecars in
+// other process id namespaces that we live; see sweepCgroups.
 func (t *Tree) hold() error {
 	t.letGo()
 	held, err := os.Open(t.dir)
@@ -95,7 +94,7 @@ func (t *Tree) hold() error {
 		return fmt.Errorf("open cgroup: %w", err)
 	}
 	t.held = held
-	_ = journal.Lock(held, unix.LOCK_NB) // the name tells it too
+	_ = journal.Lock(held, unix.LOCK_NB) // without a lock the name still shows it
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(held.Fd()), &stat); err != nil {
 		return fmt.Errorf("open cgroup: %w", err)
@@ -110,21 +109,21 @@ func (t *Tree) letGo() {
 	}
 }
 
-// kindCgroup is the kind of subtrees in a journal. The key is the directory,
-// below which everything is to be killed and removed.
+// kind is the kind of subtrees in a journal. The key is the directory, below
+// which everything is to be killed and removed.
 const kind = "cgroup"
 
-// cgroupData is what a journal says of a subtree beside its name.
+// recordData is the data of a subtree in a journal.
 type recordData struct {
 	// Inode is the directory's number, which no other cgroup gets while the
 	// machine runs. It is written once the directory was made.
 	Inode uint64 `json:"inode,omitempty"`
 }
 
-// cgroupEnder ends the subtrees of a dead sidecar.
+// Ender ends the subtrees of a dead sidecar.
 var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
 	if where.OtherBoot {
-		return 0, nil // no cgroup outlives the machine: one of that name would be another's
+		return 0, nil // a cgroup of that name would be another's, as none outlives the machine
 	}
 	var failures []error
 	for _, r := range records {
@@ -139,10 +138,10 @@ var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []j
 }}
 
 // endCgroup kills and removes a dead sidecar's subtree. The name comes from a
-// file, so it must be one of ours, in a cgroup v2, and where the sidecar has
-// said which directory it was, that one. Where the sidecar is not known to have
-// been of this process id namespace and this start of the machine, its name may
-// be a living one's of another.
+// file, so it must be one of our names, in a cgroup v2, with the noted inode if
+// there is one. If the inode and the origin are unknown, the name may be that
+// of a living sidecar in another process id namespace; then its owner must be
+// dead.
 func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) error {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
 		return fmt.Errorf("end cgroup %q: not one of ours", dir)
@@ -156,7 +155,7 @@ func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) e
 	var stat unix.Stat_t
 	switch err := unix.Stat(dir, &stat); {
 	case errors.Is(err, unix.ENOENT), err == nil && inode != 0 && inode != stat.Ino:
-		return nil // that one is gone
+		return nil // that directory is gone
 	case err != nil:
 		return fmt.Errorf("end cgroup: %w", err)
 	}
@@ -174,11 +173,11 @@ func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) e
 // treePrefix begins the names of subtrees.
 const treePrefix = "sandbox-sidecar-"
 
-// selfTest finds out whether a child can be born in a fresh cgroup and live.
-// Kernels from 5.14 up to stable releases of 2026 kill it at birth where the
-// parent's own cgroup was once killed by cgroup.kill; no version number tells
-// which. The child's program does not exist: a child that lives reports that,
-// one that was killed says nothing.
+// selfTest finds out whether a child can be started in a fresh cgroup and live.
+// Kernels from 5.14 up to stable releases of 2026 kill it at birth if the
+// parent's own cgroup was once killed by cgroup.kill. No version number tells
+// which. The child's program does not exist: a living child reports that, a
+// killed one reports nothing.
 func (t *Tree) selfTest() error {
 	group, err := t.NewGroup("self-test")
 	if err != nil {
@@ -193,13 +192,13 @@ func (t *Tree) selfTest() error {
 	case errors.Is(err, syscall.ENOENT):
 		return nil
 	case err == nil:
-		// ForkExec saw the end of its error pipe and took it for success; the
-		// child is dead.
+		// ForkExec took the end of its error pipe for success; the child is
+		// dead.
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		t.bornInside = false
 		return nil
 	case errors.Is(err, syscall.ENOSYS):
-		t.bornInside = false // clone3 is refused by a container's filter; moving may still work
+		t.bornInside = false // a container's filter refuses clone3; moving may still work
 		return nil
 	default:
 		return fmt.Errorf("start a process in a cgroup: %w", err)
@@ -209,7 +208,7 @@ func (t *Tree) selfTest() error {
 // Dir is the directory of the subtree.
 func (t *Tree) Dir() string { return t.dir }
 
-// Detail says in words what holds a session together.
+// Detail describes what holds a session together.
 func (t *Tree) Detail() string {
 	detail := "every process of a session is in a cgroup of its own, which the kernel kills as a whole"
 	if t.scoped {
@@ -222,7 +221,7 @@ func (t *Tree) NewGroup(name string) (*Group, error) {
 	dir := filepath.Join(t.dir, name)
 	err := os.Mkdir(dir, 0o755)
 	if errors.Is(err, fs.ErrNotExist) && t.note != nil {
-		// Somebody has removed the subtree while it was empty.
+		// Somebody has removed the empty subtree.
 		t.remaking.Lock()
 		if err = t.make(); err == nil || errors.Is(err, fs.ErrExist) {
 			err = os.Mkdir(dir, 0o755)
@@ -254,8 +253,8 @@ func (t *Tree) Close() error {
 	return removeCgroup(t.dir)
 }
 
-// cgroupGroup is one cgroup. It is used once: a cgroup that was killed is not
-// filled again (see selfTest).
+// Group is one cgroup. It is used once: a cgroup that was killed gets no new
+// process (see selfTest).
 type Group struct {
 	tree *Tree
 	dir  string
@@ -280,7 +279,7 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 	return process, nil
 }
 
-// attach lets a child that is started with attr be born in the group, where the
+// attach has a child that is started with attr be born in the group, if the
 // kernel can do that.
 func (g *Group) attach(attr *syscall.SysProcAttr) {
 	g.mu.Lock()
@@ -291,7 +290,7 @@ func (g *Group) attach(attr *syscall.SysProcAttr) {
 	}
 }
 
-// add moves a child in that was not born there.
+// add moves a child into the group that was not born there.
 func (g *Group) add(pid int) error {
 	if g.tree.bornInside {
 		return nil

@@ -31,7 +31,7 @@ func skip(t *testing.T, cause error) {
 	harness.Skip(t, "process_tracking", cause.Error())
 }
 
-// newTree opens a tree of the test's own, which must leave nothing behind.
+// newTree opens a tree for one test, which must leave nothing behind.
 func newTree(t *testing.T) *Tree {
 	t.Helper()
 	tree, err := openCgroupTree(func(journal.Record) error { return nil })
@@ -58,8 +58,8 @@ func newCgroup(t *testing.T, tree *Tree, name string) *Group {
 	return group
 }
 
-// bothWays runs a test with children that are born in their cgroup, where the
-// kernel can, and with children that are moved there.
+// bothWays runs a test with children that are born in their cgroup, if the
+// kernel can do that, and with children that are moved there.
 func bothWays(t *testing.T, run func(*testing.T, *Tree)) {
 	t.Helper()
 	for _, born := range []bool{true, false} {
@@ -75,7 +75,7 @@ func bothWays(t *testing.T, run func(*testing.T, *Tree)) {
 	}
 }
 
-// mustKill kills a group that holds at least these processes and closes it
+// mustKill kills a group that holds at least these processes, and closes it
 // twice.
 func mustKill(t *testing.T, group *Group, pids []int) {
 	t.Helper()
@@ -188,8 +188,8 @@ func TestCgroup_KillsWithoutTheFileForIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
-	// The second time there is somebody in it who has come after the first:
-	// nothing may have been left frozen.
+	// The second round kills a process that has come after the first: nothing
+	// may have been left frozen.
 	for range 2 {
 		if err := freezeAndKill(proctest.Soon(t), group.dir, events); err != nil {
 			t.Error(err)
@@ -210,7 +210,7 @@ func TestCgroup_SaysWhoSurvivesWhenTheTimeIsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
-	// Nothing has been killed, as if nothing could be.
+	// Nothing was killed, as if nothing could be.
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	err = awaitEmpty(ctx, group.dir, events)
@@ -267,8 +267,8 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 	mustCloseTwice(t, second)
 }
 
-// A sidecar may be killed between any two system calls: what it makes must be
-// in the journal already, and only that.
+// A sidecar may be killed between any two system calls. The journal must list
+// what it makes before it exists, and nothing else.
 func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
 	t.Parallel()
 	var noted []string

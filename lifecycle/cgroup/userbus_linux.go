@@ -16,14 +16,14 @@ import (
 // userBus is a socket on which the user's systemd may answer.
 type userBus struct {
 	socket string // a path, or @ and a name for an abstract socket
-	// direct is true for the manager's own socket. It speaks without the
-	// greeting that a bus daemon wants.
+	// direct is true for systemd's own socket, which needs no greeting (Hello)
+	// as a bus daemon does.
 	direct bool
 }
 
-// userBuses lists where the user's systemd may be found, best first. The
-// manager's own socket comes first, as for systemctl --user: it needs no bus
-// daemon, and nobody stands between who could be taken for us.
+// userBuses lists where the user's systemd may be found, best first. Its own
+// socket comes first, as for systemctl --user: it needs no bus daemon, and no
+// proxy can be taken for us.
 func userBuses(env []string) []userBus {
 	value := func(name string) string {
 		for _, entry := range env {
@@ -50,10 +50,10 @@ func userBuses(env []string) []userBus {
 	return buses
 }
 
-// busSockets reads the Unix sockets out of a D-Bus address list,
-// "unix:path=/run/user/1000/bus,guid=…;…". The other transports are left out on
-// purpose: one of them starts programs, another leaves the machine, where our
-// process id means nothing.
+// busSockets reads the Unix sockets from a D-Bus address list,
+// "unix:path=/run/user/1000/bus,guid=…;…". It ignores the other transports on
+// purpose: one starts programs, another leaves the machine, where our process
+// id has no meaning.
 func busSockets(addresses string) []string {
 	var sockets []string
 	for address := range strings.SplitSeq(addresses, ";") {
@@ -63,7 +63,7 @@ func busSockets(addresses string) []string {
 		}
 		for pair := range strings.SplitSeq(pairs, ",") {
 			key, escaped, _ := strings.Cut(pair, "=")
-			value, err := url.PathUnescape(escaped) // the specification's escapes are those of URLs
+			value, err := url.PathUnescape(escaped) // the specification escapes as URLs do
 			if err != nil || value == "" {
 				continue
 			}
@@ -79,9 +79,9 @@ func busSockets(addresses string) []string {
 }
 
 // dial connects and authenticates; the end of ctx closes the connection at any
-// time. The library's own dialling is not used: it starts dbus-launch where it
-// finds no address, and waits without bound for a socket that accepts and then
-// says nothing.
+// time. The library's own dialling is not used: without an address it starts
+// dbus-launch, and it waits forever for a socket that accepts and then stays
+// silent.
 func (b userBus) dial(ctx context.Context) (*dbus.Conn, error) {
 	socket, err := (&net.Dialer{}).DialContext(ctx, "unix", b.socket)
 	if err != nil {
@@ -103,8 +103,8 @@ func (b userBus) dial(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// failure says what went wrong. Once ctx has ended the library only reports
-// that its connection is closed.
+// failure describes an error. Once ctx has ended the library only reports that
+// its connection is closed.
 func (b userBus) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()

@@ -70,7 +70,7 @@ func TestBusSockets(t *testing.T) {
 	}
 }
 
-// A socket that takes the connection and then says nothing must not hold up the
+// A socket that accepts the connection and then stays silent must not delay the
 // start of the sidecar.
 func TestStartScope_SilentPeer(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestStartScope_SilentPeer(t *testing.T) {
 }
 
 // A connection that breaks in the padding of a message's header made godbus 5.1
-// panic, and took the sidecar with it.
+// panic, and the sidecar with it.
 func TestStartScope_BrokenMessage(t *testing.T) {
 	t.Parallel()
 	bus := listen(t, func(peer net.Conn) {
@@ -101,8 +101,8 @@ func TestStartScope_BrokenMessage(t *testing.T) {
 			case strings.HasPrefix(line, "AUTH EXTERNAL"):
 				_, _ = io.WriteString(peer, "OK 0123456789abcdef0123456789abcdef\r\n")
 			case line == "BEGIN":
-				// A message from "a", with ten bytes of header fields; six of
-				// padding are wanted.
+				// A message from "a", with ten bytes of header fields; six
+				// bytes of padding must follow.
 				_, _ = io.WriteString(peer, "l\x02\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00"+"\x07\x01s\x00\x01\x00\x00\x00a\x00")
 				peer.Close()
 				return
@@ -116,8 +116,8 @@ func TestStartScope_BrokenMessage(t *testing.T) {
 	}
 }
 
-// listen makes a bus with the given behaviour towards each connection.
-// Connections stay open until the test ends, or serve closes them.
+// listen makes a bus that treats each connection with serve. Connections stay
+// open until the test ends, or serve closes them.
 func listen(t *testing.T, serve func(net.Conn)) userBus {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus") // t.TempDir can be too long for a socket

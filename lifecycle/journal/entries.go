@@ -11,28 +11,27 @@ import (
 	"slices"
 )
 
-// Origin says where the process ids in a journal mean something. The zero value
-// is an unknown place, and is like no other.
+// Origin identifies the place where the process ids in a journal have a
+// meaning. The zero value is an unknown place, and equals no other.
 type Origin struct {
 	// Boot identifies this start of the machine.
 	Boot string `json:"boot,omitempty"`
-	// PIDNamespace names the process id namespace. The kernel gives the number
-	// of one that has ended to the next, so that Init, the start time of the
-	// process 1 in it, stands beside it. Both are empty on systems without such
-	// namespaces.
+	// PIDNamespace names the process id namespace. The kernel reuses the number
+	// of one that has ended, so Init adds the start time of its process 1. Both
+	// are empty on systems without such namespaces.
 	PIDNamespace string `json:"pidNamespace,omitempty"`
 	Init         string `json:"init,omitempty"`
 }
 
-// is reports whether both are known, and the same.
+// is reports whether both are known and equal.
 func (o Origin) is(other Origin) bool { return o.Boot != "" && o == other }
 
-// entries are what a journal says that still counts. The zero value is empty.
+// entries are the records of a journal that still count. The zero value is
+// empty.
 type entries struct {
 	// origin is that of the journal's writer; nil if the journal does not say.
 	origin *Origin
-	// disputed is true if a journal names two origins, so that none can be
-	// believed.
+	// disputed is true if a journal names two origins: then neither is trusted.
 	disputed bool
 
 	written int // how many records were applied
@@ -45,11 +44,11 @@ type thing struct{ kind, key string }
 // journalEntry is one record that counts.
 type journalEntry struct {
 	Record
-	at int // its place among all that were written
+	at int // its place among all records that were written
 }
 
-// apply takes in one record: it adds, replaces or ends an entry. It reports
-// whether the record makes sense.
+// apply adds, replaces or ends an entry. It reports whether the record has a
+// meaning.
 func (e *entries) apply(r Record) bool {
 	e.written++
 	of := thing{r.Kind, r.Key}
@@ -89,7 +88,7 @@ func (e *entries) list() []Record {
 	return records
 }
 
-// text is a journal that says the same and nothing else.
+// text is a journal with the records that count and nothing else.
 func (e *entries) text() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -14,17 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journal lists what must not outlive this process. Each thing is written down
-// before it comes to be, so that whoever reads the journal after our death
-// misses nothing. The lock on the file is held as long as we live: a journal
-// whose lock is free belongs to a dead sidecar, which no process id could tell
-// for sure.
+// Journal lists what must not outlive this process. Each thing is written down
+// before it exists, so that a reader after our death misses nothing. The file
+// is locked while we live: a journal whose lock is free belongs to a dead
+// sidecar. A process id could not prove that.
 //
-// What has ended is dropped now and then: a new file with what still counts
-// takes the name of the old one. Until it has the name, the old file is
-// complete; from then on, the new one is. Both are locked meanwhile.
+// Compaction drops what has ended. A new file with what still counts gets the
+// name of the old one. Until then the old file is complete, from then on the
+// new one is. Both are locked meanwhile.
 type Journal struct {
-	path string // empty where the journal has no name, and only who holds it open can read it
+	path string // empty if the journal has no name; then only a process that holds it open can read it
 
 	mu       sync.Mutex // guards the fields below
 	file     *os.File   // nil once closed
@@ -33,16 +32,15 @@ type Journal struct {
 	entries  entries
 	size     int64 // how many bytes were written
 	limit    int64 // the size at which the journal is compacted
-	torn     bool  // the last line may have no end
-	// moved is called when the file is another one; nil: nobody wants to know.
+	torn     bool  // the last line may be incomplete
+	// moved is called when the file becomes another one; nil: nobody is told.
 	moved func(path string, reader *os.File)
 }
 
-// Record is one line of a journal: a thing that must not outlive its sidecar,
-// a part of one, or the end of either. The journal knows nothing about the
-// things; an [Ender] does.
+// Record is one line of a journal: a thing that must not outlive its sidecar, a
+// part of one, or the end of either.
 type Record struct {
-	// Origin is set in the first line only, and nothing else is.
+	// Origin is set in the first line only, which holds nothing else.
 	Origin *Origin `json:"origin,omitempty"`
 	// Kind says which Ender understands the record.
 	Kind string `json:"kind,omitempty"`
@@ -54,12 +52,12 @@ type Record struct {
 	Part string `json:"part,omitempty"`
 	// Over is true if the thing, or the part, needs no ending any more.
 	Over bool `json:"over,omitempty"`
-	// Data is what the Ender needs to know beside that.
+	// Data is what else the Ender needs to know.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// NewRecord describes a thing with data that JSON can represent; nil is no
-// data.
+// NewRecord describes a thing. The data must be representable in JSON; nil
+// means none.
 func NewRecord(kind, key string, data any) Record {
 	return NewPart(kind, key, "", data)
 }
@@ -70,17 +68,17 @@ func NewPart(kind, key, part string, data any) Record {
 	if data != nil {
 		text, err := json.Marshal(data)
 		if err != nil {
-			panic(err) // a type that JSON cannot represent: a mistake in this program
+			panic(err) // a type that JSON cannot represent is a mistake in this program
 		}
 		r.Data = text
 	}
 	return r
 }
 
-// Ended says that a thing needs no ending any more, nor its parts.
+// Ended records that a thing, with its parts, needs no ending any more.
 func Ended(kind, key string) Record { return EndedPart(kind, key, "") }
 
-// EndedPart says so of one part.
+// EndedPart records that a part needs no ending any more.
 func EndedPart(kind, key, part string) Record {
 	return Record{Kind: kind, Key: key, Part: part, Over: true}
 }
@@ -94,18 +92,18 @@ func (r Record) Decode(data any) error {
 }
 
 const (
-	// newJournalPrefix begins the name of a journal that has not got its own
-	// yet. It may belong to a sidecar that has died meanwhile.
+	// UnnamedPrefix begins the name of a journal that is not complete yet. Its
+	// sidecar may have died meanwhile.
 	UnnamedPrefix = "new-journal-"
 	Suffix        = ".journal"
 	// leastCompaction is the size below which a journal is not compacted.
 	leastCompaction = 32 << 10
-	// mostAttempts bounds how often a journal is made anew because a sweep has
+	// mostAttempts bounds how often a journal is made again because a sweep has
 	// taken it for a dead sidecar's.
 	mostAttempts = 100
 )
 
-// newJournal makes this process's journal in the state directory.
+// New makes this process's journal in the state directory.
 func New(stateDir string) (*Journal, error) {
 	j := &Journal{}
 	origin := Here()
@@ -113,8 +111,9 @@ func New(stateDir string) (*Journal, error) {
 	return j, j.begin(stateDir, "")
 }
 
-// begin lets the journal go on in a new file in a directory, which gets the
-// given name, or one of its own. Where it fails, the journal is as before.
+// begin continues the journal in a new file of a directory. The file gets the
+// given path, or a new one if that is empty. If it fails, the journal is as
+// before.
 func (j *Journal) begin(dir, path string) error {
 	text, err := j.entries.text()
 	if err != nil {
@@ -125,8 +124,8 @@ func (j *Journal) begin(dir, path string) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// A sweep was there between its birth and its lock, and took it for a
-		// dead sidecar's; or else the directory is gone.
+		// Either a sweep came between making and locking the file, and took it
+		// for a dead sidecar's, or the directory is gone.
 		if _, there := os.Lstat(dir); there != nil {
 			break
 		}
@@ -155,12 +154,13 @@ func (j *Journal) beginOnce(dir, path string, text []byte) error {
 	return nil
 }
 
-// goOn changes over to a file that says the same as the one before.
+// goOn changes to a file with the same contents as the one before.
 func (j *Journal) goOn(made *journalFile, path string, size int) {
 	unread, unlocked := j.reader, j.previous
-	// It stays locked until the next time. A sweep that has opened it under its
-	// name, and gets its lock after that is another file's, might take it for a
-	// dead sidecar's; clean looks again, but older versions do not.
+	// The old file stays locked until the next change. A sweep that opened it
+	// under its name, and gets its lock after the name is another file's, might
+	// take it for a dead sidecar's. Sweep checks the name again, but older
+	// versions do not.
 	j.previous = j.file
 	j.file, j.reader, j.path = made.file, made.reader, path
 	j.size, j.limit, j.torn = int64(size), max(leastCompaction, 4*int64(size)), false
@@ -184,8 +184,7 @@ func (f *journalFile) close() {
 	}
 }
 
-// makeJournal makes an empty file in a directory, which has no name of its own
-// yet.
+// makeJournal makes an empty file in a directory, under a temporary name.
 func makeJournal(dir string) (*journalFile, error) {
 	file, err := os.CreateTemp(dir, UnnamedPrefix)
 	if err != nil {
@@ -203,7 +202,7 @@ func makeJournal(dir string) (*journalFile, error) {
 	return made, nil
 }
 
-// openAgain opens a file by its name, if that is still its own.
+// openAgain opens a file by its name, if the name still leads to it.
 func openAgain(file *os.File) (*os.File, error) {
 	again, err := Open(file.Name())
 	if err != nil {
@@ -223,8 +222,8 @@ func openAgain(file *os.File) (*os.File, error) {
 	return again, nil
 }
 
-// newMemoryJournal makes a journal that is in no directory: who holds it open
-// can read it, the next sidecar cannot.
+// NewMemory makes a journal that is in no directory. A process that holds it
+// open can read it, the next sidecar cannot.
 func NewMemory() (*Journal, error) {
 	j := &Journal{}
 	origin := Here()
@@ -232,8 +231,8 @@ func NewMemory() (*Journal, error) {
 	return j, j.toMemory()
 }
 
-// toMemory lets the journal go on without a name. What it had on the file
-// system is removed, if that can be done.
+// toMemory continues the journal without a name. It tries to remove the old
+// file.
 func (j *Journal) toMemory() error {
 	text, err := j.entries.text()
 	if err != nil {
@@ -255,9 +254,9 @@ func (j *Journal) toMemory() error {
 	return nil
 }
 
-// write adds a record. It reaches the file system before it returns; whether it
-// reaches the disk does not matter, because nothing that is listed survives a
-// power cut.
+// Write adds a record. The file system has it before Write returns. Whether the
+// disk has it does not matter, because nothing that is listed survives a power
+// cut.
 func (j *Journal) Write(r Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -286,8 +285,8 @@ func (j *Journal) Write(r Record) error {
 	return nil
 }
 
-// compact drops what has ended. Where that cannot be done now, the journal goes
-// on as it is. The lock is held.
+// compact drops what has ended. If that fails, the journal continues as it is.
+// The lock is held.
 func (j *Journal) compact() {
 	var err error
 	if j.path == "" {
@@ -300,8 +299,8 @@ func (j *Journal) compact() {
 	}
 }
 
-// OnMove has a function called with the journal's file now, and whenever it
-// becomes another one. The reader stays open until the next call.
+// OnMove calls a function with the journal's file now, and again whenever the
+// file becomes another one. The reader stays open until the next call.
 func (j *Journal) OnMove(moved func(path string, reader *os.File)) {
 	_ = j.rewrite(func() error {
 		moved(j.path, j.reader)
@@ -310,15 +309,15 @@ func (j *Journal) OnMove(moved func(path string, reader *os.File)) {
 	})
 }
 
-// MoveTo lets the journal go on in a directory, under a new name.
+// MoveTo continues the journal in a directory, under a new name.
 func (j *Journal) MoveTo(dir string) error {
 	return j.rewrite(func() error { return j.begin(dir, "") })
 }
 
-// MoveToMemory lets the journal go on without a name.
+// MoveToMemory continues the journal without a name.
 func (j *Journal) MoveToMemory() error { return j.rewrite(j.toMemory) }
 
-// DropFile does so if the journal has a name.
+// DropFile continues the journal without a name, if it has one.
 func (j *Journal) DropFile() error {
 	return j.rewrite(func() error {
 		if j.path == "" {
@@ -328,7 +327,7 @@ func (j *Journal) DropFile() error {
 	})
 }
 
-// rewrite does something that changes the file, with the lock.
+// rewrite calls a function that changes the file, with the lock held.
 func (j *Journal) rewrite(do func() error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -338,15 +337,15 @@ func (j *Journal) rewrite(do func() error) error {
 	return do()
 }
 
-// inPlace reports whether the journal is what its name leads to. One without a
-// name is not.
+// InPlace reports whether the journal's name still leads to it. It is false for
+// a journal without a name.
 func (j *Journal) InPlace() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.file != nil && j.path != "" && names(j.path, j.file)
 }
 
-// names reports whether a path leads to an open file, by no link.
+// names reports whether a path leads to an open file, without following a link.
 func names(path string, file *os.File) bool {
 	there, err := os.Lstat(path)
 	if err != nil {
@@ -363,16 +362,16 @@ func (j *Journal) Path() string {
 	return j.path
 }
 
-// Compact drops what has ended now, which happens by itself from time to time.
+// Compact drops what has ended now. That also happens by itself from time to
+// time.
 func (j *Journal) Compact() error {
 	return j.rewrite(func() error { j.compact(); return nil })
 }
 
-// close removes the journal. Nothing that it lists may be left.
+// Close removes the journal. Nothing that it lists may be left.
 func (j *Journal) Close() error { return j.end(true) }
 
-// leave gives the lock up: whoever reads the journal then has to see to what is
-// left.
+// Leave gives up the lock: a reader of the journal then ends what is left.
 func (j *Journal) Leave() error { return j.end(false) }
 
 func (j *Journal) end(remove bool) error {
@@ -383,7 +382,7 @@ func (j *Journal) end(remove bool) error {
 	}
 	var err error
 	if remove && j.path != "" && names(j.path, j.file) {
-		err = os.Remove(j.path) // before the lock is given up, or a sweep could take it for a dead sidecar's
+		err = os.Remove(j.path) // before the lock is free, or a sweep could take it for a dead sidecar's
 	}
 	for _, file := range []*os.File{j.previous, j.reader, j.file} {
 		if file != nil {
@@ -396,8 +395,8 @@ func (j *Journal) end(remove bool) error {
 	return err
 }
 
-// lock takes the lock of a journal: with unix.LOCK_NB as flag at once or not at
-// all, with 0 when its owner has ended.
+// Lock takes the lock of a journal. With unix.LOCK_NB as flag it fails if the
+// lock is taken; with 0 it waits until the owner has ended.
 func Lock(file *os.File, flag int) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|flag)

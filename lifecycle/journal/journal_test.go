@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { proctest.Main(m, nil) }
 
-// enders stand for the mechanisms: they remove directories of the state
+// enders take the place of the mechanisms: they remove directories of the state
 // directory.
 var enders = []Ender{{Kind: "directory", End: func(_ context.Context, records []Record, where Place) (int, error) {
 	var failures []error
@@ -33,7 +33,7 @@ var enders = []Ender{{Kind: "directory", End: func(_ context.Context, records []
 	return 0, errors.Join(failures...)
 }}}
 
-// data is what a mechanism may say of a thing.
+// data is what a mechanism might record.
 type data struct {
 	ID        int    `json:"id"`
 	Start     string `json:"start"`
@@ -88,7 +88,7 @@ func TestNewJournal_WhileASweepLooks(t *testing.T) {
 	}
 }
 
-// A sweep that is to end leaves a long journal where it is, at once.
+// A sweep whose context has ended leaves a long journal in place, at once.
 func TestSweep_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
@@ -136,7 +136,7 @@ func TestJournal_IsCompacted(t *testing.T) {
 				write(NewPart("fingerprint", fmt.Sprint(i), fmt.Sprint(i+1), map[string]string{"boot": "b"}))
 				write(EndedPart("fingerprint", fmt.Sprint(i), fmt.Sprint(i)))
 				if i == 5000 {
-					continue // this one goes on
+					continue // this one stays
 				}
 				write(Ended("fingerprint", fmt.Sprint(i)))
 				write(Ended("subreaper", strconv.Itoa(2*i+10)))
@@ -179,8 +179,8 @@ func TestJournal_IsCompacted(t *testing.T) {
 	}
 }
 
-// At each state that the files are in while a journal is compacted, each length
-// of the new one included, a sweep finds everything.
+// A sweep finds everything in each state of the files during a compaction,
+// including each length of the new file.
 func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 	t.Parallel()
 	for state := 0; ; state++ {
@@ -227,7 +227,7 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 }
 
 // sweepAll sweeps until nothing is left. A process that another test has just
-// forked holds a lock of ours for a moment.
+// forked shares our lock for a moment.
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	var left []os.DirEntry
@@ -242,8 +242,8 @@ func sweepAll(t *testing.T, dir string) {
 	t.Fatalf("left: %v", left)
 }
 
-// A sweep that has opened a journal just before its owner goes on in another
-// file gets its lock, and must not take the owner for dead.
+// A sweep opens a journal just before its owner continues in another file, and
+// then gets the lock. It must not take the owner for dead.
 func TestSweep_OfAFileThatItsOwnerHasLeft(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeUnnamedFile makes a file whose name is gone before anything is written to
-// it. Nobody finds it by a name, and sessions may read and write temporary
-// directories.
+// makeUnnamedFile makes a file and removes its name before anything is written
+// to it. Nobody finds it by a name, although sessions may read and write
+// temporary directories.
 func makeUnnamedFile() (*journalFile, error) {
 	file, err := os.CreateTemp("", UnnamedPrefix)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeMemoryFile makes a file without a name, locked and opened twice: in
-// memory, or where /proc does not lead to it a second time, in the temporary
-// directory.
+// makeMemoryFile makes a file without a name, locked and opened twice. It is in
+// memory, or in the temporary directory if /proc cannot open it a second time.
 func makeMemoryFile() (*journalFile, error) {
 	fd, err := unix.MemfdCreate("sandbox-sidecar-journal", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// Here is where this process's own numbers mean something. What cannot be found
-// out stays empty: then nothing is ever taken for the same.
+// Here identifies the place of this process. A field that cannot be found out
+// stays empty, and then this place equals no other.
 var Here = sync.OnceValue(func() Origin {
 	boot, err := proc.BootID()
 	if err != nil {

@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// longestLine is more than any line of ours has: a path of 4096 bytes, of
+	// longestLine is longer than any line of ours: a path of 4096 bytes, of
 	// which JSON writes each as six.
 	longestLine = 64 << 10
-	// mostRead bounds what is read of a journal, which is compacted well below.
-	// Of a longer one the two ends are read.
+	// mostRead bounds how much of a journal is read. Compaction keeps it far
+	// smaller. Of a longer one the two ends are read.
 	mostRead = 16 << 20
 )
 
-// errNoJournal means that something has the name of a journal and cannot be
-// one.
+// ErrNoJournal means that a file has the name of a journal and cannot be one.
 var ErrNoJournal = errors.New("not a regular file that only this user can write; remove it")
 
-// openJournalFile opens a journal for reading. Nothing else is ever waited for,
-// followed or read.
+// Open opens a journal for reading. It waits for nothing, follows no link and
+// refuses everything else.
 func Open(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, 0)
 	switch {
@@ -47,7 +46,7 @@ func Open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// checkJournalFile refuses what no sidecar of this user has made.
+// checkJournalFile refuses a file that no sidecar of this user has made.
 func checkJournalFile(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -61,15 +60,15 @@ func checkJournalFile(file *os.File) error {
 	return nil
 }
 
-// reading is what came of reading a journal.
+// reading is the result of reading a journal.
 type reading struct {
 	entries
-	senseless int  // lines that make no sense, or are too long
-	cut       bool // it is so long that its middle was left out
+	senseless int  // lines without a meaning, or too long
+	cut       bool // it is so long that its middle was skipped
 }
 
-// readJournal reads a journal from its beginning, whatever else was read by the
-// same descriptor.
+// readJournal reads a journal from its beginning, wherever the descriptor
+// stands.
 func readJournal(ctx context.Context, file *os.File) (*reading, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -102,8 +101,8 @@ func (r *reading) section(ctx context.Context, from io.Reader) error {
 		switch line = bytes.TrimSpace(line); {
 		case !tooLong && len(line) == 0:
 		case !tooLong && json.Unmarshal(line, &entry) == nil && r.apply(entry):
-		// or it is the last line of a sidecar that died while writing it: what
-		// it would have listed never came to be
+		// A line without an end belongs to a sidecar that died while writing
+		// it. The thing that it would have listed does not exist.
 		case err == nil:
 			r.senseless++
 		}

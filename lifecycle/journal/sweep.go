@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostJournals bounds how many journals one sweep looks at. The next sweep goes
-// on.
+// mostJournals bounds how many journals one sweep reads. The next sweep
+// continues.
 const mostJournals = 1000
 
-// sweepDir ends and removes whatever dead sidecars of this user have left. It
-// touches nothing of a living one's, and nothing that a journal names by a
-// number which may be a stranger's by now. The error says what could not be
-// done, and what was found that is wrong.
+// Sweep ends and removes whatever dead sidecars of this user have left. It
+// touches nothing of a living sidecar, and nothing that a journal names by a
+// number which may be another process's by now. The error holds what could not
+// be done and what was wrong.
 func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
 	dir, err := os.Open(stateDir)
 	if err != nil {
@@ -40,7 +40,7 @@ func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
 			return fmt.Errorf("sweep leftovers: %w", err)
 		}
 		for _, name := range names {
-			// One without a name of its own goes like any other.
+			// A journal under its temporary name is treated like any other.
 			if left > 0 && (strings.HasSuffix(name, Suffix) || strings.HasPrefix(name, UnnamedPrefix)) {
 				left--
 				failures = append(failures, clean(ctx, filepath.Join(stateDir, name), enders))
@@ -50,8 +50,8 @@ func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
 	return errors.Join(failures...)
 }
 
-// clean carries out a journal if it is a dead sidecar's, and removes it. One
-// that is in use is left alone.
+// clean carries out a journal and removes it, if its sidecar is dead. One that
+// is in use is left alone.
 func clean(ctx context.Context, path string, enders []Ender) error {
 	file, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,15 +67,14 @@ func clean(ctx context.Context, path string, enders []Ender) error {
 		return err
 	}
 	if !names(path, file) {
-		return nil // its owner goes on in another file, or somebody has carried it out
+		return nil // its owner continues in another file, or another sweep has carried it out
 	}
 	return Settle(ctx, file, path, enders)
 }
 
-// settle carries out a locked journal and removes it. Where another has done so
-// before, there is nothing left to find: everything that is listed has a name
-// that is used once. What cannot be ended now keeps the journal, for the next
-// sweep.
+// Settle carries out a locked journal and removes it. If another process has
+// done so before, nothing is found: every listed thing has a name that is used
+// once. If something cannot be ended now, the journal stays for the next sweep.
 func Settle(ctx context.Context, file *os.File, path string, enders []Ender) error {
 	read, err := readJournal(ctx, file)
 	if err != nil {
@@ -94,11 +93,11 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)
 	}
-	return doubts // it has no name, or the state directory is no more
+	return doubts // it has no name, or the state directory is gone
 }
 
-// doubts says what is wrong with a journal that is carried out as far as it can
-// be read.
+// doubts describes what is wrong with a journal that is carried out as far as
+// it can be read.
 func (r *reading) doubts(path string) error {
 	var found []error
 	if r.cut {
@@ -110,21 +109,21 @@ func (r *reading) doubts(path string) error {
 	return errors.Join(found...)
 }
 
-// Ender ends what records of one kind list.
+// Ender ends what the records of one kind list.
 type Ender struct {
 	Kind string
-	// End ends the things, given the records that still count in the order in
-	// which they were written. It leaves alone what a record names by a number
-	// that may be a stranger's by now, and returns how many records those are.
-	// An error keeps the journal for the next sweep.
+	// End gets the records that still count, in the order in which they were
+	// written. It leaves alone what a record names by a number that may be
+	// another process's by now, and returns how many records those are. An
+	// error keeps the journal for the next sweep.
 	End func(ctx context.Context, records []Record, where Place) (alone int, err error)
 }
 
-// Place says how the place of a journal's writer compares to this one.
+// Place compares the place of a journal's writer to this one.
 type Place struct {
 	// StateDir is the directory of the journal.
 	StateDir string
-	// Same is true if process ids mean the same here as they did to the writer.
+	// Same is true if process ids have the same meaning here as for the writer.
 	Same bool
 	// OtherBoot is true if the machine was restarted since, so that no process
 	// is left.
@@ -132,10 +131,10 @@ type Place struct {
 }
 
 // carryOut ends what a journal lists, kind after kind in the order of the
-// enders, and returns how many records it has left alone. What is named by a
-// number counts only if the number means the same as when it was written: the
-// same start of the machine, the same process id namespace, the same process.
-// A kind that no ender understands is left alone, and keeps the journal.
+// enders, and returns how many records it has left alone. A number counts only
+// if it has the same meaning as when it was written: the same start of the
+// machine, the same process id namespace, the same process. A kind without an
+// ender is left alone, and keeps the journal.
 func carryOut(ctx context.Context, listed *entries, stateDir string, enders []Ender) (alone int, err error) {
 	now := Here()
 	known := listed.origin != nil && !listed.disputed

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of every process below it whose own
-// parent has ended (PR_SET_CHILD_SUBREAPER, prctl(2)), until ctx ends. Yama,
-// where it is on, lets a process look only into those it descends to; a daemon
-// that let go of its parent would otherwise be init's. And what a subreaper
-// that somebody has killed leaves becomes ours to end.
+// Adopt makes this process the parent of every descendant whose own parent has
+// ended (PR_SET_CHILD_SUBREAPER, prctl(2)), until ctx ends. Yama, if it is on,
+// lets a process inspect only its descendants, and a daemon would otherwise
+// become a child of init. If somebody kills a subreaper, its orphans become
+// children of this process, which can end them.
 func Adopt(ctx context.Context) (done func(), err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
@@ -28,15 +28,14 @@ func Adopt(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-// reapPause is the time between two looks at a child that has ended and that
-// nobody here has started: an orphan, or one that a process of an unsandboxed
-// session has given to us (CLONE_PARENT, clone(2)). A child that was started
-// around this package, by a library, is waited for by whoever has started it
-// well before the second.
+// reapPause is the time between two checks of an ended child that this package
+// has not started: an orphan, or one that a process of an unsandboxed session
+// has given to us (CLONE_PARENT, clone(2)). A library that starts a child
+// itself waits for it well before the second check.
 const reapPause = time.Second
 
-// reapStrangers waits for children that were not started by this package, once
-// they have ended, until ctx does.
+// ReapForeign waits for ended children that this package has not started, until
+// ctx ends.
 func ReapForeign(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -59,7 +58,8 @@ func ReapForeign(ctx context.Context) {
 	}
 }
 
-// reapOnce reaps the strangers that were seen before, and returns the others.
+// reapOnce reaps the ended foreign children that were seen before, and returns
+// the others.
 func reapOnce(seen map[ID]bool) map[ID]bool {
 	strangers, err := foreignChildren()
 	if err != nil {
@@ -70,7 +70,7 @@ func reapOnce(seen map[ID]bool) map[ID]bool {
 		switch {
 		case !entry.Dead:
 		case seen[entry.ID]:
-			_, _ = unix.Wait4(entry.PID, nil, unix.WNOHANG|unix.WALL, nil) // nobody else does, so that the number is its own
+			_, _ = unix.Wait4(entry.PID, nil, unix.WNOHANG|unix.WALL, nil) // nobody else reaps it, so the number is still its own
 		default:
 			next[entry.ID] = true
 		}
@@ -78,8 +78,9 @@ func reapOnce(seen map[ID]bool) map[ID]bool {
 	return next
 }
 
-// strangeChildren lists the children of this process that it has not started
-// itself. None is started meanwhile, which could be taken for one.
+// foreignChildren lists the children of this process that it has not started
+// itself. It blocks Start meanwhile, because a child that is just being started
+// would look foreign.
 func foreignChildren() ([]Entry, error) {
 	own.starting.Lock()
 	defer own.starting.Unlock()
@@ -111,8 +112,8 @@ func foreignChildren() ([]Entry, error) {
 	return strangers, nil
 }
 
-// endOrphans kills what dead subreapers have left, as far as it has become this
-// process's child, and what descends from that.
+// EndOrphans kills what dead subreapers have left, if it has become a child of
+// this process, and its descendants.
 func EndOrphans(ctx context.Context) (int, error) {
 	killed, err := KillLoop{
 		Find: func() iter.Seq2[ID, error] {
@@ -122,7 +123,7 @@ func EndOrphans(ctx context.Context) (int, error) {
 					yield(ID{}, err)
 					return
 				}
-				for _, found := range Living(strangers) { // each that dies leaves us its own
+				for _, found := range Living(strangers) { // the children of each that dies become ours
 					if !yield(found, nil) {
 						return
 					}
@@ -135,18 +136,19 @@ func EndOrphans(ctx context.Context) (int, error) {
 	return len(killed), err
 }
 
-// has reports whether a process was started by this one, which waits for it.
+// has reports whether this process has started a process and still waits for
+// it.
 func (c *children) has(pid int) bool {
 	_, there := c.pids.Load(pid)
 	return there
 }
 
-// isAlone reports whether this process has no living child that came with its
-// program: whoever has executed it may have left some. Nothing would tell what
-// such a child leaves from what a session does.
+// Alone reports whether this process has no living foreign child. The program
+// that executed it may have left some, and nothing would tell their orphans
+// from those of a session.
 func Alone() bool {
 	if os.Getpid() == 1 {
-		return false // of a container: every process that lost its parent is a child of this one
+		return false // in a container every orphan is a child of process 1
 	}
 	strangers, err := foreignChildren()
 	return err == nil && len(Living(strangers)) == 0

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootID is another after each start of the machine.
+// BootID differs after each start of the machine.
 func BootID() (string, error) {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err == nil && id == "" {
@@ -19,6 +19,6 @@ func BootID() (string, error) {
 	return id, nil
 }
 
-// autogroupID is empty: this system does not tell from which setsid(2) a
+// AutogroupID is empty: macOS does not report from which setsid(2) call a
 // process descends.
 func AutogroupID(int) string { return "" }

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// own are the children that this process has started itself, and waits for.
-// There is one set of children in a process, whatever trackers it has.
+// own are the children that this process has started itself and waits for. A
+// process has one set of children, whatever trackers it has.
 var own children
 
-// children are remembered on every system, although only Linux gives this
-// process others beside them.
+// children are recorded on every system, although only Linux gives this process
+// other children beside them.
 type children struct {
 	starting sync.RWMutex // held for reading while one is started
-	pids     sync.Map     // of those that were not waited for
+	pids     sync.Map     // process ids of those not yet waited for
 }
 
 // start is os.StartProcess.
@@ -29,5 +29,5 @@ func (c *children) start(path string, argv []string, attr *os.ProcAttr) (*os.Pro
 	return process, err
 }
 
-// ended forgets one that was waited for.
+// ended forgets a child that was waited for.
 func (c *children) ended(pid int) { c.pids.Delete(pid) }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// childrenOf lists the children of a process: of each of its threads, because
-// the kernel gives an orphan to any of them.
+// ChildrenOf lists the children of all threads of a process, because the kernel
+// gives an orphan to any of them. The pid may be "self".
 func ChildrenOf(pid string) ([]int, error) {
 	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {

@@ -4,20 +4,20 @@ package proc
 
 import "iter"
 
-// processEntry is what the system's table says of one process.
+// Entry is one process in the system's process table.
 type Entry struct {
 	ID
 	Parent  int
 	Session int
-	// dead is true of a zombie: it has ended, and nobody has waited for it yet.
+	// Dead is true of a zombie: it has ended, and nobody has waited for it yet.
 	Dead bool
-	// stopped is true of a process that a signal has stopped.
+	// Stopped is true of a process that a signal has stopped.
 	Stopped bool
 }
 
-// ancestry picks the roots out of a table, and everything that descends from
-// them. The table was not read at one moment, so it may hold a child whose
-// parent it has missed, and that child is missed too.
+// Descendants picks the roots out of a table, and everything that descends from
+// them. A table is not read at one moment: if it misses a parent, the child is
+// missed too.
 func Descendants(table []Entry, root func(Entry) bool) []Entry {
 	children := map[int][]Entry{}
 	var found []Entry
@@ -31,12 +31,12 @@ func Descendants(table []Entry, root func(Entry) bool) []Entry {
 	for i := 0; i < len(found); i++ {
 		pid := found[i].PID
 		found = append(found, children[pid]...)
-		delete(children, pid) // a number that was given away while the table was read could lead in a circle
+		delete(children, pid) // a number that was reused while the table was read could cause a loop
 	}
 	return found
 }
 
-// living leaves out what has ended.
+// Living leaves out the processes that have ended.
 func Living(entries []Entry) []ID {
 	var alive []ID
 	for _, entry := range entries {
@@ -47,7 +47,8 @@ func Living(entries []Entry) []ID {
 	return alive
 }
 
-// lookIn finds the living among the roots and their descendants.
+// LivingDescendants finds the living processes among the roots and their
+// descendants.
 func LivingDescendants(root func(Entry) bool) iter.Seq2[ID, error] {
 	return func(yield func(ID, error) bool) {
 		table, err := Table()

@@ -11,46 +11,44 @@ import (
 	"time"
 )
 
-// processID is one process that is to die.
+// ID identifies a process: by its process id and its start.
 type ID struct {
 	PID int
-	// birth tells it from others that had the number before or get it later.
-	// What it counts is up to whoever looks.
+	// Birth tells the process from others with the same number. Its unit is up
+	// to the function that fills it in.
 	Birth uint64
 }
 
-// kill loop is how the processes of a group are found and ended. Its functions
-// are called one at a time.
+// KillLoop finds and kills the processes of a group until none is left. Its
+// functions are called one at a time.
 type KillLoop struct {
-	// look finds the living ones. It may hand each over as soon as it has found
-	// it: against a process that forks and exits at full speed, the time
-	// between seeing and killing decides.
+	// Find finds the living processes. It should yield each at once: against a
+	// process that forks and exits at full speed, the time between finding and
+	// killing decides.
 	Find func() iter.Seq2[ID, error]
-	// kill ends one; ESRCH where it has ended by itself, or the number is
-	// another's by now.
+	// Kill kills one process. It returns ESRCH if the process has ended by
+	// itself, or the number belongs to another.
 	Kill func(ID) error
-	// empty, where it is not nil, says whether nobody is left, and is never
-	// wrong about it. Without it two looks in a row that find nobody have to
-	// do: one look takes its time, and a process that forks behind it and exits
-	// before it is not seen.
+	// Empty reports with certainty whether no process is left. If it is nil,
+	// two scans in a row must find nobody. One is not enough: a process that
+	// forks after the scan has passed, and exits before the scan reaches it, is
+	// missed.
 	Empty func() (bool, error)
-	// pause waits for processes that were killed to be gone, for the given time
-	// at most.
+	// Pause waits until killed processes are gone, at most for the given time.
 	Pause func(context.Context, time.Duration)
 }
 
 const (
-	// killPause is the first pause between two looks; most processes are gone
-	// sooner than that.
+	// killPause is the first pause between two scans; most processes are gone
+	// sooner.
 	killPause = time.Millisecond
-	// longestKillPause is the pause that it grows to while nothing changes, as
-	// with a process in an uninterruptible system call.
+	// longestKillPause is the pause after many scans without any change, for
+	// example while a process is in an uninterruptible system call.
 	longestKillPause = 100 * time.Millisecond
 )
 
-// converge looks and kills until nobody is left, and returns whom it has
-// killed. When ctx ends first, the error wraps Survivors. At least one look is
-// made.
+// Run scans and kills until no process is left, and returns the killed. If ctx
+// ends first, the error wraps Survivors. At least one scan is made.
 func (h KillLoop) Run(ctx context.Context) (map[ID]bool, error) {
 	killed := map[ID]bool{}
 	pause, quiet := killPause, 0
@@ -74,8 +72,8 @@ func (h KillLoop) Run(ctx context.Context) (map[ID]bool, error) {
 			return WithoutSurvivors(killed, err), err
 		}
 		if news {
-			// Whoever was just killed may have forked before: its child is
-			// killed at once.
+			// A process that was just killed may have forked before: kill its
+			// child at once.
 			pause = killPause
 			continue
 		}
@@ -84,7 +82,7 @@ func (h KillLoop) Run(ctx context.Context) (map[ID]bool, error) {
 	}
 }
 
-// withoutSurvivors takes those out of the killed whom an error names as alive.
+// WithoutSurvivors removes from the killed those that an error names as alive.
 func WithoutSurvivors(killed map[ID]bool, err error) map[ID]bool {
 	if survivors, ok := errors.AsType[*Survivors](err); ok {
 		maps.DeleteFunc(killed, func(victim ID, _ bool) bool { return slices.Contains(survivors.PIDs, victim.PID) })
@@ -92,9 +90,9 @@ func WithoutSurvivors(killed map[ID]bool, err error) map[ID]bool {
 	return killed
 }
 
-// round is one look. It returns who may still be there, and whether somebody
-// was seen for the first time. A look that fails, for want of descriptors say,
-// is no reason to give up what the next may find.
+// round is one scan. It returns the processes that may still be there, and
+// whether one was found for the first time. The loop goes on after a scan that
+// fails, for example for lack of descriptors: the next may succeed.
 func (h KillLoop) round(killed map[ID]bool) (left []int, news bool, failure error) {
 	for found, err := range h.Find() {
 		if err != nil {
@@ -112,7 +110,7 @@ func (h KillLoop) round(killed map[ID]bool) (left []int, news bool, failure erro
 	return left, news, nil
 }
 
-// sleep is the pause of a kill loop that learns nothing from waiting.
+// Sleep is the pause of a kill loop that is not woken by a process's end.
 func Sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,14 +15,14 @@ import (
 
 func TestMain(m *testing.M) { proctest.Main(m, nil) }
 
-// crowd is a made-up system with the processes of one group.
+// crowd simulates the processes of one group.
 type crowd struct {
 	alive   map[int]uint64 // birth by process id
 	born    uint64
 	looks   int
-	before  func(look int)   // happens as a look begins
-	between func(victim int) // happens between seeing and killing
-	kept    map[int]error    // what killing these is answered with; nil: it takes no effect
+	before  func(look int)   // called when a scan begins
+	between func(victim int) // called between finding and killing
+	kept    map[int]error    // the result of killing these; nil: the kill has no effect
 	failing func(look int) error
 }
 
@@ -41,7 +41,7 @@ func (c *crowd) fork(pid int) {
 
 func (c *crowd) killLoop() KillLoop { return KillLoop{Find: c.look, Kill: c.kill, Pause: Sleep} }
 
-// proved is a kill loop that is told when nobody is left.
+// proved is a kill loop that is told when no process is left.
 func (c *crowd) proved() KillLoop {
 	h := c.killLoop()
 	h.Empty = func() (bool, error) { return len(c.alive) == 0, nil }
@@ -87,8 +87,8 @@ func (c *crowd) kill(victim ID) error {
 	return nil
 }
 
-// bothKillLoops runs a test with and without proof of emptiness, in a time of
-// its own.
+// bothKillLoops runs a test with and without proof of emptiness, on a simulated
+// clock.
 func bothKillLoops(t *testing.T, run func(t *testing.T, newLoop func(*crowd) KillLoop)) {
 	t.Helper()
 	for name, newLoop := range map[string]func(*crowd) KillLoop{"looks only": (*crowd).killLoop, "with proof": (*crowd).proved} {
@@ -99,7 +99,8 @@ func bothKillLoops(t *testing.T, run func(t *testing.T, newLoop func(*crowd) Kil
 	}
 }
 
-// extinct checks that a kill loop has killed so many, and left none.
+// extinct checks that a kill loop has killed a number of processes and left
+// none.
 func extinct(t *testing.T, c *crowd, killed map[ID]bool, err error, want int) {
 	t.Helper()
 	if err != nil || len(c.alive) > 0 || len(killed) != want {
@@ -125,7 +126,7 @@ func TestConverge_Crowd(t *testing.T) {
 	})
 }
 
-// Whoever is seen has forked by the time that it is killed.
+// Each process has forked before it is killed.
 func TestConverge_Forkers(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
@@ -142,7 +143,7 @@ func TestConverge_Forkers(t *testing.T) {
 	})
 }
 
-// Whoever is seen has forked and is gone by the time that it is killed, until
+// Each process that is found has forked and ended before it is killed, until
 // the loop is faster once.
 func TestConverge_Hoppers(t *testing.T) {
 	t.Parallel()
@@ -163,7 +164,7 @@ func TestConverge_Hoppers(t *testing.T) {
 	})
 }
 
-// A hopper that one look misses is there again at the next.
+// A chain that one scan misses is there again at the next.
 func TestConverge_OneLookThatFindsNobodyProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +186,7 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 		spared := uint64(0)
 		c.between = func(int) {
 			if spared == 0 {
-				delete(c.alive, 7) // it ends, and its number goes to a younger one of the group
+				delete(c.alive, 7) // it ends, and a younger process of the group gets its number
 				c.fork(7)
 				spared = c.alive[7]
 				return
@@ -204,8 +205,8 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 	})
 }
 
-// Zombies are not in the list, or end between seeing and killing: nobody has
-// killed them.
+// Zombies are not listed, and some processes end between finding and killing.
+// Nobody has killed them.
 func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
@@ -225,7 +226,7 @@ func TestConverge_Immortals(t *testing.T) {
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(2, 3, 4)
 		c.kept[3] = nil           // in an uninterruptible system call
-		c.kept[4] = syscall.EPERM // root's
+		c.kept[4] = syscall.EPERM // belongs to root
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		begun := time.Now()

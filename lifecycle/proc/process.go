@@ -12,14 +12,14 @@ import (
 type Process interface {
 	// PID is its process id.
 	PID() int
-	// Wait waits until the process has ended, or, where stops is true, has
-	// stopped, and says which. It must not be called again after an end.
+	// Wait waits until the process has ended, or has stopped if stops is true,
+	// and returns which. It must not be called again after an end.
 	Wait(stops bool) (syscall.WaitStatus, error)
-	// Signal sends a signal; os.ErrProcessDone where the process has ended.
+	// Signal sends a signal; os.ErrProcessDone if the process has ended.
 	Signal(signal syscall.Signal) error
 }
 
-// child is a process whose parent we are.
+// child is a child of this process.
 type child struct {
 	process *os.Process
 	pid     int // process.Pid is overwritten by Release
@@ -36,7 +36,7 @@ func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 		own.ended(c.pid)
 		return state.Sys().(syscall.WaitStatus), nil
 	}
-	// os.Process.Wait does not tell of a stop.
+	// os.Process.Wait does not report a stop.
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
@@ -63,12 +63,12 @@ func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 }
 
 // SmallRuntime is an environment for processes of this program that do one
-// thing after another. Go's runtime would start threads for every processor,
-// and look for the limits of its cgroup in a list of mounts that the kernel
-// writes out for it: a fifth of such a process's start.
+// thing after another. Without it Go's runtime starts threads for every
+// processor, and searches a list of mounts for the limits of its cgroup. That
+// takes a fifth of such a process's start.
 var SmallRuntime = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 
-// giveUp ends a process that was started and could not be taken in.
+// GiveUp kills a process that was started and could not be added to its group.
 func GiveUp(p Process) {
 	_ = p.Signal(syscall.SIGKILL)
 	_, _ = p.Wait(false)

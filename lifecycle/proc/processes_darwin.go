@@ -15,8 +15,7 @@ const (
 	szomb = 5
 )
 
-// processTable lists every process, as it was at one moment but for the session
-// ids.
+// Table lists every process at one moment, except for the session ids.
 func Table() ([]Entry, error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
@@ -25,8 +24,8 @@ func Table() ([]Entry, error) {
 	return entriesOf(procs)
 }
 
-// ownProcesses lists the processes of this user. Others are not ours to kill,
-// and the kernel may not answer about them.
+// OwnProcesses lists the processes of this user. Others are not ours to kill,
+// and the kernel may not answer questions about them.
 func OwnProcesses() ([]Entry, error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.uid", os.Geteuid())
 	if err != nil {
@@ -58,8 +57,8 @@ func entryOf(proc *unix.KinfoProc) Entry {
 	}
 }
 
-// startTime tells a process from others that have its number at other times:
-// its start, in microseconds since the epoch.
+// StartTime tells a process from others with the same number at other times. It
+// is in microseconds since the epoch.
 func StartTime(pid int) (string, error) {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
@@ -68,11 +67,11 @@ func StartTime(pid int) (string, error) {
 	return strconv.FormatUint(entryOf(proc).Birth, 10), nil
 }
 
-// killExactly kills a process that is what it was when it was looked at.
+// Kill kills a process if the number is still its own.
 func Kill(target ID) error {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", target.PID)
 	if err != nil {
-		return unix.ESRCH // the call finds nothing, and says EIO
+		return unix.ESRCH // the call finds nothing, and returns EIO
 	}
 	if now := entryOf(proc); now.Birth != target.Birth || now.Dead {
 		return unix.ESRCH

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTable lists every process that can be seen. It is not read at one
+// Table lists every process that this one can see. It is not read at one
 // moment.
 func Table() ([]Entry, error) {
 	dir, err := os.Open("/proc")
@@ -38,7 +38,7 @@ func Table() ([]Entry, error) {
 			switch {
 			case err == nil:
 				table = append(table, entry)
-			case errors.Is(err, fs.ErrPermission): // hidepid=noaccess shows the numbers of others, and nothing else
+			case errors.Is(err, fs.ErrPermission): // hidepid=noaccess shows nothing but the numbers of other users' processes
 			case !errors.Is(err, unix.ESRCH):
 				return nil, fmt.Errorf("list processes: %w", err)
 			}
@@ -46,15 +46,15 @@ func Table() ([]Entry, error) {
 	}
 }
 
-// findProcess reads one process's entry; ESRCH where there is none.
+// Find reads one process's entry; ESRCH if there is none.
 func Find(pid int) (Entry, error) {
 	var buffer [1024]byte
 	return readProcess(strconv.Itoa(pid), buffer[:])
 }
 
 // readProcess reads /proc/PID/stat, which is shorter than the buffer. Plain
-// system calls cost a third of what os.ReadFile does, and a scan reads hundreds
-// of these.
+// system calls cost a third of os.ReadFile, and a scan reads hundreds of these
+// files.
 func readProcess(name string, buffer []byte) (Entry, error) {
 	path := "/proc/" + name + "/stat"
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -99,8 +99,8 @@ func parseStat(stat []byte) (Entry, bool) {
 		return n
 	}
 	entry := Entry{Parent: number(fields[1]), Session: number(fields[3])}
-	// A process whose first thread has ended shows as a zombie while its other
-	// threads run (pthread_exit(3) in main), and is alive.
+	// A process whose first thread has ended (pthread_exit(3) in main) shows as
+	// a zombie while its other threads run. It is alive.
 	threads := number(fields[17])
 	entry.Stopped = fields[0][0] == 'T'
 	entry.Dead = fields[0][0] == 'X' || fields[0][0] == 'Z' && threads < 2
@@ -108,8 +108,8 @@ func parseStat(stat []byte) (Entry, bool) {
 	return entry, ok
 }
 
-// startTime tells a process from others that have its number at other times:
-// field 22 of /proc/PID/stat, in clock ticks since boot.
+// StartTime tells a process from others with the same number at other times. It
+// is field 22 of /proc/PID/stat, in clock ticks since boot.
 func StartTime(pid int) (string, error) {
 	entry, err := Find(pid)
 	if err != nil {
@@ -118,17 +118,17 @@ func StartTime(pid int) (string, error) {
 	return strconv.FormatUint(entry.Birth, 10), nil
 }
 
-// killExactly kills a process that is what it was when it was looked at.
+// Kill kills a process if the number is still its own.
 func Kill(target ID) error { return Signal(target, unix.SIGKILL) }
 
-// signalExactly signals a process that is what it was when it was looked at. A
-// pidfd (Linux 5.3) holds it while that is checked again.
+// Signal signals a process if the number is still its own. A pidfd (Linux 5.3)
+// holds the process while that is checked.
 func Signal(target ID, signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(target.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	held := err == nil // where it is not, for want of descriptors or on an older kernel, the check alone has to do
+	held := err == nil // without a pidfd (no descriptors left, an older kernel) the check alone must do
 	if held {
 		defer unix.Close(fd)
 	}

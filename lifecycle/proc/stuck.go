@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// stuckTimeout is how long nobody may move before it is said that they have
-// survived. Most waits for a disk are shorter. A process that waits for a file
-// system which does not answer may wait for ever.
+// stuckTimeout is how long no process may make progress before they are
+// reported as survivors. Most waits for a disk are shorter. A process that
+// waits for a file system which does not answer may wait forever.
 const stuckTimeout = 700 * time.Millisecond
 
-// AllStuck reports whether there are processes in the list, and each has waited
-// in an uninterruptible system call for long, with SIGKILL pending.
+// AllStuck reports whether the list is not empty, and each process has waited
+// in an uninterruptible system call for long with SIGKILL pending.
 func AllStuck(pids []int) bool { return stuck.all(pids) }
 
-// stuck remembers since when processes have waited in an uninterruptible system
-// call, with the signal that ends them pending: they will never execute another
-// instruction of their programs. It is one for all groups, so that nobody waits
-// for the same process twice.
+// stuck records since when processes have waited in an uninterruptible system
+// call with SIGKILL pending. They will never run another instruction of their
+// programs. All groups share it, so that none waits twice for the same process.
 var stuck stuckProcesses
 
 type stuckProcesses struct {
@@ -25,12 +24,11 @@ type stuckProcesses struct {
 	since map[int]time.Time
 }
 
-// mostStuck bounds what is remembered of processes that nobody has looked at
+// mostStuck bounds the number of recorded processes that nobody has asked about
 // again.
 const mostStuck = 4096
 
-// all reports whether there are processes in the list, and each has been stuck
-// for long.
+// all implements AllStuck.
 func (s *stuckProcesses) all(pids []int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

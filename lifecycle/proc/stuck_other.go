@@ -2,5 +2,5 @@
 
 package proc
 
-// isStuck cannot be told here.
+// isStuck is always false: this system does not report it.
 func isStuck(int) bool { return false }

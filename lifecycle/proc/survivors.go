@@ -10,11 +10,11 @@ import (
 var ErrSurvivors = errors.New("processes survived being killed")
 
 // Survivors is the error that names them. It wraps ErrSurvivors. A process
-// outlives SIGKILL in an uninterruptible system call, and one that has another
-// user's rights, such as root's by sudo, is not ours to kill.
+// outlives SIGKILL in an uninterruptible system call. One with another user's
+// rights, such as root's by sudo, is not ours to kill.
 type Survivors struct {
-	// PIDs are those that were seen at the last look; none where they are only
-	// known to exist.
+	// PIDs are the process ids of the last scan; empty if the processes are
+	// only known to exist.
 	PIDs []int
 }
 

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchProcess returns a channel that is closed when the process has ended,
-// also one that is not a child. The watch itself ends with ctx, and then leaves
-// the channel open. A pid that names no process is an error.
+// Watch returns a channel that is closed when the process has ended. The
+// process need not be a child. The watch stops when ctx ends, and leaves the
+// channel open. A pid that names no process is an error.
 func Watch(ctx context.Context, pid int) (<-chan struct{}, error) {
 	if pid <= 0 {
 		return nil, fmt.Errorf("watch process %d: not a process id", pid)
@@ -17,8 +17,8 @@ func Watch(ctx context.Context, pid int) (<-chan struct{}, error) {
 	return watchProcess(ctx, pid)
 }
 
-// exists reports whether a process has this pid. EPERM means that it exists and
-// is somebody else's.
+// Exists reports whether a process has this pid. EPERM means that it exists and
+// belongs to somebody else.
 func Exists(pid int) bool {
 	err := unix.Kill(pid, 0)
 	return err == nil || err == unix.EPERM

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchProcess waits on a pidfd (Linux 5.3), which a reused pid cannot deceive.
+// watchProcess waits on a pidfd (Linux 5.3), which a reused pid cannot fool.
 func watchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
 	fd, err := unix.PidfdOpen(pid, unix.O_NONBLOCK)
 	if errors.Is(err, unix.EINVAL) { // PIDFD_NONBLOCK came with Linux 5.10
@@ -33,8 +33,8 @@ func watchProcess(ctx context.Context, pid int) (<-chan struct{}, error) {
 	context.AfterFunc(ctx, func() { file.Close() }) // ends the wait below
 	go func() {
 		defer file.Close()
-		// The runtime's poller calls back when the pidfd turns readable, which
-		// it does when the process ends.
+		// The runtime's poller calls this when the pidfd becomes readable,
+		// which it does when the process ends.
 		err := conn.Read(func(fd uintptr) bool {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, 0)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollInterval bounds how late a death is noticed where the kernel does not
-// tell. The end of stdin nearly always tells first.
+// pollInterval bounds how late a death is noticed if the kernel does not report
+// it. The end of stdin is nearly always noticed first.
 const pollInterval = time.Second
 
 func pollProcess(ctx context.Context, pid int) (<-chan struct{}, error) {

@@ -127,7 +127,7 @@ func TestPollProcess_NoticesTheEnd(t *testing.T) {
 		mustBeOpen(t, gone)
 		_ = unix.Kill(pid, unix.SIGKILL)
 		_, _ = unix.Wait4(pid, nil, 0, nil)
-		<-gone // the clock of the bubble goes on to the next look
+		<-gone // the simulated clock advances to the next check
 	})
 	_ = command.Process.Release()
 }
@@ -141,7 +141,7 @@ func TestPollProcess_EndsWithItsContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
-		synctest.Wait() // and the bubble cannot end before its goroutines have
+		synctest.Wait() // the bubble cannot end before its goroutines have
 		mustBeOpen(t, gone)
 	})
 }

@@ -13,43 +13,42 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// Session is what tells the processes of one session from those of a stranger
-// who got its number later.
+// Session identifies a session, also after its number was given to another.
 type Session struct {
 	// ID is the leader's process id.
 	ID int `json:"id"`
 	// Start is the leader's start time.
 	Start string `json:"start"`
-	// Autogroup is what autogroupID says of the leader; empty if the system
-	// does not tell.
+	// Autogroup is what proc.AutogroupID returned for the leader; empty if the
+	// system does not report it.
 	Autogroup string `json:"autogroup,omitempty"`
 }
 
-// SessionLedBy describes the session of a leader that lives.
+// Of describes the session of a living leader.
 func Of(pid int) (Session, error) {
 	start, err := proc.StartTime(pid)
 	if err != nil {
 		return Session{}, err
 	}
 	led := Session{ID: pid, Start: start}
-	// Only what the leader has from its own setsid(2) tells its processes from
-	// those of its parent.
+	// An autogroup that the leader shares with this process does not tell the
+	// session's processes from ours. Only one of its own setsid(2) does.
 	if autogroup := proc.AutogroupID(pid); autogroup != proc.AutogroupID(os.Getpid()) {
 		led.Autogroup = autogroup
 	}
 	return led, nil
 }
 
-// kindSession is the kind of sessions in a journal. The key is the id.
+// kind is the kind of sessions in a journal. The key is the id.
 const kind = "session"
 
 // Record describes the session in a journal.
 func (s Session) Record() journal.Record { return journal.NewRecord(kind, strconv.Itoa(s.ID), s) }
 
-// EndedSession says that a session needs no ending any more.
+// Ended says in a journal that a session needs no ending any more.
 func Ended(id int) journal.Record { return journal.Ended(kind, strconv.Itoa(id)) }
 
-// sessionEnder ends the sessions of a dead sidecar that can be proved to be its
+// Ender ends the sessions of a dead sidecar, if it can prove that they are its
 // own.
 var Ender = journal.Ender{Kind: kind, End: endSessions}
 
@@ -75,7 +74,7 @@ func endSessions(ctx context.Context, records []journal.Record, where journal.Pl
 	return alone, errors.Join(failures...)
 }
 
-// End kills every process of the session, and what descends from those.
+// End kills every process of the session, and their descendants.
 func (s Session) End(ctx context.Context) (int, error) {
 	killed, err := proc.KillLoop{
 		Find: func() iter.Seq2[proc.ID, error] {
@@ -89,18 +88,18 @@ func (s Session) End(ctx context.Context) (int, error) {
 	return len(killed), err
 }
 
-// endProved does so for a session of which only what was written down is known,
-// if it can be proved that the number is still the session's. It returns false
-// where somebody has the number of whom that cannot be said.
+// endProved ends a session that only a journal describes, if the number is
+// still the session's. It returns false if that can be neither proved nor
+// refuted, and kills nothing then.
 func (s Session) endProved(ctx context.Context) (proved bool, err error) {
 	if s.ID <= 1 || s.ID == os.Getpid() {
 		return false, nil // never a leader of ours
 	}
 	if now, err := proc.StartTime(s.ID); err == nil && now != s.Start {
-		return true, nil // a session id is not given away while a process of the session lives: all of them were gone
+		return true, nil // the kernel reuses a session id only when no process of the session is left
 	} else if err != nil && s.Autogroup == "" {
-		// The leader is gone, and nothing tells its processes from those of a
-		// stranger whose leader is gone too.
+		// The leader is gone. Nothing tells the session's processes from those
+		// of another session whose leader is gone too.
 		inhabited, err := s.inhabited()
 		return !inhabited, err
 	}
@@ -108,7 +107,7 @@ func (s Session) endProved(ctx context.Context) (proved bool, err error) {
 	return true, err
 }
 
-// inhabited reports whether a process lives that has the session's number.
+// inhabited reports whether a living process has the session's number.
 func (s Session) inhabited() (bool, error) {
 	table, err := proc.Table()
 	if err != nil {

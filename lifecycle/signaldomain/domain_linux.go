@@ -13,19 +13,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// An signal domain is a Landlock domain of which all that is said is that
-// nobody in it can signal anybody outside (LANDLOCK_SCOPE_SIGNAL, Linux 6.12).
-// Who is in it may kill "everybody", which is everybody in it. The kernel does
-// so under a lock that each fork takes too (kill_something_info in
-// kernel/signal.c, copy_process in kernel/fork.c): either the child is there to
-// be killed, or its parent is killed before there is one. So no process can
-// outrun it, as it can outrun one that looks for it in /proc.
-//
-// Every domain denies renaming and linking between directories
-// (LANDLOCK_ACCESS_FS_REFER) unless it says otherwise, and one that says
-// anything about files denies mounting. The leader therefore enters a signal
-// domain when it has mounted what it wants, and the one who kills is started
-// there:
+// A signal domain is a Landlock domain whose only rule is that no process in it
+// can signal a process outside (LANDLOCK_SCOPE_SIGNAL, Linux 6.12). Inside,
+// kill(-1) kills exactly the processes of the domain, and is atomic with
+// respect to fork. docs/design/signal-domain.md has the reasons.
 //
 //	subreaper                leader                              domain killer
 //	socket, start ──────► mount; enter the signal domain
@@ -33,23 +24,23 @@ import (
 //	     ◄─────────────────────────────────────────────────── its process id
 //	                      (confine itself) ◄───────────────── "in domain", end of stream
 //	                      prove that the domain killer cannot be signalled; execute the session's program
-//	end of stream ──────────────────────────────────────────► kill everybody in the signal domain, and end
+//	end of stream ──────────────────────────────────────────► kill every process in the signal domain, and end
 
-// domainFD is the leader's end of the socket, in the leader and in the
-// domain killer.
+// socketFD is the leader's end of the socket, in the leader and in the domain
+// killer.
 const socketFD = 4
 
-// SignalDomain is a leader that has put itself into a signal domain, and not
-// executed its program yet.
+// Domain is a leader that has entered a signal domain, and not executed its
+// program yet.
 type Domain struct {
 	domainKiller int
 	ready        *os.File
 }
 
-// EnterSignalDomain puts the calling thread into a signal domain, and with it
-// what the thread starts and executes from then on. It is for the leader of a
-// group whose UseSignalDomain was called, once: before it is confined and after
-// it has mounted. Privileges cannot be gained from then on (no_new_privs). The
+// Enter puts the calling thread into a signal domain, with everything that the
+// thread starts and executes from then on. A leader calls it once, if its group
+// was told to use a signal domain: after it has mounted and before it is
+// confined. The thread cannot gain privileges any more (no_new_privs). The
 // goroutine must keep its thread.
 func Enter() (*Domain, error) {
 	unix.CloseOnExec(socketFD)
@@ -70,7 +61,7 @@ func Enter() (*Domain, error) {
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"sandbox-sidecar", "domain-killer"}, &syscall.ProcAttr{
 		Dir: "/", Env: proc.SmallRuntime,
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), socketFD},
-		// The session's program is not to find a child that it never had.
+		// The session's program must not find a child that it has not started.
 		Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT},
 	})
 	if err != nil {
@@ -79,8 +70,8 @@ func Enter() (*Domain, error) {
 	return &Domain{domainKiller: pid, ready: ready}, nil
 }
 
-// Confirm waits until the domain killer stands, and proves that the calling
-// thread, which must have been confined, can do nothing to it.
+// Confirm waits until the domain killer is ready, and proves that the calling
+// thread cannot signal it. The thread must have been confined.
 func (e *Domain) Confirm() error {
 	defer e.ready.Close()
 	said, err := io.ReadAll(e.ready)

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inDomain is what a domain killer says that has proved to be in a signal
-// domain; anything else is why it is not.
+// inDomain is the report of a domain killer that has proved to be in a signal
+// domain. Any other text is why it is not.
 const inDomain = "in domain"
 
-// domainReadyFD is the pipe in the domain killer on which it says that.
+// readyFD is the pipe in the domain killer on which it reports.
 const readyFD = 3
 
-// RunDomainKiller is a domain killer's whole life: it waits for the end of its
-// socket's stream and kills everybody in its signal domain, which nobody
-// outruns. So it does when its subreaper is killed. It returns the exit status.
+// RunDomainKiller is a domain killer's whole life. It waits for the end of its
+// socket's stream, which also comes if the subreaper is killed. Then it kills
+// every process in its signal domain. It returns the exit status.
 func RunDomainKiller() int {
 	unix.CloseOnExec(readyFD)
 	err := proveDomain(socketFD)
@@ -41,17 +41,16 @@ func RunDomainKiller() int {
 			break
 		}
 	}
-	_ = unix.Kill(-1, unix.SIGKILL) // ESRCH where nobody is left
+	_ = unix.Kill(-1, unix.SIGKILL) // ESRCH if none is left
 	return 0
 }
 
-// proveDomain returns nil where this process is in a signal domain, and its
-// parent, who has made the socket, is not. Outside of one, a domain killer
-// would end everybody there is. It goes by a signal that nothing else would
-// refuse: who has the same user may send it; see kill(2). What user the parent
-// is, the socket tells. /proc does not where it hides processes (hidepid):
-// nobody sees one that is outside of his own domain there, nor one that is
-// outside of his own user namespace.
+// proveDomain returns nil if this process is in a signal domain, and its
+// parent, which has made the socket, is outside. Without a domain, the domain
+// killer would kill every process of the user. The proof is a signal that only
+// a domain refuses: both are the same user's; see kill(2). The socket tells the
+// parent's user. /proc may not: with hidepid, a process sees none outside its
+// own Landlock domain or user namespace there.
 func proveDomain(socket int) error {
 	parent, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -63,14 +62,14 @@ func proveDomain(socket int) error {
 	if err := unix.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("the subreaper can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
 	}
-	if int(parent.Pid) != os.Getppid() { // asked last: it was there until now
+	if int(parent.Pid) != os.Getppid() { // checked last: it lived until now
 		return fmt.Errorf("the subreaper was process %d, and the parent is %d", parent.Pid, os.Getppid())
 	}
 	return nil
 }
 
-// oneUser makes sure that this process is of the user that its sockets tell of:
-// they know the effective one, and signals go by the real one too.
+// oneUser makes sure that the real user is the effective one. Sockets report
+// the effective user, and signals also depend on the real one.
 func oneUser() error {
 	if real, effective := os.Getuid(), os.Geteuid(); real != effective {
 		return fmt.Errorf("the process acts as user %d for user %d", effective, real)
@@ -78,14 +77,14 @@ func oneUser() error {
 	return nil
 }
 
-// domain killer is what a subreaper has of the domain killer of its session.
-// The zero value has none.
+// Killer is a subreaper's handle on the domain killer of its session. The zero
+// value has none.
 type Killer struct {
-	conn *os.File // its end closed, the domain killer strikes; nil where there is none, or it was told to
-	pid  int      // 0 until it was met
+	conn *os.File // closing it tells the domain killer to kill; nil if there is none, or after Kill
+	pid  int      // 0 until it is known
 }
 
-// open makes the socket, and returns the leader's end.
+// Open makes the socket, and returns the leader's end.
 func (k *Killer) Open() (*os.File, error) {
 	if err := oneUser(); err != nil {
 		return nil, err
@@ -98,8 +97,8 @@ func (k *Killer) Open() (*os.File, error) {
 	return os.NewFile(uintptr(fds[1]), "leader"), nil
 }
 
-// meet learns which process the domain killer is. It has said so before
-// anything of its session ran.
+// learnPID reads the domain killer's process id, which it sent before any
+// program of the session ran.
 func (k *Killer) learnPID() {
 	if k.conn == nil || k.pid != 0 {
 		return
@@ -110,8 +109,8 @@ func (k *Killer) learnPID() {
 	}
 }
 
-// strike has everybody in the signal domain killed, and the domain killer end.
-// It returns at once.
+// Kill has every process in the signal domain killed, and the domain killer
+// end. It returns at once.
 func (k *Killer) Kill() {
 	if k.conn != nil {
 		k.learnPID()
@@ -120,17 +119,19 @@ func (k *Killer) Kill() {
 	}
 }
 
-// Unasked reports whether a child is the domain killer and was not told to kill.
+// Unasked reports whether a child is the domain killer, and was not told to
+// kill.
 func (k *Killer) Unasked(pid int) bool { return k.Is(pid) && k.conn != nil }
 
-// is reports whether a child is the domain killer.
+// Is reports whether a child is the domain killer.
 func (k *Killer) Is(pid int) bool {
 	k.learnPID()
 	return k.pid == pid
 }
 
-// tryDomain proves that sessions can use a signal domain here: a process enters
-// one itself and cannot signal its parent any more.
+// Try proves that sessions can use signal domains here: this process enters one
+// and cannot signal its parent any more. The socket is one that the parent has
+// made.
 func Try(socket int) error {
 	if err := oneUser(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func Try(socket int) error {
 	return proveDomain(socket)
 }
 
-// passDomainSocket gives a leader its end of the domain killer's socket.
+// PassSocket gives a leader its end of the domain killer's socket.
 func PassSocket(attr *syscall.ProcAttr, end *os.File) error {
 	if len(attr.Files) > socketFD {
 		return errors.New("start a leader that is in a signal domain: it has too many descriptors")

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	proctest.Main(m, map[string]func() int{"domain-killer": RunDomainKiller})
 }
 
-// Outside of a signal domain a blow would strike everybody.
+// Outside of a signal domain, the call would kill every process of the user.
 func TestDomainKiller_KillsFromInsideOnly(t *testing.T) {
 	t.Parallel()
 	ready, theirs, err := os.Pipe()

@@ -20,21 +20,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// subreapers makes groups that are held by subreapers.
+// Factory makes groups below subreapers.
 type Factory struct {
 	command func() (path string, argv []string)
-	// domainProblem says why sessions cannot use signal domains here; nil where
-	// they can.
+	// DomainProblem is why sessions cannot use signal domains here; nil if they
+	// can.
 	DomainProblem error
-	Adopts        bool // what a dead subreaper leaves becomes this process's child
+	Adopts        bool // orphans of a dead subreaper become children of this process
 	log           *slog.Logger
 
 	mu     sync.Mutex // guards groups
 	groups map[*Group]bool
 }
 
-// openSubreapers finds out whether subreapers work here, by letting one try to
-// start a program that does not exist.
+// Open finds out whether subreapers work here: one tries to start a program
+// that does not exist.
 func Open(command func() (path string, argv []string), log *slog.Logger) (*Factory, error) {
 	if command == nil {
 		return nil, errors.New("no subreaper is known")
@@ -57,8 +57,8 @@ func (k *Factory) try(inDomain bool) error {
 	return group.Close()
 }
 
-// newGroup makes an empty group. What it is about to start is noted first, by a
-// function that may be nil.
+// NewGroup makes an empty group. The function, which may be nil, writes to the
+// journal before something is started.
 func (k *Factory) NewGroup(note func(journal.Record) error) *Group {
 	group := &Group{
 		note: note, command: k.command, capable: k.DomainProblem == nil, log: k.log, forget: k.forget, answers: make(
@@ -77,7 +77,7 @@ func (k *Factory) forget(group *Group) {
 	delete(k.groups, group)
 }
 
-// close ends every group.
+// Close ends every group.
 func (k *Factory) Close() error {
 	k.mu.Lock()
 	groups := slices.Collect(maps.Keys(k.groups))
@@ -97,18 +97,18 @@ func (k *Factory) Close() error {
 	return errors.Join(failures...)
 }
 
-// kindSubreaper is the kind of subreapers in a journal. The key is the process
-// id. A subreaper ends its session by itself if the sidecar dies. If both are
-// killed, the session's own record is what remains.
+// kind is the kind of subreapers in a journal. The key is the process id. A
+// subreaper ends its session by itself if the sidecar dies. If both are killed,
+// the session's own record remains.
 const kind = "subreaper"
 
-// subreaperData tells a subreaper from a stranger that gets its process id.
+// recordData tells a subreaper from another process that gets its process id.
 type recordData struct {
 	// Birth is the subreaper's start time.
 	Birth uint64 `json:"birth"`
 }
 
-// subreaperEnder ends the subreapers of a dead sidecar.
+// Ender ends the subreapers of a dead sidecar.
 var Ender = journal.Ender{Kind: kind, End: endSubreapers}
 
 func endSubreapers(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
@@ -131,8 +131,8 @@ func endSubreapers(ctx context.Context, records []journal.Record, where journal.
 	return alone, errors.Join(failures...)
 }
 
-// endSubreaper waits for a dead sidecar's subreaper to end its session, which
-// it does by itself, and helps where it does not.
+// endSubreaper waits for a dead sidecar's subreaper to end its session by
+// itself, and ends the session if it does not.
 func endSubreaper(ctx context.Context, subreaper proc.ID) error {
 	pid, birth := subreaper.PID, subreaper.Birth
 	if now, err := proc.Find(pid); err != nil || now.Birth != birth || now.Dead {
@@ -149,12 +149,12 @@ func endSubreaper(ctx context.Context, subreaper proc.ID) error {
 	if err != nil {
 		return fmt.Errorf("end subreaper: %w", err)
 	}
-	// somebody may have stopped it; to a stranger that got the number meanwhile
-	// it does nothing
+	// Somebody may have stopped it. To another process that got the number
+	// meanwhile the signal does nothing.
 	_ = unix.Kill(pid, unix.SIGCONT)
 	select {
 	case <-gone:
-		// Somebody may have killed it before it was done.
+		// Somebody may have killed it before it had finished.
 		return endMembers(ctx, members)
 	case <-ctx.Done():
 	case <-time.After(endTimeout):
@@ -169,7 +169,7 @@ func endSubreaper(ctx context.Context, subreaper proc.ID) error {
 	return err
 }
 
-// membersBelow lists what descends from a subreaper now.
+// membersBelow lists the descendants of a subreaper now.
 func membersBelow(subreaper proc.ID) (map[proc.ID]bool, error) {
 	table, err := proc.Table()
 	if err != nil {
@@ -182,7 +182,7 @@ func membersBelow(subreaper proc.ID) (map[proc.ID]bool, error) {
 	return members, nil
 }
 
-// endMembers kills processes that are known, and what descends from them.
+// endMembers kills known processes and their descendants.
 func endMembers(ctx context.Context, members map[proc.ID]bool) error {
 	_, err := proc.KillLoop{
 		Find: func() iter.Seq2[proc.ID, error] {
@@ -194,7 +194,7 @@ func endMembers(ctx context.Context, members map[proc.ID]bool) error {
 	return err
 }
 
-// endBelow kills what descends from a subreaper, from outside.
+// endBelow kills the descendants of a subreaper, from outside.
 func endBelow(ctx context.Context, subreaper proc.ID) (int, error) {
 	killed, err := proc.KillLoop{
 		Find: func() iter.Seq2[proc.ID, error] {

@@ -20,45 +20,45 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/session"
 )
 
-// subreaperGroup is a session below a subreaper.
+// Group is a session below a subreaper.
 type Group struct {
-	note    func(journal.Record) error // writes to the journal before something comes to be; nil: to none
+	note    func(journal.Record) error // writes to the journal before something is started; may be nil
 	command func() (path string, argv []string)
 	capable bool // leaders can use signal domains
 	log     *slog.Logger
-	adopts  bool         // what the subreaper leaves becomes this process's child
-	forget  func(*Group) // called when the group was given back
+	adopts  bool         // orphans of a dead subreaper become children of this process
+	forget  func(*Group) // called when the group is closed
 
-	triesDomain bool // the subreaper is to find out whether leaders can enter one
+	triesDomain bool // the subreaper is to find out whether leaders can use signal domains
 
 	killing sync.Mutex // held while the subreaper is asked to kill
-	asked   int        // how often it was; guarded by killing
+	asked   int        // how often it was asked; guarded by killing
 	answers chan killedReport
 
-	pausing     sync.Mutex // held while the subreaper is asked to hold the session, or to let it go on
-	holds       int        // how often it was; guarded by pausing
+	pausing     sync.Mutex // held while the subreaper is asked to pause or resume the session
+	holds       int        // how often it was asked; guarded by pausing
 	heldAnswers chan heldReport
 
-	mu        sync.Mutex // guards the fields below, which are set once, and are read freely by who has started the group
+	mu        sync.Mutex // guards the fields below; they are set once, and the goroutine that started the group reads them freely
 	inDomain  bool       // the leader is to enter a signal domain
 	conn      *connection
 	subreaper proc.ID
-	leader    proc.ID // no pid where there is none
+	leader    proc.ID // PID is 0 if there is none
 	session   session.Session
 	process   *leaderProcess
 	gone      chan struct{} // closed when the subreaper has ended
 	closed    bool
-	closing   atomic.Bool // the subreaper is to go
+	closing   atomic.Bool // the subreaper is told to end
 }
 
 const (
-	// subreaperStartTimeout bounds the wait for the subreaper to start a
-	// leader; it takes milliseconds.
+	// startTimeout bounds the wait for the subreaper to start a leader; it
+	// takes milliseconds.
 	startTimeout = 30 * time.Second
-	// endTimeoutSubreaper bounds the end of a session without a subreaper, and of a
+	// endTimeout bounds the end of a session without a subreaper, and of a
 	// subreaper without a session.
 	endTimeout = 5 * time.Second
-	// subreaperGrace is how much later than asked for an answer may come.
+	// grace is how much later than its deadline an answer may come.
 	grace = time.Second
 )
 
@@ -96,9 +96,8 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 	return g.process, nil
 }
 
-// UseSignalDomain has the leader that is to be started enter a signal domain, if
-// leaders can do that here, and reports whether it will. After Start it only
-// reports.
+// UseSignalDomain has the leader enter a signal domain, if leaders can do that
+// here, and reports whether it will. After Start it only reports.
 func (g *Group) UseSignalDomain() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,9 +125,9 @@ func (g *Group) startSubreaper(ownSession bool, files []*os.File) error {
 	process, err := proc.Start(path, argv, &os.ProcAttr{
 		Files: append([]*os.File{null, null, os.Stderr, theirs}, files...),
 		Env:   []string{},
-		// A leader that is to stay in the caller's session needs its parent
-		// there: without one of its session in another process group a shell
-		// that suspends itself would be orphaned, and not be stopped.
+		// A leader that stays in the caller's session needs its parent there.
+		// Otherwise its process group would be orphaned, and a shell that
+		// suspends itself would not be stopped.
 		Sys: &syscall.SysProcAttr{Setsid: ownSession},
 	})
 	if err != nil {
@@ -153,7 +152,7 @@ func (g *Group) startSubreaper(ownSession bool, files []*os.File) error {
 	return g.write(journal.NewRecord(kind, strconv.Itoa(g.subreaper.PID), recordData{Birth: g.subreaper.Birth}))
 }
 
-// startLeader gives the order and waits until it was carried out. The lock is
+// startLeader orders the start of the leader and waits for it. The lock is
 // held.
 func (g *Group) startLeader(order *startOrder) (*startedReport, error) {
 	if err := g.conn.file.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
@@ -174,7 +173,7 @@ func (g *Group) startLeader(order *startOrder) (*startedReport, error) {
 	return report.Started, g.conn.file.SetReadDeadline(time.Time{})
 }
 
-// listen takes what the subreaper says until its end.
+// listen handles the subreaper's messages until its end.
 func (g *Group) listen() {
 	for {
 		report, err := g.conn.receive()
@@ -189,7 +188,7 @@ func (g *Group) listen() {
 		case report.Killed != nil:
 			select {
 			case g.answers <- *report.Killed:
-			default: // to a question that nobody waits for any more
+			default: // nobody waits for this answer any more
 			}
 		case report.Held != nil:
 			select {
@@ -200,13 +199,13 @@ func (g *Group) listen() {
 	}
 	if g.closing.Load() {
 		<-g.gone
-		g.process.end(killedStatus) // nobody is left to tell more
+		g.process.end(killedStatus) // nobody can report more
 		return
 	}
 	g.log.Error("the subreaper of a session has died: the session is ended", "leader", g.leader.PID, "orphans_adopted",
 		g.adopts)
-	// The kernel has killed the leader with its parent, unless a setuid program
-	// has made it somebody else's.
+	// The kernel has killed the leader with its parent, unless it has executed
+	// a setuid program.
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	_, _ = proc.KillLoop{Find: g.lookForLeader, Kill: proc.Kill, Pause: proc.Sleep}.Run(ctx)
@@ -254,7 +253,7 @@ func (g *Group) Kill(ctx context.Context) (int, error) {
 	return answer.Count, nil
 }
 
-// ask lets the subreaper kill everything.
+// ask has the subreaper kill everything.
 func (g *Group) ask(ctx context.Context, conn *connection, gone <-chan struct{}) (killedReport, error) {
 	g.asked++
 	budget := killTimeout
@@ -264,7 +263,7 @@ func (g *Group) ask(ctx context.Context, conn *connection, gone <-chan struct{})
 	if ctx.Err() != nil {
 		budget = 0
 	}
-	// An error means that the subreaper is gone, or about to be: it kills
+	// After an error the subreaper is gone, or about to end: it kills
 	// everything when it loses the connection.
 	_ = conn.send(orderMessage{Kill: &killOrder{ID: g.asked, Milliseconds: budget.Milliseconds()}})
 	silence := time.NewTimer(budget + grace)
@@ -284,8 +283,8 @@ func (g *Group) ask(ctx context.Context, conn *connection, gone <-chan struct{})
 	}
 }
 
-// killOrphans does what can be done without a subreaper: by the session id, by
-// descent, and by adoption.
+// killOrphans kills without a subreaper: by the session id, by descent, and by
+// adoption.
 func (g *Group) killOrphans(ctx context.Context) (int, error) {
 	if g.leader.PID == 0 {
 		return 0, nil
@@ -298,22 +297,23 @@ func (g *Group) killOrphans(ctx context.Context) (int, error) {
 	return killed + adopted, err
 }
 
-// killAdopted kills what the subreaper has left, whatever its session id: it
-// has become this process's child. All children that are not our own come from
-// subreapers that have died, because every process that we start for a session
-// has one.
+// killAdopted kills the orphans of the subreaper that have become children of
+// this process, whatever their session id. Every process that we start for a
+// session has a subreaper, so foreign children come from subreapers that have
+// died.
 func (g *Group) killAdopted(ctx context.Context) (int, error) {
 	if !g.adopts {
 		return 0, nil
 	}
 	select {
-	case <-g.gone: // its children are given away before it can be waited for
+	case <-g.gone: // until it has ended, its children are not ours
 	case <-ctx.Done():
 	}
 	return proc.EndOrphans(ctx)
 }
 
-// Close lets the subreaper go. It goes when nobody is left.
+// Close tells the subreaper to end. It ends when no process of the session is
+// left.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

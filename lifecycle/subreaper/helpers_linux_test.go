@@ -36,7 +36,7 @@ func init() {
 	}
 }
 
-// testSubreapers are subreapers that run the test binary.
+// testSubreapers makes groups whose subreapers run the test binary.
 func testSubreapers(t *testing.T) *Factory {
 	t.Helper()
 	k, err := Open(command, slog.New(slog.DiscardHandler))
@@ -46,7 +46,7 @@ func testSubreapers(t *testing.T) *Factory {
 	return k
 }
 
-// describe prints what a process can see of how it was started.
+// describe prints what a process can find out about how it was started.
 func describe([]string) {
 	dir, _ := os.Getwd()
 	fmt.Printf("argv %q\nenv %q\ndir %q\n", os.Args, os.Environ(), dir)
@@ -60,16 +60,16 @@ func describe([]string) {
 	}
 	self, _ := proc.Find(os.Getpid())
 	fmt.Println("leads its session:", self.Session == self.PID)
-	for fd := range 4 { // above them are those that the test itself was started with, and the runtime's
+	for fd := range 4 { // those above were inherited by the test, or are the runtime's
 		target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 		fmt.Println("descriptor", fd, target, err)
 	}
 	proctest.Ready()
 }
 
-// hop starts chains of processes that fork and exit at full speed, each link in
-// a session of its own, by nothing but system calls: a link lives for some ten
-// microseconds. They end by themselves where a test failed to end them.
+// hop starts chains of processes that fork and exit at full speed, by nothing
+// but system calls. Each link is a session of its own and lives for some ten
+// microseconds. The chains end by themselves if a test fails to end them.
 func hop(args []string) {
 	chains, _ := strconv.Atoi(args[0])
 	for range chains {

@@ -14,14 +14,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// kill ends everything below this process, and returns how many lived and do so
-// no more. Not all of them have to be killed one by one: the death of a
-// terminal's session leader hangs up on its foreground processes.
+// kill ends everything below this process, and returns how many processes it
+// has ended. It does not kill each one: the death of a terminal's session
+// leader hangs up on its foreground processes.
 func (k *subreaper) kill(ctx context.Context) (int, error) {
 	if k.reap() {
 		return 0, nil
 	}
-	begun, _ := k.below() // where it cannot be read, those that are killed are counted
+	begun, _ := k.below() // if the list cannot be read, only the killed are counted
 	killed, err := proc.KillLoop{
 		Find: k.look, Kill: k.killOne, Pause: k.pause,
 		Empty: func() (bool, error) { return k.reap(), nil },
@@ -34,9 +34,9 @@ func (k *subreaper) kill(ctx context.Context) (int, error) {
 	return len(proc.WithoutSurvivors(killed, err)), err
 }
 
-// below lists what descends from this process, children first. It asks each for
-// its children, which costs as much as the session is large, and reads the
-// whole table only where the kernel was built without an answer to that
+// below lists the descendants of this process, parents first. It asks each for
+// its children, which takes time in proportion to the session. It reads the
+// whole table only if the kernel was built without that list
 // (CONFIG_PROC_CHILDREN).
 func (k *subreaper) below() ([]proc.Entry, error) {
 	children, err := proc.ChildrenOf("self")
@@ -53,14 +53,14 @@ func (k *subreaper) below() ([]proc.Entry, error) {
 		children = children[1:]
 		entry, err := proc.Find(pid)
 		if err != nil || seen[pid] {
-			continue // ended since, or its number was given away meanwhile
+			continue // ended since, or its number was reused meanwhile
 		}
 		seen[pid] = true
 		if k.domainKiller.Is(pid) {
 			continue
 		}
 		found = append(found, entry)
-		more, _ := proc.ChildrenOf(strconv.Itoa(pid)) // where it has ended since, its children are ours at the next look
+		more, _ := proc.ChildrenOf(strconv.Itoa(pid)) // if it has ended since, its children are ours at the next scan
 		children = append(children, more...)
 	}
 	return found, nil
@@ -75,11 +75,11 @@ func (k *subreaper) belowByTable() ([]proc.Entry, error) {
 	return proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == self && !k.domainKiller.Is(entry.PID) }), nil
 }
 
-// look finds the children, and where all of them have been killed already and
-// are still there, what is below them. The children are enough as a rule: each
-// that dies leaves us its own. Listing them takes microseconds; against
-// processes that fork and exit at full speed anything slower would always be
-// too late.
+// look finds the children. If all of them have been killed already and are
+// still there, it finds their descendants. The children are usually enough,
+// because the children of each that dies become ours. Listing them takes
+// microseconds. Against processes that fork and exit at full speed, anything
+// slower is always too late.
 func (k *subreaper) look() iter.Seq2[proc.ID, error] {
 	return func(yield func(proc.ID, error) bool) {
 		k.domainKiller.Kill()
@@ -91,7 +91,7 @@ func (k *subreaper) look() iter.Seq2[proc.ID, error] {
 		news := false
 		for _, pid := range children {
 			if k.domainKiller.Is(pid) {
-				continue // it ends when it is done
+				continue // it ends by itself
 			}
 			victim, known := k.marked[pid]
 			if !known {
@@ -123,7 +123,7 @@ func (k *subreaper) look() iter.Seq2[proc.ID, error] {
 	}
 }
 
-// mark notes a child that is about to be killed, until it was waited for.
+// mark records a child that is about to be killed, until it is waited for.
 func (k *subreaper) mark(pid int) proc.ID {
 	victim := proc.ID{PID: pid}
 	if entry, err := proc.Find(pid); err == nil {
@@ -137,9 +137,9 @@ func (k *subreaper) killOne(victim proc.ID) error {
 	if k.marked[victim.PID] != victim {
 		return proc.Kill(victim)
 	}
-	// A child's number is its own until it was waited for, and only this
-	// goroutine does that. Whether it has ended is asked first because the dead
-	// can be killed without an error.
+	// A child keeps its number until it is waited for, which only this
+	// goroutine does. A dead child can be signalled without an error, so check
+	// first.
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, victim.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 	if err != nil || info.Signo != 0 {

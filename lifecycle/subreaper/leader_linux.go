@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// subreapedLeader is a leader whose parent is a subreaper.
+// leaderProcess is a leader whose parent is a subreaper.
 type leaderProcess struct {
 	pid     int
 	send    func(orderMessage) error
 	changed chan struct{} // holds a token after every change
 
 	mu      sync.Mutex          // guards the fields below
-	stopped *syscall.WaitStatus // the last stop that nobody has heard of
+	stopped *syscall.WaitStatus // the last stop that Wait has not returned
 	ended   *syscall.WaitStatus
 }
 
@@ -44,7 +44,7 @@ func (p *leaderProcess) Wait(stops bool) (syscall.WaitStatus, error) {
 	}
 }
 
-// Signal lets the subreaper send it: it alone knows whether the number is still
+// Signal has the subreaper send it: only that knows whether the number is still
 // the leader's.
 func (p *leaderProcess) Signal(signal syscall.Signal) error {
 	p.mu.Lock()
@@ -63,7 +63,7 @@ func (p *leaderProcess) stop(status syscall.WaitStatus) {
 	p.wake()
 }
 
-// end tells of the end, the first time that it is called.
+// end records the end. Only the first call counts.
 func (p *leaderProcess) end(status syscall.WaitStatus) {
 	p.mu.Lock()
 	if p.ended == nil {
@@ -80,12 +80,11 @@ func (p *leaderProcess) wake() {
 	}
 }
 
-// killedStatus is how a leader ended of which nobody can say more than that it
-// is no more.
+// killedStatus is the status of a leader about whose end nothing else is known.
 const killedStatus = syscall.WaitStatus(unix.SIGKILL)
 
-// subreaperConn is this process's end of the socket. Sending may be done from
-// several goroutines, receiving from one.
+// connection is this process's end of the socket. Several goroutines may send,
+// one may receive.
 type connection struct {
 	file    *os.File
 	decoder *json.Decoder
@@ -94,7 +93,7 @@ type connection struct {
 	encoder *json.Encoder
 }
 
-// newSubreaperConn makes a socket; the second end is the subreaper's.
+// newConnection makes a socket; the second end is the subreaper's.
 func newConnection() (*connection, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

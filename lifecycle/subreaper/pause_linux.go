@@ -12,13 +12,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// holdTimeout bounds the looks for processes that are to be stopped.
+// holdTimeout bounds the scans for processes to stop.
 const holdTimeout = 500 * time.Millisecond
 
-// hold stops every process below, parents before their children, and notes
-// which it has stopped: one that the user has stopped is to stay so. A look
-// that finds nobody new is followed by another, as a stop takes a moment to
-// hold and a process may fork until then.
+// hold stops every process below, parents before their children, and records
+// which it has stopped. One that the user has stopped stays stopped on resume.
+// A stop takes a moment, and a process may fork until then. So one scan that
+// finds nothing new is followed by another.
 func (k *subreaper) hold() error {
 	k.holding = true
 	known := map[proc.ID]bool{}
@@ -51,18 +51,18 @@ func (k *subreaper) hold() error {
 	return nil
 }
 
-// letGo lets everybody go on whom hold has stopped, children before their
-// parents, so that no parent sees a child that is stopped.
+// letGo continues the processes that hold has stopped, children before their
+// parents, so that no parent sees a stopped child.
 func (k *subreaper) letGo() {
 	for i := len(k.held) - 1; i >= 0; i-- {
 		_ = proc.Signal(k.held[i], unix.SIGCONT) // it may have ended
 	}
 	k.held = nil
-	k.reap() // a stop that is seen only now is none of the leader's own
+	k.reap() // a stop seen now was not the leader's own
 	k.holding = false
 }
 
-// carryOutHold holds or lets go, and says so.
+// carryOutHold pauses or resumes, and reports the result.
 func (k *subreaper) carryOutHold(order *holdOrder) {
 	report := heldReport{ID: order.ID}
 	if order.Held {
@@ -77,7 +77,7 @@ func (k *subreaper) carryOutHold(order *holdOrder) {
 }
 
 // Pause stops every process of the session until resume is called. On an error
-// everybody goes on.
+// all processes continue.
 func (g *Group) Pause(ctx context.Context) (func() error, error) {
 	if err := g.orderHold(ctx, true); err != nil {
 		return nil, fmt.Errorf("pause session: %w", err)
@@ -90,7 +90,7 @@ func (g *Group) Pause(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// orderHold orders and waits for the answer.
+// orderHold sends the order and waits for the answer.
 func (g *Group) orderHold(ctx context.Context, held bool) error {
 	g.mu.Lock()
 	conn, gone, closed := g.conn, g.gone, g.closed
@@ -119,7 +119,7 @@ func (g *Group) orderHold(ctx context.Context, held bool) error {
 		case <-gone:
 			return errGone
 		case <-ctx.Done():
-			if held { // it must not come to hold once nobody waits for it
+			if held { // the session must not stay paused without anybody to resume it
 				_ = conn.send(orderMessage{Hold: &holdOrder{}})
 			}
 			return ctx.Err()

@@ -20,36 +20,36 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/signaldomain"
 )
 
-// subreaper is the process above a session where no cgroup can be made. It is a
-// child subreaper (prctl(2), Linux 3.4): whatever of the session loses its
-// parent becomes its child, so that neither setsid nor a second fork leads out,
-// and when it has no child any more, nobody of the session is left.
+// subreaper is the process above a session on machines that allow no cgroup. It
+// is a child subreaper (prctl(2), Linux 3.4). Every orphan of the session
+// becomes its child, so neither setsid nor a second fork escapes. When it has
+// no child any more, no process of the session is left.
 type subreaper struct {
 	conn     *os.File
 	reports  *json.Encoder
 	children chan os.Signal // SIGCHLD
 
 	domainKiller signaldomain.Killer
-	bereft       bool            // the domain killer has ended unasked
+	bereft       bool            // the domain killer has ended without being told to
 	leader       int             // 0 once it was waited for
-	marked       map[int]proc.ID // the children that are about to be killed, until they were waited for
+	marked       map[int]proc.ID // children about to be killed, until they are waited for
 
-	holding bool      // the session stands still, or is about to
-	held    []proc.ID // who was stopped for that
+	holding bool      // the session is paused, or about to be
+	held    []proc.ID // the processes that were stopped for that
 }
 
-// subreaperTimeout bounds the kill after the sidecar's death.
+// killTimeout bounds the kill after the sidecar's death.
 const killTimeout = time.Minute
 
-// RunSubreaper is a subreaper's whole life; it returns the exit status. It must
-// be called on the main goroutine before anything else was started.
+// Run is a subreaper's whole life; it returns the exit status. It must be
+// called on the main goroutine before anything else was started.
 func Run() int {
 	complain := func(err error) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: subreaper: %v\n", err)
 		return 1
 	}
-	// The leader gets a signal when the thread that has forked it ends, see
-	// start. This one ends with the process only.
+	// The kernel signals the leader when the thread that forked it ends; see
+	// start. This thread ends only with the process.
 	runtime.LockOSThread()
 	if err := outliveSignals(); err != nil {
 		return complain(err)
@@ -77,7 +77,8 @@ func Run() int {
 		}
 	}
 	started := k.start(first.Start)
-	// A terminal is at its end only when nobody but its session holds it.
+	// A terminal is at its end only when no process outside its session holds
+	// it.
 	for _, fd := range first.Start.Files {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -95,10 +96,10 @@ func Run() int {
 	return 0
 }
 
-// outliveSignals keeps what a terminal sends, or an unconfined session, from
-// ending or stopping this process. Signals are handled, not ignored: what is
-// ignored would be ignored by the leader too. Those that are ignored already
-// stay so, for the leader.
+// outliveSignals keeps the signals of a terminal or an unconfined session from
+// ending or stopping this process. They are handled, not ignored, because the
+// leader would inherit ignored signals. Those that are ignored already stay
+// ignored for the leader.
 func outliveSignals() error {
 	ignored, err := ignoredSignals()
 	if err != nil {
@@ -116,8 +117,8 @@ func outliveSignals() error {
 	return nil
 }
 
-// ignoredSignals is the set of signals that this process ignores, the first in
-// the lowest bit; see proc_pid_status(5).
+// ignoredSignals is the set of signals that this process ignores; the lowest
+// bit is signal 1. See proc_pid_status(5).
 func ignoredSignals() (uint64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -132,8 +133,8 @@ func ignoredSignals() (uint64, error) {
 }
 
 // ownInheritance lists the descriptors that this process was started with, and
-// keeps all of them from the leader, who is given its own by number. What the
-// Go runtime opens meanwhile is close-on-exec already, and is left out.
+// makes them close-on-exec: the leader gets its own by number. Descriptors that
+// the Go runtime has opened are close-on-exec already, and are not listed.
 func ownInheritance() ([]int, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -163,11 +164,11 @@ func (k *subreaper) refuse(attempt string, cause error) {
 	_ = k.reports.Encode(reportMessage{Errno: errno, Attempt: attempt})
 }
 
-// start starts the leader. Where it cannot, it has told so.
+// start starts the leader. If it fails, it has reported why.
 func (k *subreaper) start(s *startOrder) bool {
 	attr := &syscall.ProcAttr{Dir: string(s.Dir), Env: stringsOf(s.Env), Sys: s.Sys}
 	for _, fd := range s.Files {
-		attr.Files = append(attr.Files, uintptr(fd)) // -1 is the number of none here too
+		attr.Files = append(attr.Files, uintptr(fd)) // -1 means closed here too
 	}
 	if s.InDomain {
 		end, err := k.domainKiller.Open()
@@ -187,10 +188,11 @@ func (k *subreaper) start(s *startOrder) bool {
 		}
 	}
 	// If somebody kills this process and the sidecar, nobody is left to end a
-	// leader that ignores the hang-up; the kernel does it then. It is a second
-	// line: descendants of the leader's do not inherit it, and a setuid program
-	// loses it. In a new process id namespace the runtime's check for a parent
-	// that died too early takes every parent for another, and kills the child.
+	// leader that ignores the hang-up. Then the kernel kills it. That is a
+	// second line of defence: the leader's descendants do not inherit it, and a
+	// setuid program loses it. In a new process id namespace the runtime's
+	// check for a parent that died too early takes every parent for another,
+	// and kills the child.
 	if s.Sys.Pdeathsig == 0 && s.Sys.Cloneflags&unix.CLONE_NEWPID == 0 {
 		s.Sys.Pdeathsig = unix.SIGKILL
 	}
@@ -200,7 +202,7 @@ func (k *subreaper) start(s *startOrder) bool {
 		return false
 	}
 	k.leader = pid
-	entry, err := proc.Find(pid) // until it was waited for, a process that has ended has its entry
+	entry, err := proc.Find(pid) // an ended process keeps its entry until it is waited for
 	if err != nil {
 		k.refuse("find leader", err)
 		_ = unix.Kill(pid, unix.SIGKILL)
@@ -210,8 +212,8 @@ func (k *subreaper) start(s *startOrder) bool {
 	return true
 }
 
-// serve carries orders out until the sidecar is gone, or the session's domain
-// killer, without whom the session may not live.
+// serve carries out orders until the sidecar is gone, or the session's domain
+// killer, without which the session must not live.
 func (k *subreaper) serve(decoder *json.Decoder) {
 	orders := make(chan orderMessage)
 	go func() {
@@ -259,9 +261,9 @@ func (k *subreaper) answer(order *killOrder) {
 	_ = k.reports.Encode(reportMessage{Killed: &result})
 }
 
-// reap waits for every child that has ended, and tells of the leader. It
-// returns true when there is no child any more: then there is no descendant
-// either, because each would have become a child by the death of those between.
+// reap waits for every child that has ended, and reports the leader's end. It
+// returns true if there is no child any more. Then there is no descendant
+// either: each would have become a child when its parents died.
 func (k *subreaper) reap() (none bool) {
 	for {
 		var status unix.WaitStatus
@@ -271,7 +273,7 @@ func (k *subreaper) reap() (none bool) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return true // ECHILD; nothing else can be wrong with the call
+			return true // ECHILD; the call has no other error
 		case pid == 0:
 			return false
 		default:
@@ -280,7 +282,7 @@ func (k *subreaper) reap() (none bool) {
 	}
 }
 
-// changed takes note of a child that has stopped or ended.
+// changed handles a child that has stopped or ended.
 func (k *subreaper) changed(pid int, status syscall.WaitStatus) {
 	if status.Stopped() {
 		if pid == k.leader && !k.holding {

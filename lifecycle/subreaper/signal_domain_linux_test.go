@@ -22,12 +22,12 @@ import (
 
 func init() {
 	proctest.Helpers["domain"] = func(args []string) { panic(enterDomainAndExecute(signaldomain.Restrict, args)) }
-	// A leader that nothing else confines can signal its domain killer, which
-	// must not go unnoticed.
+	// A leader without any other confinement can signal its domain killer. That
+	// must be noticed.
 	proctest.Helpers["domain only"] = func(args []string) { panic(enterDomainAndExecute(func() error { return nil }, args)) }
 }
 
-// enterDomainAndExecute is what a stage does.
+// enterDomainAndExecute does what a stage does.
 func enterDomainAndExecute(confine func() error, argv []string) error {
 	runtime.LockOSThread()
 	domain, err := signaldomain.Enter()
@@ -47,7 +47,7 @@ func enterDomainAndExecute(confine func() error, argv []string) error {
 // domain.
 func inSignalDomain(command *exec.Cmd) *exec.Cmd { return proctest.Helper("domain", command.Args...) }
 
-// newDomainGroup is a group whose leader is to enter a signal domain.
+// newDomainGroup is a group whose leader enters a signal domain.
 func newDomainGroup(t *testing.T, k *Factory) *Group {
 	t.Helper()
 	if k.DomainProblem != nil {
@@ -69,7 +69,7 @@ func newDomainGroup(t *testing.T, k *Factory) *Group {
 }
 
 // One call kills the processes in a signal domain, however fast they fork, and
-// nobody else of the same user.
+// no other process of the same user.
 func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
@@ -96,7 +96,7 @@ func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 	}
 }
 
-// killerOf finds the domain killer beside a session.
+// domainKillerOf finds the domain killer beside a session.
 func domainKillerOf(t *testing.T, group *Group) int {
 	t.Helper()
 	table, err := proc.Table()
@@ -115,8 +115,8 @@ func domainKillerOf(t *testing.T, group *Group) int {
 	return 0
 }
 
-// The blow alone is enough: when the subreaper is killed, nobody looks for what
-// is left. Without it, a chain goes on.
+// The domain killer alone is enough: when the subreaper is killed, no other
+// process searches for what is left. Without a domain killer, a chain survives.
 func TestDomainKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, inDomain := range []bool{true, false} {
@@ -153,8 +153,8 @@ func TestDomainKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 	}
 }
 
-// startChain starts a chain whose links hold a pipe, which is at its end when
-// no link is left.
+// startChain starts a chain whose links hold a pipe open. Its end tells that no
+// link is left.
 func startChain(group *Group, command *exec.Cmd) (alive *os.File, err error) {
 	alive, end, err := os.Pipe()
 	if err != nil {
@@ -189,7 +189,7 @@ func awaitEnd(alive *os.File, within time.Duration) error {
 	var b [64]byte
 	for {
 		switch n, err := alive.Read(b[:]); {
-		case n > 0: // what a link says that cannot start another
+		case n > 0: // output of a link that cannot start another
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		default:
@@ -198,8 +198,8 @@ func awaitEnd(alive *os.File, within time.Duration) error {
 	}
 }
 
-// A session whose domain killer is killed, which only somebody outside can do,
-// does not go on without.
+// A session whose domain killer is killed, which only a process outside can do,
+// is ended.
 func TestSubreaper_EndsASessionWithoutItsDomainKiller(t *testing.T) {
 	t.Parallel()
 	group := newDomainGroup(t, testSubreapers(t))
@@ -210,7 +210,7 @@ func TestSubreaper_EndsASessionWithoutItsDomainKiller(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
-// What could signal its domain killer is not executed.
+// A leader that can signal its domain killer does not execute its program.
 func TestSignalDomain_ProvesThatItsKillerCannotBeSignalled(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"domain": 0, "domain only": 2} {
@@ -227,8 +227,8 @@ func TestSignalDomain_ProvesThatItsKillerCannotBeSignalled(t *testing.T) {
 	}
 }
 
-// Every Landlock domain denies links and renames between directories that does
-// not say otherwise.
+// Every Landlock domain denies links and renames between directories, unless it
+// allows them explicitly.
 func TestSignalDomain_DoesNotRestrictRenamesAndLinks(t *testing.T) {
 	t.Parallel()
 	group := newDomainGroup(t, testSubreapers(t))

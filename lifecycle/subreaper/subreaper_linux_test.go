@@ -23,7 +23,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// newKept makes a group below a subreaper, which must leave nothing behind.
+// newSubreaperGroup makes a group below a subreaper, which must leave nothing
+// behind.
 func newSubreaperGroup(t *testing.T) *Group {
 	t.Helper()
 	group := testSubreapers(t).NewGroup(nil)
@@ -46,8 +47,8 @@ func newSubreaperGroup(t *testing.T) *Group {
 	return group
 }
 
-// output starts a helper by a function like os.StartProcess and returns what it
-// prints, without what differs from one process to the next.
+// output starts a helper with a function like os.StartProcess and returns its
+// output, without what differs between processes.
 func output(t *testing.T, start func(string, []string, *os.ProcAttr) (proc.Process, error), attr *os.ProcAttr) string {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -105,7 +106,7 @@ func TestSubreaper_LeaderIsStartedAsItIsWithoutOne(t *testing.T) {
 }
 
 // An editor that was started by nohup(1) ignores the hang-up, and so do its
-// children: with a subreaper, too.
+// children, with or without a subreaper.
 func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
 	path, argv := command()
@@ -119,7 +120,7 @@ func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	if ignored == nil {
 		t.Fatalf("the leader says:\n%s", printed)
 	}
-	// Whoever started the tests may ignore others, too.
+	// The tests may have been started with other ignored signals.
 	const both = 1<<(unix.SIGHUP-1) | 1<<(unix.SIGTSTP-1)
 	if mask, err := strconv.ParseUint(ignored[1], 16, 64); err != nil || mask&both != both {
 		t.Errorf("the leader says:\n%s", printed)
@@ -178,8 +179,8 @@ func TestSubreaper_TellsOfStopsAndEnds(t *testing.T) {
 	}
 }
 
-// Each kind of process that is known to survive elsewhere is found, and those
-// that have ended by themselves are not counted.
+// Each kind of process that escapes other mechanisms is found. Processes that
+// have ended by themselves are not counted.
 func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -231,7 +232,7 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 	}
 }
 
-// below lists a process's descendants.
+// below lists the descendants of a process.
 func below(t *testing.T, pid int) []proc.ID {
 	t.Helper()
 	table, err := proc.Table()
@@ -241,14 +242,13 @@ func below(t *testing.T, pid int) []proc.ID {
 	return proc.Living(proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == pid }))
 }
 
-// The end of the socket is all that a subreaper needs to know of its sidecar's
-// death.
+// A subreaper learns of its sidecar's death by the end of the socket alone.
 func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	t.Parallel()
 	group := newSubreaperGroup(t)
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("daemon"))
 	pids = append(pids, group.subreaper.PID)
-	group.closing.Store(true) // a dead sidecar does not complain of it
+	group.closing.Store(true) // a dead sidecar logs nothing about it
 	group.conn.file.Close()
 	harness.Eventually(t, "the session and its subreaper are gone", func() bool {
 		for _, pid := range pids {
@@ -277,7 +277,7 @@ func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	t.Parallel()
 	group := newSubreaperGroup(t)
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "3"))
-	// Stopped again whenever it is continued.
+	// It is stopped again whenever it is continued.
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -304,8 +304,8 @@ func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
-// Without its subreaper a session is ended: its leader dies with it, and what
-// has kept the session id is found.
+// A session without its subreaper is ended: the leader dies with it, and the
+// processes with the session id are found.
 func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
@@ -342,8 +342,8 @@ func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 	}
 }
 
-// A dead sidecar's subreaper that was stopped is continued by the sweep, and
-// one that was killed with its sidecar leaves the session id.
+// The sweep continues a dead sidecar's subreaper that was stopped. If the
+// subreaper was killed with its sidecar, the session id is left.
 func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(*Group) error{
@@ -384,8 +384,8 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 	}
 }
 
-// Who has left the session id is known as long as the subreaper lives, and
-// found again when somebody kills that in the middle of its work.
+// Processes that have left the session id are known as long as the subreaper
+// lives. They are found again if somebody kills it in the middle of its work.
 func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
@@ -413,7 +413,7 @@ func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
 	}
 }
 
-// A subreaper stands beside every session, so it must be small.
+// Every session has a subreaper, so it must be small.
 func TestSubreaper_IsSmall(t *testing.T) {
 	t.Parallel()
 	group := newSubreaperGroup(t)
@@ -460,8 +460,7 @@ func TestSubreaper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
 	}
 }
 
-// A subreaper that a journal names is ended only if the number is proved to be
-// its own.
+// A subreaper in a journal is ended only if the number is proved to be its own.
 func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 	t.Parallel()
 	right := journal.Here()

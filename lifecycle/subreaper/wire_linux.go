@@ -10,24 +10,24 @@ import (
 // in the subreaper, on which each sends JSON values:
 //
 //	sidecar                         subreaper
-//	subreaperOrder{Start} ───────────► start the leader
-//	         ◄──────────────────── subreaperReport{Started} or {Errno}
-//	subreaperOrder{Signal} ──────────► signal the leader, at any time
-//	         ◄──────────────────── subreaperReport{Stopped} and at last {Ended}, as they come
-//	subreaperOrder{Kill} ────────────► kill everything
-//	         ◄──────────────────── subreaperReport{Killed}
-//	subreaperOrder{Hold} ────────────► stop everybody, or let them go on
-//	         ◄──────────────────── subreaperReport{Held}
+//	orderMessage{Start} ──────────► start the leader
+//	         ◄──────────────────── reportMessage{Started} or {Errno}
+//	orderMessage{Signal} ─────────► signal the leader, at any time
+//	         ◄──────────────────── reportMessage{Stopped} and at last {Ended}, as they come
+//	orderMessage{Kill} ───────────► kill everything
+//	         ◄──────────────────── reportMessage{Killed}
+//	orderMessage{Hold} ───────────► pause the session, or resume it
+//	         ◄──────────────────── reportMessage{Held}
 //	end of stream ────────────────► kill everything, and end
 //
-// What the leader is to be travels here and by inheritance of descriptors, not
-// in argv or the environment, which others can read.
+// The leader's description is sent here and by inheritance of descriptors. In
+// argv or the environment other processes could read it.
 
-// subreaperFD is the socket's descriptor in the subreaper. Those of the leader
-// follow it.
+// subreaperFD is the socket's descriptor in the subreaper. The leader's
+// descriptors follow it.
 const subreaperFD = 3
 
-// subreaperOrder is one message to the subreaper: one field is set.
+// orderMessage is one message to the subreaper: one field is set.
 type orderMessage struct {
 	Start  *startOrder    `json:"start,omitempty"`
 	Signal syscall.Signal `json:"signal,omitempty"`
@@ -35,32 +35,31 @@ type orderMessage struct {
 	Hold   *holdOrder     `json:"hold,omitempty"`
 }
 
-// subreaperStart is what os.StartProcess takes. The strings are bytes to the
-// kernel, and need not be the UTF-8 that JSON would make of them.
+// startOrder holds the arguments of os.StartProcess. The strings are bytes,
+// because JSON would turn them into valid UTF-8.
 type startOrder struct {
 	Path []byte   `json:"path"`
 	Argv [][]byte `json:"argv"`
 	Env  [][]byte `json:"env"`
 	Dir  []byte   `json:"dir"`
-	// Files are descriptors of the subreaper's; -1 is one that is to be closed.
+	// Files are descriptors of the subreaper; -1 means closed.
 	Files []int                `json:"files"`
 	Sys   *syscall.SysProcAttr `json:"sys"`
-	// SignalDomainGroup gives the leader what it needs to enter a signal
-	// domain.
+	// InDomain gives the leader what it needs to enter a signal domain.
 	InDomain bool `json:"inDomain,omitempty"`
-	// TryDomain has the subreaper find out whether it could.
+	// TryDomain has the subreaper find out whether signal domains work.
 	TryDomain bool `json:"tryDomain,omitempty"`
 }
 
-// subreaperKill asks for the end of everything.
+// killOrder asks for the end of everything.
 type killOrder struct {
-	// ID comes back with the answer.
+	// ID is repeated in the answer.
 	ID int `json:"id"`
-	// Milliseconds is the time for it.
+	// Milliseconds is the time that the kill may take.
 	Milliseconds int64 `json:"milliseconds"`
 }
 
-// subreaperReport is one message from the subreaper: one field is set, or Errno
+// reportMessage is one message from the subreaper: one field is set, or Errno
 // with Attempt.
 type reportMessage struct {
 	Started *startedReport `json:"started,omitempty"`
@@ -73,42 +72,42 @@ type reportMessage struct {
 	Held    *heldReport         `json:"held,omitempty"`
 }
 
-// subreaperHold asks for everybody to be stopped, or to go on.
+// holdOrder asks to pause the session, or to resume it.
 type holdOrder struct {
-	// ID comes back with the answer.
+	// ID is repeated in the answer.
 	ID   int  `json:"id"`
 	Held bool `json:"held"`
 }
 
-// subreaperHeld says what came of it.
+// heldReport is the result.
 type heldReport struct {
 	ID int `json:"id"`
-	// Problem is why nobody is held.
+	// Problem is why the session is not paused.
 	Problem string `json:"problem,omitempty"`
 }
 
-// subreaperStarted is the leader.
+// startedReport describes the leader.
 type startedReport struct {
 	PID   int    `json:"pid"`
 	Birth uint64 `json:"birth"`
 }
 
-// subreaperKilled says what came of a kill.
+// killedReport is the result of a kill.
 type killedReport struct {
 	ID    int `json:"id"`
 	Count int `json:"count"`
-	// Left is nil where nobody is.
+	// Left is nil if no process is left.
 	Left []int `json:"left"`
 }
 
-// newSubreaperStart describes a leader, and lists the descriptors that the
+// newStartOrder describes a leader, and lists the descriptors that the
 // subreaper must inherit for it, from subreaperFD+1 on.
 func newStartOrder(path string, argv []string, attr *os.ProcAttr) (start *startOrder, inherited []*os.File,
 	err error) {
 	start = &startOrder{Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir),
 		Sys: attr.Sys}
 	if attr.Env == nil {
-		start.Env = bytesOf(os.Environ()) // as os.StartProcess has it; the subreaper's own is empty
+		start.Env = bytesOf(os.Environ()) // like os.StartProcess; the subreaper's own environment is empty
 	}
 	if start.Sys == nil {
 		start.Sys = &syscall.SysProcAttr{}

@@ -10,8 +10,9 @@ func init() {
 	Helpers["headless"] = func([]string) {
 		go WaitForEver()
 		Ready()
-		// The main goroutine of a program is on the first thread at its start
-		// only; locked there, this ends that thread and nothing else.
+		// The main goroutine is on the first thread only at the start of a
+		// program. It is locked to it, so this ends that thread and nothing
+		// else.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
 }

@@ -26,11 +26,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timeout bounds every wait. It only matters where a test fails.
+// Timeout bounds every wait. It only matters if a test fails.
 const Timeout = 30 * time.Second
 
-// Helpers are what the test binary can be started for beside the tests. Each
-// prints a line "ready" with what is worth knowing once its processes stand.
+// Helpers are the roles that the test binary can play. Each prints a line that
+// begins with "ready" and names process ids, once its processes run.
 var Helpers = map[string]func(args []string){
 	"wait":    func([]string) { Ready(); WaitForEver() },
 	"tree":    tree,
@@ -38,8 +38,8 @@ var Helpers = map[string]func(args []string){
 	"respawn": respawn,
 }
 
-// Main runs the tests, or plays the part that the command line names: a helper,
-// or one of the processes that the product starts itself, by its first argument.
+// Main runs the tests. If the command line names a helper, or one of the given
+// roles as its only argument, it plays that instead.
 func Main(m *testing.M, roles map[string]func() int) {
 	if len(os.Args) == 2 && roles[os.Args[1]] != nil {
 		os.Exit(roles[os.Args[1]]())
@@ -52,7 +52,7 @@ func Main(m *testing.M, roles map[string]func() int) {
 	os.Exit(m.Run())
 }
 
-// Helper is the command for one.
+// Helper is the command line of a helper.
 func Helper(name string, args ...string) *exec.Cmd {
 	path, err := os.Executable()
 	if err != nil {
@@ -65,14 +65,14 @@ func Helper(name string, args ...string) *exec.Cmd {
 
 func Ready(pids ...int) { fmt.Println("ready", strings.Trim(fmt.Sprint(pids), "[]")) }
 
-// WaitForEver ignores what can be ignored. The timer ends it where a test
-// failed to.
+// WaitForEver ignores the signals that can be ignored. The timer ends the
+// process if a test fails to.
 func WaitForEver() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGUSR1)
 	<-time.After(2 * Timeout)
 }
 
-// tree starts children, waits until they stand, and waits.
+// tree starts children, waits until they run, and then waits.
 func tree(args []string) {
 	n, _ := strconv.Atoi(args[0])
 	var pids []int
@@ -95,10 +95,10 @@ func daemon(args []string) {
 	Ready(pids[len(pids)-1])
 }
 
-// respawn is a process that is never there when one looks: it starts its like
-// and ends. The chain has as many links as the first argument says, of which
-// the second is the first one's; a third makes each link a session of its own,
-// and a fourth is a file without which it ends.
+// respawn starts a copy of itself and ends, so that a scan rarely finds it. The
+// first argument is the number of links of the chain that are left, the second
+// is the length of the chain. A third argument makes each link a session of its
+// own. A fourth names a file without which the chain ends.
 func respawn(args []string) {
 	left, _ := strconv.Atoi(args[0])
 	if args[0] == args[1] {
@@ -114,11 +114,11 @@ func respawn(args []string) {
 	}
 	next := Helper("respawn", append([]string{strconv.Itoa(left - 1)}, args[1:]...)...)
 	next.SysProcAttr = &syscall.SysProcAttr{Setsid: len(args) > 2}
-	_ = next.Start() // fails where the group is being killed
+	_ = next.Start() // fails while the group is being killed
 }
 
-// StartReady starts a helper and waits for its line. It returns its pid and
-// those that the line names.
+// StartReady starts a helper and waits for its line. It returns its process id
+// and those that the line names.
 func StartReady(command *exec.Cmd) []int {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -133,8 +133,8 @@ func StartReady(command *exec.Cmd) []int {
 	return append([]int{command.Process.Pid}, ReadReady(read)...)
 }
 
-// ReadReady waits for the line, and returns what it names; nil where the
-// process ended without one.
+// ReadReady waits for the line, and returns the process ids that it names; nil
+// if the process ended without one.
 func ReadReady(r io.Reader) []int {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -203,9 +203,9 @@ func Start[P Process](by func(string, []string, *os.ProcAttr) (P, error), comman
 	return process, gate, output, nil
 }
 
-// MustBeGone waits for processes that are about to end: one leaves its cgroup
-// in the middle of do_exit(), a moment before it becomes a zombie (Linux,
-// kernel/exit.c).
+// MustBeGone waits for processes that are about to end. A process leaves its
+// cgroup in the middle of do_exit(), a moment before it becomes a zombie
+// (Linux, kernel/exit.c).
 func MustBeGone(t *testing.T, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)
@@ -227,7 +227,7 @@ func Soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// StateDir is a state directory of the test's own, by its real path.
+// StateDir makes a state directory for one test, and returns its real path.
 func StateDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -254,8 +254,8 @@ func Exist(path string) bool {
 	return err == nil
 }
 
-// Forge writes a journal as somebody else might have: these lines, and nothing
-// else.
+// Forge writes a journal with these lines and nothing else, as another program
+// might.
 func Forge(t *testing.T, dir string, records ...any) string {
 	t.Helper()
 	var text bytes.Buffer
