@@ -19,7 +19,7 @@ var errUnread = errors.New("the editor does not read its answers")
 // writer writes frames on one goroutine. A sender waits until its frame is
 // queued, so an editor that does not read slows the sessions down, through
 // their terminals, and does not fill memory. The goroutine that reads has a
-// queue of its own, for which it does not wait; see
+// queue of its own, and waits at most readerTimeout for room there; see
 // docs/design/flow-control.md.
 type writer struct {
 	frames     chan *[]byte
