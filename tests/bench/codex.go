@@ -16,7 +16,7 @@ import (
 )
 
 // codex is OpenAI's app-server, the nearest peer: command/exec with a terminal,
-// over stdio, a line of JSON for each message.
+// over stdio, one line of JSON for each message.
 type codex struct {
 	command *exec.Cmd
 
@@ -123,8 +123,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	return whole, err
 }
 
-// member finds the string of a member in a JSON text, where the string needs no
-// unescaping.
+// member finds the string value of a member in a JSON text, if the string needs
+// no unescaping.
 func member(text []byte, name string) []byte {
 	_, rest, found := bytes.Cut(text, []byte(`"`+name+`":"`))
 	if !found {
@@ -145,7 +145,7 @@ func (c *codex) send(m map[string]any) error {
 	return err
 }
 
-// begin sends a request; done is told of its answer.
+// begin sends a request; done gets the answer.
 func (c *codex) begin(method string, params any, done func(error)) error {
 	c.mu.Lock()
 	c.last++

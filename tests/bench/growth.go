@@ -24,9 +24,9 @@ type line struct {
 
 type point struct{ X, Y float64 }
 
-// exponent is that of the power of X by which the cost beyond that of the first
-// point grows: 1 is linear. It is taken from the last two points, because
-// constant costs hide it in the first ones.
+// exponent is the power of X with which the cost beyond the first point grows:
+// 1 is linear. It is taken from the last two points, because constant costs
+// hide it in the first ones.
 func (l line) exponent() float64 {
 	if len(l.Points) < 2 {
 		return 0

@@ -13,7 +13,7 @@ import (
 )
 
 // calls measures system calls inside each sandbox, by tests/stopwatch. A figure
-// is the least of all rounds: load only adds.
+// is the minimum of all rounds, because load only adds.
 func (b *bench) calls() {
 	least := map[string]map[string]float64{} // call, launcher, µs
 	var names []string
@@ -66,7 +66,7 @@ func (b *bench) calls() {
 	b.add(m)
 }
 
-// work is something that people do all day.
+// work is one piece of everyday work.
 type work struct {
 	name  string
 	needs string // a program
@@ -105,7 +105,7 @@ func (b *bench) labours() error {
 		if err := do.prepare(dir); err != nil {
 			return fmt.Errorf("prepare %s: %w", do.name, err)
 		}
-		// The shell measures, so that launching does not count.
+		// The shell measures the time, so that the launch does not count.
 		script := "cd " + dir + " && begun=$(date +%s%N) && { " + do.script +
 			"; } >/dev/null 2>complaints && echo took $(($(date +%s%N) - begun)) || { cat complaints >&2; exit 1; }"
 		var list []contestant

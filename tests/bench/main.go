@@ -28,7 +28,7 @@ type bench struct {
 	peers    *peers
 	quick    bool
 	sections []section
-	// facts stand below the machine's.
+	// facts are printed below the machine's.
 	facts []string
 	// idle is the memory of hosts without sessions, in MiB.
 	idle map[string]float64
@@ -96,7 +96,8 @@ func partNames() string {
 }
 
 func run(program, stopwatch, dir, out, only string, quick bool) error {
-	// Others may use the machine; only root may go before them.
+	// Other programs may use the machine. Only root may take precedence over
+	// them.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10)
 	begun := time.Now()
 	program, err := filepath.Abs(program)

@@ -49,7 +49,7 @@ func (m *matrix) addSamples(name string, samples func(column string) []float64) 
 	}
 }
 
-// ratioOf is how a row compares in a column; 0 where it is not known.
+// ratioOf is the ratio of a row in a column; 0 if it is not known.
 func (m *matrix) ratioOf(name, column string) float64 {
 	for _, r := range m.rows {
 		if r.name == name {

@@ -31,8 +31,8 @@ type node struct {
 	sessions map[string]*session
 }
 
-// startNode starts one. With frames its output is sent here; without, it only
-// counts and sends the number.
+// startNode starts one. With frames it sends the output here; without, it only
+// counts, and sends the number.
 func startNode(module, dir string, frames bool) (*node, error) {
 	script := filepath.Join(filepath.Dir(dir), "node.cjs")
 	if err := os.WriteFile(script, nodeScript, 0o600); err != nil {
@@ -78,7 +78,7 @@ func (n *node) read(in *bufio.Reader) {
 			continue
 		}
 		if data := member(text, "data"); data != nil {
-			s.took(len(data)) // right for text that JSON need not escape
+			s.took(len(data)) // correct for text that JSON does not escape
 			continue
 		}
 		var got struct {

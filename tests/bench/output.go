@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// outputs measures what moves between a program and a client.
+// outputs measures output from a program to a client.
 func (b *bench) outputs() error {
 	h := openHosts(b.world, b.peers)
 	defer h.stop()
@@ -46,7 +46,7 @@ func (b *bench) outputs() error {
 	return b.losses(h)
 }
 
-// keys measures what moves from the keyboard to the screen.
+// keys measures keystrokes from the client to the screen.
 func (b *bench) keys() error {
 	h := openHosts(b.world, b.peers)
 	defer h.stop()
@@ -54,7 +54,7 @@ func (b *bench) keys() error {
 	return b.flooded(h)
 }
 
-// losses counts short commands of which not everything arrived.
+// losses counts short commands whose output did not arrive completely.
 func (b *bench) losses(h *hosts) error {
 	const size = 200_000
 	file, err := b.world.text("short", size)
@@ -102,7 +102,7 @@ func (b *bench) losses(h *hosts) error {
 // echoed is a program that answers each byte with itself.
 var echoed = []string{"/bin/sh", "-c", "stty raw -echo; echo r; exec cat"}
 
-// keystrokes is how many make one sample.
+// keystrokes is the number of keystrokes in one sample.
 const keystrokes = 50
 
 // echoes measures keystrokes.
@@ -165,8 +165,8 @@ func roundTrip(of host) (float64, error) {
 			return 0, errNoEcho
 		}
 		samples = append(samples, float64(time.Since(begun).Nanoseconds())/1e3)
-		// people type with pauses; output that follows other output within 2 ms
-		// may be gathered
+		// typing has pauses; the sidecar may gather output that follows other
+		// output within 2 ms
 		time.Sleep(3 * time.Millisecond)
 	}
 	return median(samples), s.close()

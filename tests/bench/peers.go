@@ -16,22 +16,22 @@ type launcher struct {
 	// argv is the command line for a command.
 	argv func(command ...string) []string
 	env  []string
-	// absent says why it cannot be run; empty where it can.
+	// absent says why it cannot be run; empty if it can.
 	absent string
-	// noSockets is true where sessions can make no socket.
+	// noSockets is true if sessions can make no socket.
 	noSockets bool
 }
 
-// peers are what was found of the programs to compare with.
+// peers are the programs for comparison that were found.
 type peers struct {
 	dir      string
 	versions []string
-	// codex and nodePTY are paths; empty where they are absent.
+	// codex and nodePTY are paths; empty if they are absent.
 	codex, nodePTY string
 	launchers      []launcher
 }
 
-// equal is the launcher that the sidecar's exec is to beat: bubblewrap with the
+// equal is the launcher that the sidecar's exec must beat: bubblewrap with the
 // namespaces that a session has.
 const equal = "bubblewrap, equal protection"
 
@@ -53,7 +53,7 @@ func findPeers(dir string, w *world) *peers {
 			l.absent = "not installed"
 		} else if version != "" {
 			program, _, _ := strings.Cut(name, ",")
-			fields := strings.Fields(version) // some say their name before
+			fields := strings.Fields(version) // some print their name before
 			p.versions = append(p.versions, program+" "+fields[len(fields)-1])
 		}
 		p.launchers = append(p.launchers, l)
@@ -130,7 +130,7 @@ func existing(path string) string {
 	return path
 }
 
-// says is what a program answers, or nothing.
+// says is a program's output, or "" if it fails.
 func says(program string, args ...string) string {
 	out, _ := exec.Command(program, args...).Output()
 	return strings.TrimSpace(string(out))
@@ -141,7 +141,7 @@ func firstLine(text string) string {
 	return first
 }
 
-// goVersion is the version of the module that a program was built of.
+// goVersion is the version of the module that a program was built from.
 func goVersion(program string) string {
 	for line := range strings.Lines(says("go", "version", "-m", program)) {
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "mod" {

@@ -22,8 +22,8 @@ const (
 	inkColour = "#444c56"
 )
 
-// plot draws a bar for each row, on a logarithmic scale where the largest is
-// far from the smallest. A thin line spans p10 to p90.
+// plot draws a bar for each row, on a logarithmic scale if the largest is far
+// from the smallest. A thin line spans p10 to p90.
 func (t *table) plot(w io.Writer) {
 	var rows []row
 	least, most := math.Inf(1), 0.0
@@ -75,11 +75,11 @@ func begin(w io.Writer, height int, name string) {
 	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n"+`<text x="10" y="18" font-weight="bold">%s</text>`+"\n", html.EscapeString(name))
 }
 
-// lineColours tell the lines of one plot apart.
+// lineColours distinguish the lines of one plot.
 var lineColours = []string{ownColour, "#b35900", "#4457a5", colour}
 
-// plot draws the lines on logarithmic axes, where whatever grows linearly rises
-// by 45°, as the dashed line does.
+// plot draws the lines on logarithmic axes. Linear growth rises by 45°, as the
+// dashed line does.
 func (g *growth) plot(w io.Writer) {
 	const left, top, width, height = 80, 40, 560, 300
 	minX, maxX, minY, maxY := math.Inf(1), 0.0, math.Inf(1), 0.0

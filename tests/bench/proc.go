@@ -13,9 +13,9 @@ import (
 // tick is the unit of processor time in /proc, 1/100 s on every Linux.
 const tick = 10.0
 
-// cpuOf is the processor time of a process and of the children it has waited
-// for, in ms. It is coarse, so that only means of many samples say something. 0
-// for no process.
+// cpuOf is the processor time of a process and of the children that it has
+// waited for, in ms; 0 for no process. It is coarse, so only means of many
+// samples are useful.
 func cpuOf(pid int) float64 {
 	if pid == 0 {
 		return 0
@@ -24,7 +24,7 @@ func cpuOf(pid int) float64 {
 	if err != nil {
 		return 0
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may hold any character.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	sum := 0.0
 	for _, field := range fields[11:15] { // utime, stime, cutime, cstime; see proc_pid_stat(5)
@@ -34,8 +34,8 @@ func cpuOf(pid int) float64 {
 	return sum
 }
 
-// resident is the memory of a process, and of the sidecar's watchdog where that
-// is a child of it, in MiB.
+// resident is the memory of a process, and of the sidecar's watchdog if that is
+// its child, in MiB.
 func resident(pid int) float64 {
 	sum := rss(pid)
 	children, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
@@ -54,8 +54,8 @@ func resident(pid int) float64 {
 
 func rss(pid int) float64 { return rollup(pid, "Rss:") }
 
-// proportional is what a process adds: its pages are shared with the sidecar,
-// as it is the same program.
+// proportional is the memory that a process adds. It shares pages with the
+// sidecar, because it is the same program.
 func proportional(pid int) float64 { return rollup(pid, "Pss:") }
 
 func rollup(pid int, field string) float64 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// write writes the document, the plots beside it, and every sample for
+// write writes the document, the plots next to it, and every sample for
 // benchstat.
 func (b *bench) write(dir, samples string, took time.Duration) error {
 	plots := filepath.Join(dir, "performance")
@@ -44,8 +44,8 @@ func (b *bench) write(dir, samples string, took time.Duration) error {
 	return os.WriteFile(samples, stat.Bytes(), 0o644)
 }
 
-// readNotes is what people have written about the figures: where a target is
-// not reached, what the rest is made of.
+// readNotes is the hand-written text about the figures: why a target is missed,
+// what the rest consists of.
 func readNotes(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)

@@ -15,8 +15,8 @@ import (
 
 func TestRatio_ComparesRoundByRound(t *testing.T) {
 	t.Parallel()
-	// The machine was three times as slow in the second round; the medians
-	// alone would say 3.
+	// The machine was three times as slow in the second round. The ratio of the
+	// medians would be 3.
 	if got := ratio([]float64{2, 6, 2}, []float64{1, 3, 1}); got != 2 {
 		t.Errorf("ratio %g, want 2", got)
 	}

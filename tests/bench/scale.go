@@ -11,7 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// closings measures how the end of a session grows with its processes.
+// closings measures how the time to end a session grows with its processes.
 func (b *bench) closings() error {
 	g := &growth{
 		ID: "close", Title: "Closing a session", X: "processes", Y: "ms",
@@ -56,8 +56,7 @@ func closing(of *sidecar, count int) (float64, error) {
 	return milliseconds(time.Since(begun)), err
 }
 
-// grants measures how a spawn, and the policy that it needs, grow with what the
-// settings grant.
+// grants measures how a spawn, and its policy, grow with the number of grants.
 func (b *bench) grants() error {
 	g := &growth{
 		ID: "grants", Title: "Grants", X: "granted directories", Y: "ms",

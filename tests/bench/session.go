@@ -13,17 +13,16 @@ import (
 	"github.com/creack/pty"
 )
 
-// host starts programs on terminals: what is compared.
+// host starts programs on terminals: it is what the tables compare.
 type host interface {
 	// start starts a program in the project.
 	start(argv ...string) (*session, error)
-	// pid is the host's process, 0 where it is this one.
+	// pid is the host's process, 0 if it is this one.
 	pid() int
 	stop()
 }
 
-// session is one program on a terminal, of whose output only the length is
-// kept.
+// session is one program on a terminal. Only the length of its output is kept.
 type session struct {
 	read   atomic.Int64
 	first  chan struct{} // closed with the first output
@@ -49,7 +48,7 @@ func (s *session) took(n int) {
 	}
 }
 
-// timeout ends a wait for a host that does not answer.
+// timeout bounds a wait for a host that does not answer.
 const timeout = 60 * time.Second
 
 var errNoAnswer = errors.New("no answer")
@@ -70,7 +69,7 @@ func await(what string, done <-chan struct{}) error {
 	}
 }
 
-// bare is a terminal of this process's own, with nothing in between.
+// bare is a terminal of this process, without any program in between.
 type bare struct{ dir string }
 
 func (bare) pid() int { return 0 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// sidecar is a connection that does as little as a client can, so that what is
-// measured is the sidecar: it counts output without decoding it.
+// sidecar is a connection that does as little as a client can, so that the
+// sidecar alone is measured: it counts output without decoding it.
 type sidecar struct {
 	command *exec.Cmd
 	project string
@@ -33,7 +33,7 @@ type sidecar struct {
 	calls    map[int]chan json.RawMessage
 	last     int
 	failed   error
-	changed  chan struct{} // closed at the next notification of changed settings; nil where nobody waits for one
+	changed  chan struct{} // closed at the next notification of changed settings; nil if nothing waits for one
 }
 
 type answer struct {
@@ -81,7 +81,7 @@ func (s *sidecar) stop() {
 	_ = s.command.Wait()
 }
 
-// outputHead begins the one kind of message that is not decoded.
+// outputHead begins the only kind of message that is not decoded.
 var outputHead = []byte(`{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`)
 
 const idLength = 36
@@ -133,7 +133,7 @@ func readHeader(in *bufio.Reader) (int, error) {
 	}
 }
 
-// outputLength is the length of the bytes in an output message, from that of
+// outputLength is the length of the bytes in an output message, computed from
 // their base64.
 func outputLength(body []byte) int {
 	const between, tail = `","data":"`, `"}}`
@@ -178,7 +178,7 @@ func (s *sidecar) take(body []byte) {
 	}
 }
 
-// fail ends every call.
+// fail ends every call with an error.
 func (s *sidecar) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *sidecar) session(id string) *session {
 	return s.sessions[id]
 }
 
-// onChange returns what the next change of settings closes.
+// onChange returns a channel that the next change of settings closes.
 func (s *sidecar) onChange() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +277,8 @@ func (s *sidecar) spawn(params protocol.SpawnParams) (*session, error) {
 	return started, nil
 }
 
-// sandboxed reports whether sessions are, as the first one's reply says.
+// sandboxed reports whether sessions are sandboxed, by the reply to the first
+// one.
 func (s *sidecar) sandboxed() (string, error) {
 	id := uuid.NewString()
 	s.session(id)

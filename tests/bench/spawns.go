@@ -49,7 +49,7 @@ func (b *bench) launches() {
 	})
 }
 
-// all are the launchers, ours and no sandbox first.
+// all are the launchers, the sidecar's and the one without a sandbox first.
 func (b *bench) all() []launcher {
 	ours := func(settings string) func(...string) []string {
 		return func(command ...string) []string {
@@ -148,7 +148,7 @@ func (b *bench) memory() error {
 	return nil
 }
 
-// grow starts sessions up to each count, and returns what the host takes then,
+// grow starts sessions up to each count. It returns the host's memory at each,
 // and before.
 func grow(start func() (host, error), counts []int, most int) (l line, idle float64, err error) {
 	h, err := start()
@@ -156,7 +156,8 @@ func grow(start func() (host, error), counts []int, most int) (l line, idle floa
 		return l, 0, err
 	}
 	defer h.stop()
-	// Go and node give memory back late; what a warm host holds is what counts.
+	// Go and node return memory late, so the host is used once before it is
+	// measured.
 	if _, err := firstByte(h); err != nil {
 		return l, 0, err
 	}

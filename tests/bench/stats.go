@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// quantile is the value below which a share of the samples lies; 0 where there
-// are none.
+// quantile is the value below which a share of the samples lies; 0 if there are
+// none.
 func quantile(samples []float64, share float64) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -19,8 +19,8 @@ func quantile(samples []float64, share float64) float64 {
 
 func median(samples []float64) float64 { return quantile(samples, 0.5) }
 
-// ratio is the median of the ratios round by round, which a load that comes and
-// goes disturbs less than the ratio of two medians.
+// ratio is the median of the ratios of each round. A passing load disturbs it
+// less than the ratio of two medians.
 func ratio(samples, baseline []float64) float64 {
 	var ratios []float64
 	for i := range min(len(samples), len(baseline)) {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// table is one comparison. All rows are in the same unit and, but for Absent
-// ones, have a sample for each round that they took part in.
+// table is one comparison. All rows have the same unit and, except Absent ones,
+// a sample for each round that they took part in.
 type table struct {
 	ID, Title, Unit string
-	// How says what is measured, in a sentence or two.
+	// How describes the measurement in a sentence or two.
 	How string
 	// Baseline is the name of the row that the others are compared with.
 	Baseline string
@@ -28,7 +28,7 @@ type row struct {
 	Name    string
 	Samples []float64
 	// CPU is the mean processor time of one sample in ms, children included; 0
-	// where it is not known.
+	// if it is not known.
 	CPU float64
 	// Note is added to the name.
 	Note string
@@ -121,7 +121,7 @@ func (t *table) benchstat(w io.Writer) {
 // title makes an id a part of a benchmark's name.
 func title(id string) string { return strings.ToUpper(id[:1]) + id[1:] }
 
-// figure rounds to what is worth reading.
+// figure rounds to three digits or so.
 func figure(v float64) string {
 	switch {
 	case v >= 100 || v == 0:

@@ -7,13 +7,14 @@ import (
 	"math"
 )
 
-// target is what the sidecar is to reach, and whether it does.
+// target is a goal of the sidecar, and whether it is reached.
 type target struct {
 	what, target, measured string
 	reached                bool
 }
 
-// targets judges what was measured; what was not is left out.
+// targets compares the measurements with the goals. A goal without a
+// measurement is left out.
 func (b *bench) targets() []target {
 	var list []target
 	atMost := func(what string, limit, measured float64, unit string) {
@@ -79,7 +80,7 @@ func (b *bench) targets() []target {
 	return list
 }
 
-// over is the ratio of two rows; 0 where one is absent.
+// over is the ratio of two rows; 0 if one is absent.
 func (t *table) over(name, baseline string) float64 {
 	r, ok := t.find(name)
 	base, known := t.find(baseline)

@@ -12,20 +12,19 @@ import (
 	"time"
 )
 
-// contestant is one row of a table in the making.
+// contestant is one row of a table that is being measured.
 type contestant struct {
 	name, note string
 	// sample measures once. It returns the figure, and the processor time in
-	// ms, 0 where that is not known.
+	// ms, 0 if that is not known.
 	sample func() (value, cpu float64, err error)
 	// absent says why there is nothing to measure.
 	absent string
 }
 
 // takeTurns lets the contestants measure in rounds, in another order each
-// round, so that whatever else the machine does hits all alike. It ends after
-// so many rounds, or, once there are a few, when the time is up. Who fails is
-// left out.
+// round, so that other load hits all alike. It ends after that many rounds, or,
+// after a few, when the time is up. A contestant that fails is left out.
 func takeTurns(rounds int, limit time.Duration, contestants []contestant) []row {
 	rows := make([]row, len(contestants))
 	for i, c := range contestants {
@@ -60,7 +59,8 @@ func takeTurns(rounds int, limit time.Duration, contestants []contestant) []row 
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// launch runs a command to its end and returns the time that took, all in ms.
+// launch runs a command to its end and returns the time that it took, all in
+// ms.
 func (l launcher) launch(dir string, command ...string) (output string, wall, cpu float64, err error) {
 	argv := l.argv(command...)
 	c := exec.Command(argv[0], argv[1:]...)

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// world is where everything is measured: a home and a project of its own,
-// outside of the temporary directories, which sandboxes open.
+// world is a home and a project for all measurements, outside of the temporary
+// directories, which sandboxes open.
 type world struct {
 	root, home, project string
 	// sidecar is the program.
 	sidecar string
-	// on, offline and off are settings files: sandboxed as by default, without
-	// network too, and not sandboxed.
+	// on, offline and off are settings files: sandboxed by the defaults,
+	// without network too, and not sandboxed.
 	on, offline, off string
 	// stopwatch measures system calls; see tests/stopwatch.
 	stopwatch string
@@ -46,7 +46,7 @@ func newWorld(program, stopwatch string) (*world, error) {
 	}
 	w.env = []string{"HOME=" + w.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 		"SHELL=/bin/bash", "LANG=C.UTF-8"}
-	// Sessions may execute what lies in the project.
+	// Sessions may execute files of the project.
 	w.stopwatch = filepath.Join(w.project, "stopwatch")
 	text, err := os.ReadFile(stopwatch)
 	if err == nil {
@@ -71,8 +71,8 @@ func newWorld(program, stopwatch string) (*world, error) {
 	return w, nil
 }
 
-// settings writes a settings file in a directory of its own: the sidecar
-// watches the directory.
+// settings writes a settings file in a directory of its own, because the
+// sidecar watches the directory.
 func (w *world) settings(name string, sandbox map[string]any) (string, error) {
 	data, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": sandbox}})
 	if err != nil {
@@ -82,14 +82,15 @@ func (w *world) settings(name string, sandbox map[string]any) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	// Renamed, as editors save, so that nobody reads half of it.
+	// Renamed, as editors save, so that the sidecar never reads half of it.
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
 		return "", err
 	}
 	return path, os.Rename(path+".new", path)
 }
 
-// text makes a file of one letter in the project, of so many bytes.
+// text makes a file in the project that repeats one letter, with the given size
+// in bytes.
 func (w *world) text(name string, size int) (string, error) {
 	data := make([]byte, size)
 	for i := range data {

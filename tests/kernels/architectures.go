@@ -6,7 +6,7 @@ type architecture struct {
 	name     string
 	emulator string
 	flags    []string
-	// console and port are the serial ports for what the kernel prints and for
+	// console and port are the serial ports for the kernel's messages and for
 	// results.
 	console, port string
 }
@@ -16,9 +16,9 @@ var amd64 = architecture{
 		"pc"}, console: "ttyS0", port: "ttyS1",
 }
 
-// arm64 has one serial port for all; lines of results are told from others by
-// being JSON. The processor is an old one, because what new ones sign pointers
-// with is slow to emulate.
+// arm64 has one serial port for both; lines of results are those that are JSON.
+// The processor is an old one, because the pointer authentication of new ones
+// is slow to emulate.
 var arm64 = architecture{
 	name: "arm64", emulator: "qemu-system-aarch64", flags: []string{"-cpu", "cortex-a72", "-M",
 		"virt"}, console: "ttyAMA0", port: "ttyAMA0",

@@ -17,8 +17,8 @@ const (
 	// memory of a machine, in MiB. The initial root file system is unpacked
 	// into it.
 	memory = "1024"
-	// boots is how often a machine is started that dies before it has told of a
-	// suite: software emulation crashes a guest now and then.
+	// boots is how often a machine is started that dies before its first
+	// result: software emulation crashes a guest now and then.
 	boots = 3
 )
 
@@ -28,16 +28,16 @@ type machine struct {
 	fetched
 	// cache is a directory for what machines have in common.
 	cache string
-	// share of shares is what the first context carries out of the attacks; the
-	// next share is the next one's.
+	// share of shares are the attacks that the first context carries out; the
+	// next context takes the next share.
 	share, shares int
-	// timeout bounds one boot with all suites: a kernel that hangs must not
-	// hold everything up.
+	// timeout bounds one boot with all suites, so that a kernel that hangs does
+	// not block the others.
 	timeout time.Duration
 	// missing are the protections that are known not to be enforced; see
 	// expected.missing.
 	missing string
-	// logs is a directory for what it prints and tells.
+	// logs is a directory for the machine's messages and results.
 	logs string
 }
 
@@ -69,8 +69,8 @@ func (m machine) boot(ctx context.Context) (outcome, error) {
 
 func (m machine) log(kind string) string { return filepath.Join(m.logs, m.kernel.name+"."+kind) }
 
-// emulate always emulates the processor: hardware virtualisation, where a
-// machine has it, is not everybody's to use.
+// emulate always emulates the processor, because not every user may use
+// hardware virtualisation.
 func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -86,7 +86,7 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	arch := m.kernel.architecture()
 	cmdline := []string{
 		"console=" + arch.console, "sidecar.port=" + arch.port, "quiet", "panic=-1",
-		// What would only make it slower: nobody attacks this kernel's own
+		// Mitigations would only make it slower: nothing attacks this kernel's
 		// memory.
 		"mitigations=off", "init_on_alloc=0", m.kernel.cmdline,
 		"sidecar.missing=" + m.missing, "sidecar.without=" + strings.Join(m.kernel.without, ","), "sidecar.suites=" +

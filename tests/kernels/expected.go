@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// expected are the statuses that are known, by kernel and context. They are in
-// a file that a run is held to: a protection that is lost, and truly reported
-// as lost, is no contradiction, and would pass by anything else. What is not
-// enforced is what tests may lack.
+// expected are the known statuses, by kernel and context, from a file that
+// every run is compared with. If a protection is lost and correctly reported as
+// lost, no test fails: only this comparison does. Tests may skip what is not
+// enforced.
 type expected map[place]statuses
 
 // place is a context on a kernel.
@@ -92,7 +92,7 @@ func (o outcome) found() expected {
 	return e
 }
 
-// differ says in what an outcome is not as expected.
+// differ lists the differences between an outcome and the expectations.
 func (e expected) differ(o outcome) (all []string) {
 	for at, found := range o.found() {
 		for _, status := range found {

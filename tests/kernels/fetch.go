@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// fetcher gets kernels from Debian's packages into a cache. It has an apt of
-// its own, so that the machine's is left as it is.
+// fetcher gets kernels from Debian's packages into a cache. Its apt has its own
+// configuration, so that the machine's is unchanged.
 type fetcher struct {
 	cache  string
 	mirror string
-	// bytes is how many were downloaded of packages.
+	// bytes is the size of the packages that were downloaded.
 	bytes int64
 }
 
@@ -46,12 +46,12 @@ const candidates = 3
 type fetched struct {
 	version string
 	image   string
-	modules string // directory with what guests load of modules
+	modules string // directory with the modules that guests load
 }
 
-// modules are parts of a kernel that it loads by itself where it has its
-// packages' files, which a guest does not: by their paths below the kernel's
-// modules. A session's own Unix sockets are told from others by unix_diag.
+// modules are parts that a kernel loads on demand from its package's files. A
+// guest has only these, by their paths below the kernel's modules. unix_diag
+// identifies a session's own Unix sockets.
 var modules = []string{"kernel/net/unix/unix_diag.ko"}
 
 // fetch gets a kernel, or finds it in the cache.
@@ -76,8 +76,8 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 	}
 	newestFirst(found)
 	for _, name := range found[:min(len(found), candidates)] {
-		// From 6.19 on the image itself is in linux-binary-*, and linux-image-*
-		// only depends on it, and on linux-modules-*.
+		// From 6.19 on the image itself is in linux-binary-*. linux-image-*
+		// only depends on that and on linux-modules-*.
 		packages := []string{strings.Replace(name, "linux-image-", "linux-modules-", 1),
 			strings.Replace(name, "linux-image-", "linux-binary-", 1)}
 		if _, err := apt(ctx, "apt-cache", "show", packages[1]); err != nil {
@@ -154,8 +154,7 @@ APT::Architectures:: %[2]q;
 	return apt, err
 }
 
-// unpack downloads packages and keeps nothing of them but the kernel's image
-// and the modules.
+// unpack downloads packages and keeps only the kernel's image and the modules.
 func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to fetched) error {
 	if _, err := os.Stat(to.image); err == nil {
 		return nil
@@ -190,14 +189,14 @@ func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to
 	}
 	for _, place := range []string{"boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz"} {
 		if images, _ := filepath.Glob(filepath.Join(scratch, place)); len(images) == 1 {
-			return os.Rename(images[0], to.image) // the last step: where the image is, all is
+			return os.Rename(images[0], to.image) // the last step: if the image exists, all does
 		}
 	}
 	return fmt.Errorf("unpack %s: there is no kernel in it", strings.Join(names, " "))
 }
 
-// keepModule moves a module of an unpacked package, if it is there, and
-// uncompresses it: not every kernel can.
+// keepModule moves a module of an unpacked package, if it exists, and
+// uncompresses it, which not every kernel can.
 func keepModule(ctx context.Context, unpacked, module, dir string) error {
 	for _, place := range []string{"lib/modules/*", "usr/lib/modules/*"} {
 		found, _ := filepath.Glob(filepath.Join(unpacked, place, module+"*"))

@@ -2,23 +2,23 @@ package main
 
 // kernel is one machine to boot.
 type kernel struct {
-	// name is how the tables call it.
+	// name is its name in the tables.
 	name string
-	// machine is what it is for; nil: amd64.
+	// machine is the architecture; nil: amd64.
 	machine *architecture
-	// archive and suite are where Debian keeps its package: archive is the part
+	// archive and suite are where Debian keeps its package; archive is the part
 	// after the mirror's name.
 	archive, suite string
-	// pattern matches the names of its packages, of which the newest is taken.
+	// pattern matches the names of its packages; the newest one is used.
 	pattern string
 	// cmdline is added to the kernel's command line.
 	cmdline string
-	// without are features that tests cannot have here, beside the protections
+	// without are features that tests cannot have here, besides the protections
 	// that are not expected to be enforced.
 	without []string
-	// suites run here, beside what doctor proves.
+	// suites run here, besides doctor's attacks.
 	suites []suite
-	// why says what this kernel is here for.
+	// why says what this kernel is tested for.
 	why string
 }
 
@@ -30,8 +30,8 @@ func (k kernel) architecture() architecture {
 	return *k.machine
 }
 
-// What Debian calls the same kernel at different times differs in more than the
-// last number, so that the patterns only fix the first two.
+// Debian's names of one kernel differ over time in more than the last number,
+// so the patterns fix only the first two.
 const (
 	linux510 = `linux-image-5\.10\..*-cloud-amd64`
 	linux61  = `linux-image-6\.1\..*-cloud-amd64`
@@ -41,10 +41,10 @@ const (
 	linux612ARM = `linux-image-6\.12\..*-cloud-arm64`
 )
 
-// kernels are the machines. Debian keeps more versions than these; each of
-// these differs from the others in something that the code asks for. There is
-// no package with Landlock's ABI 1, 3, 4 or 5 (Linux 5.13 to 6.11 without 6.1):
-// package linux emulates those by their rulesets.
+// kernels are the machines. Debian keeps more versions. Each of these differs
+// from the others in a feature that the code checks for. There is no package
+// with Landlock's ABI 1, 3, 4 or 5 (Linux 5.13 to 6.11 without 6.1): package
+// linux emulates those by their rulesets.
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,

@@ -48,13 +48,13 @@ func main() {
 	}
 }
 
-// contexts are how many carry out attacks, on each kernel where that is a
-// suite. Package attack itself carries out all of them on the kernel that is
-// there already, and doctor its own in every context here: what is dealt out is
-// to show what these two have missed.
+// contexts are how many carry out attacks on each kernel whose suites include
+// them. Package attack carries out all of them on the running kernel, and
+// doctor its own in every context here. Each context here carries out a share,
+// to find what these two have missed.
 const contexts = 4
 
-// enough is how many kernels must have run for the whole to say anything.
+// enough is how many kernels must have run for a valid result.
 const enough = 3
 
 func run(ctx context.Context, o options) error {
@@ -125,8 +125,8 @@ func run(ctx context.Context, o options) error {
 	return judge(os.Stdout, outcomes, known, logs, o.only == "")
 }
 
-// makeInitrd makes what the chosen kernels of an architecture have in common;
-// nothing where there are none.
+// makeInitrd makes the common file system of the chosen kernels of an
+// architecture; nothing if there are none.
 func makeInitrd(ctx context.Context, path string, arch architecture, chosen []kernel) error {
 	chosen = slices.DeleteFunc(slices.Clone(chosen), func(k kernel) bool { return k.architecture().name != arch.name })
 	if len(chosen) == 0 {
@@ -155,7 +155,7 @@ func makeInitrd(ctx context.Context, path string, arch architecture, chosen []ke
 }
 
 // bootAll fetches one kernel after another, because those of a suite share an
-// index, and boots so many at a time.
+// index, and boots several at a time.
 func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome,
 	error) {
 	outcomes, failures := make([]outcome, len(chosen)), make([]error, len(chosen))
@@ -196,8 +196,8 @@ func toFile(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// judge prints every failure, and returns an error where there are any, or
-// where too few kernels ran.
+// judge prints every failure, and returns an error if there are any, or if too
+// few kernels ran.
 func judge(w io.Writer, outcomes []outcome, known expected, logs string, whole bool) error {
 	ran, failed := 0, 0
 	for _, o := range outcomes {

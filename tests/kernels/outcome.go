@@ -12,11 +12,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
 )
 
-// outcome is what came of one kernel.
+// outcome is the result of one kernel.
 type outcome struct {
 	kernel  kernel
 	version string
-	// missing says why the kernel was not booted; empty where it was.
+	// missing says why the kernel was not booted; empty if it was.
 	missing string
 	boots   int // attempts
 	wall    time.Duration
@@ -33,11 +33,10 @@ type guest struct {
 	ended    bool
 }
 
-// maxLine bounds what a guest may tell at once; it is far above the output of a
-// suite.
+// maxLine bounds one line of a guest, far above the output of a suite.
 const maxLine = 4 << 20
 
-// read takes the guest's lines; what is no JSON is noise of the kernel's own.
+// read takes the guest's lines. A line that is no JSON comes from the kernel.
 func (g *guest) read(r io.Reader) error {
 	g.doctor = map[string]result.Doctor{}
 	lines := bufio.NewScanner(r)
@@ -64,8 +63,8 @@ func (g *guest) read(r io.Reader) error {
 	return lines.Err()
 }
 
-// failures lists what must not be: tests that failed, claims that are not
-// proved, suites and kernels that did not come to their end.
+// failures lists failed tests, unproved claims, and suites and kernels that did
+// not come to their end.
 func (o outcome) failures() (all []string) {
 	if o.missing != "" {
 		return nil
@@ -115,8 +114,8 @@ func (o outcome) failures() (all []string) {
 
 func (o outcome) ran(is func(result.Run) bool) bool { return slices.ContainsFunc(o.guest.runs, is) }
 
-// passed reports whether a test has passed in some context, and with it
-// everything that it consists of: a test of which parts are skipped passes too.
+// passed reports whether a test has passed in some context with all of its
+// parts: a test with skipped parts passes too.
 func (o outcome) passed(pkg, test string) bool {
 	return o.ran(func(run result.Run) bool {
 		return run.Suite == pkg && slices.Contains(run.Passed, test) &&
@@ -124,18 +123,18 @@ func (o outcome) passed(pkg, test string) bool {
 	})
 }
 
-// escaped reports whether a process was seen to escape its session where no
-// cgroup can be made: doctor's own attacks are too tame.
+// escaped reports whether a process has escaped its session on a machine
+// without cgroups. doctor's own attacks do not show that.
 func (o outcome) escaped() bool { return o.passed(escaping.pkg, escaping.proves[0]) }
 
-// askedOnly reports whether the machine ran no suite, as one of another
-// processor does not: another machine of the same kernel has shown it.
+// askedOnly reports whether the machine ran no suite, for example because it
+// has another processor. Another machine with the same kernel has run them.
 func (o outcome) askedOnly() bool { return len(o.guest.runs) == 0 }
 
-// unproved says why a status is not proved; "" where it is. Enforced is proved
-// by attacks that work without a sandbox and not in a session, and anything
-// less by one that works in a session. That denials are degraded is about
-// reading; what is tried is to write.
+// unproved says why a status is not proved; "" if it is. "Enforced" is proved
+// by attacks that work without a sandbox and not in a session, anything less by
+// one that works in a session. "Degraded" denials are about reads, while the
+// attempt is a write.
 func unproved(p result.Protection) string {
 	counts := map[string]int{}
 	better := false

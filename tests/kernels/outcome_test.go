@@ -52,7 +52,7 @@ func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 	}
 }
 
-// lines is what a guest tells; between them stands what kernels print.
+// lines is a guest's output, with the kernel's messages in between.
 const lines = `{"begin":{"release":"6.1.0","abi":2}}
 [    2.1] noise of the kernel's own
 {"doctor":{"context":"root","protections":[{"name":"signals","status":"absent","attacks":[{"verdict":"open"}]}]}}
@@ -84,7 +84,7 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 	}
 }
 
-// A guest's own test reads this form.
+// A test of the guest reads the same form.
 func TestSuite_OrderNamesContextsAndTests(t *testing.T) {
 	t.Parallel()
 	s := suite{pkg: "tests/lifetime", contexts: []string{asRoot, asPlain}, proves: []string{"TestA", "TestB"}}
@@ -96,8 +96,8 @@ func TestSuite_OrderNamesContextsAndTests(t *testing.T) {
 	}
 }
 
-// What a machine is known to lack is skipped, and no failure; but what a suite
-// is there to prove must have been tried.
+// A feature that a machine is known to lack is skipped and no failure. But the
+// tests that a suite must prove have to have run.
 func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 	t.Parallel()
 	s := suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: []string{"TestX"}}
@@ -158,8 +158,8 @@ func TestNewestFirst_ComparesNumbers(t *testing.T) {
 	}
 }
 
-// Every kernel of the table has expectations, and nothing is expected of
-// others: a run of one that is left out would pass by nothing.
+// Every kernel of the table has expectations, and no other: a kernel without
+// expectations would pass unchecked.
 func TestExpected_IsAboutTheKernelsThatThereAre(t *testing.T) {
 	t.Parallel()
 	known, err := readExpected("expected.txt")

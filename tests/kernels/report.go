@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// row is what the table says of a context on a kernel.
+// row is the table's line for a context on a kernel.
 type row struct {
 	enforced, degraded, absent int // protections
-	stopped, expected, open    int // attacks in sandboxed sessions; expected are those that the reply says are stopped
+	stopped, expected, open    int // attacks in sandboxed sessions; expected are those that the reply reports as stopped
 	passed, skipped, failed    int // tests
 	seconds                    float64
 }
@@ -71,7 +71,7 @@ func summary(w io.Writer, outcomes []outcome) {
 	}
 }
 
-// skipped lists what tests lacked, each once, with where.
+// skipped lists the features that tests lacked, each once, with the places.
 func skipped(w io.Writer, outcomes []outcome) {
 	where := map[string]int{}
 	for _, o := range outcomes {
@@ -91,7 +91,7 @@ func skipped(w io.Writer, outcomes []outcome) {
 	}
 }
 
-// slowest lists the suites by the time that they took on all kernels.
+// slowest lists the suites by their time on all kernels.
 func slowest(w io.Writer, outcomes []outcome) {
 	for _, o := range outcomes {
 		for _, run := range o.guest.runs {
@@ -117,7 +117,7 @@ func (o outcome) started() float64 {
 	return o.guest.begin.Seconds
 }
 
-// total is what a run has cost.
+// total is the time and the download of a run.
 func total(w io.Writer, took time.Duration, bytes int64) {
 	fmt.Fprintf(w, "%.0f s in all, %d MB downloaded\n", took.Seconds(), bytes>>20)
 }

@@ -5,18 +5,17 @@ import "strings"
 // suite is a package whose tests run in a guest.
 type suite struct {
 	pkg string
-	// data are directories beside the tests that they read.
+	// data are directories of the package that its tests read.
 	data []string
-	// contexts are who runs it where time is short; nil: all but the container.
+	// contexts are who runs it in a short run; nil: all but the container.
 	contexts []string
-	// proves are the tests that run where time is short; nil: all. They must
-	// pass somewhere, and nothing of them may be skipped: what a machine is
-	// known to lack is skipped without a failure, so that nothing else would
-	// tell when a kernel has lost what they are about.
+	// proves are the tests of a short run; nil: all. They must pass somewhere,
+	// with no part skipped. A missing feature is skipped without a failure, so
+	// nothing else would show that a kernel has lost what they are about.
 	proves []string
 }
 
-// order is how a guest is told of it.
+// order is the suite in the form that a guest reads.
 func (s suite) order(short bool) string {
 	if !short {
 		return s.pkg
@@ -31,22 +30,21 @@ const (
 	asPlain     = "user-plain"
 )
 
-// domainTests says of sandboxed sessions that have no cgroup that nothing of them
-// outlives who is to end them.
+// domainTests prove, for sandboxed sessions without a cgroup, that no process
+// outlives the processes that end its session.
 var domainTests = []string{
 	"TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes",
 	"TestASandboxedSessionCannotReachTheProcessesThatEndIt",
 	"TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession",
 }
 
-// A suite runs on those kernels, and in those contexts, where something in it
-// is different from the others: emulation is slow, and what doctor proves it
-// proves everywhere.
+// A suite runs on those kernels, and in those contexts, where its result
+// differs from the others: emulation is slow, and doctor tests every context.
 var (
-	// attacks are dealt out to the contexts; see the flag shares.
+	// attacks are shared among the contexts; see the flag shares.
 	attacks = suite{pkg: "tests/attack", data: []string{"attacks"}}
-	// launching and confining are how a sandbox is made, and what is promised
-	// of it.
+	// launching and confining are about how a sandbox is made, and what it
+	// promises.
 	launching = suite{pkg: "platform", contexts: []string{asRoot}}
 	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
 	filtering = suite{pkg: "platform/linux/seccomp", data: []string{"testdata"}, contexts: []string{asRoot}}
@@ -55,13 +53,12 @@ var (
 	// escaping proves what doctor cannot: that the tracking of processes is
 	// degraded.
 	escaping = lifetime("TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes")
-	// signalDomains proves, beside that, that a sandboxed session has its guarantee
-	// without a cgroup, as from Linux 6.12 on. Processes that try to outrun who
-	// ends them would be slower here than anywhere; they are in the whole
-	// suite.
+	// signalDomains also proves that a sandboxed session has its guarantee
+	// without a cgroup, from Linux 6.12 on. Fork storms would be slower here
+	// than anywhere; the whole suite has them.
 	signalDomains = lifetime(domainTests...)
-	// logging is that what Landlock refuses is told from the kernel's log,
-	// where that is on and can be read.
+	// logging proves that Landlock's denials are reported from the kernel's
+	// audit log, if that is on and readable.
 	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"}}
 	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
 )
@@ -80,11 +77,11 @@ func groups(contexts []string, others ...suite) []suite {
 	return others
 }
 
-// commands are what the tests start of this module.
+// commands are the programs of this module that the tests start.
 var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}
 
-// programs are this machine's that the tests start, with the libraries that
-// they need.
+// programs are those of this machine that the tests start, with the libraries
+// that they need.
 var programs = []string{
 	"awk", "basename", "bash", "cat", "chmod", "chroot", "cp", "cut", "date", "dd", "dirname", "echo", "env", "false",
 	"find", "grep", "head",

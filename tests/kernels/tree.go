@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// tree is the guest's root file system as it is being put together.
+// tree is the guest's root file system while it is made.
 type tree struct {
 	dir  string
 	arch architecture
@@ -84,8 +84,8 @@ func (t tree) build(ctx context.Context, suites []suite) error {
 	return errors.Join(t.copyDir("/usr/lib/locale/C.utf8"), t.copyDir("/usr/lib/terminfo"), t.copyDir("/lib/terminfo"))
 }
 
-// linkTopLevel makes /bin and the like links where they are on this machine, so
-// that what is copied has the same paths.
+// linkTopLevel makes /bin and the like links if they are on this machine, so
+// that copied files have the same paths.
 func (t tree) linkTopLevel() error {
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
 		to, err := os.Readlink("/" + name)
@@ -122,7 +122,7 @@ func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
 
 // program copies one of this machine's, and its libraries.
 func (t tree) program(ctx context.Context, name string) error {
-	// Not what a user's own PATH leads to: tests do not look there.
+	// Not in a user's own PATH, which the tests do not use.
 	for _, dir := range []string{"/usr/bin", "/usr/sbin"} {
 		file := filepath.Join(dir, name)
 		if err := t.copyFile(file); errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +154,8 @@ func (t tree) libraries(ctx context.Context, file string) error {
 	return nil
 }
 
-// pythonUses is what the attacks' scripts import; the interpreter says which
-// files that takes.
+// pythonUses are the imports of the attacks' scripts. The interpreter lists the
+// files that they need.
 const pythonUses = `
 import os, socket, sys, threading
 "x".encode("idna")
@@ -196,7 +196,8 @@ func (t tree) copyDir(dir string) error {
 	})
 }
 
-// copyFile copies what a path leads to, and gives it the path's last name.
+// copyFile copies the file at a path, following links, under the path's last
+// name.
 func (t tree) copyFile(path string) error {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -216,8 +217,8 @@ func (t tree) copyFile(path string) error {
 	return os.WriteFile(target, data, 0o755)
 }
 
-// pack writes a directory as a file system for a kernel to start with. Several
-// of them, one behind the other, are one.
+// pack writes a directory as an initial file system. Several of them can be
+// concatenated.
 func pack(ctx context.Context, dir string, to io.Writer) error {
 	var names strings.Builder
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

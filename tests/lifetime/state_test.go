@@ -82,7 +82,7 @@ head -c 16k /dev/zero >"$dir/full" 2>/dev/null
 exec "$@"
 `
 
-// readOnly has the home read-only.
+// readOnly mounts the home read-only.
 const readOnly = `
 dir=$1; shift
 mkdir -p "$dir" && mount --bind "$dir" "$dir" && mount -o remount,bind,ro "$dir" || exit 125
@@ -109,8 +109,8 @@ func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
 	}
 }
 
-// Where there is no state directory, or the disk is full, sessions start all
-// the same, the reply says what is missing, and a watchdog ends them.
+// If there is no state directory, or the disk is full, sessions still start. The
+// reply says what is missing, and a watchdog ends them.
 func TestWithoutAUsableStateDirectory(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

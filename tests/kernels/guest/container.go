@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enterContainer is enter for a container, of which the caller is the root.
+// enterContainer is enter for a container whose root is the caller.
 func enterContainer(args []string) error {
 	if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {
 		return err
@@ -36,8 +36,8 @@ var containerCapabilities = []int{
 	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD, unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities keeps the others from what is executed next: root gets what
-// is in the bounding set.
+// dropCapabilities removes the others from the bounding set, so that root's
+// next program does not get them.
 func dropCapabilities() error {
 	for capability := 0; unix.Prctl(unix.PR_CAPBSET_READ, uintptr(capability), 0, 0, 0) == nil; capability++ {
 		if slices.Contains(containerCapabilities, capability) {

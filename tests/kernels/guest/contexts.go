@@ -30,19 +30,19 @@ type context struct {
 	// cgroup is the directory below the mount; delegated gives it to the user.
 	cgroup    string
 	delegated bool
-	// namespaces is how many namespaces of users the machine lets be made; 0 on
-	// systems that think them a danger.
+	// namespaces is how many user namespaces the machine allows; 0 on systems
+	// that forbid them.
 	namespaces int
-	// container is true where root is shut up as container engines do it: with
-	// few capabilities, a cgroup tree that is only to be read, and a filter
-	// that refuses to make namespaces.
+	// container is true if root is confined as container engines do it: few
+	// capabilities, a read-only cgroup tree, and a filter that refuses to make
+	// namespaces.
 	container bool
 	// never are the features that tests cannot have in this context on any
 	// kernel.
 	never string
 }
 
-// The machine has no compiler, no init to speak to, and only some programs.
+// The machine has no compiler, no init system, and only some programs.
 const never = "go systemd sudo script ssh overlayfs network_interface vsock "
 
 func contexts() []context {
@@ -86,8 +86,8 @@ func (c context) prepare() error {
 	if !c.delegated {
 		return nil
 	}
-	// What is delegated is a subtree, in whose leaf the user starts: moving
-	// between two cgroups needs the right to their common ancestor.
+	// A subtree is delegated, and the user starts in its leaf: moving between
+	// two cgroups needs the right to their common ancestor.
 	for dir := c.dir(); dir != c.cgroups(); dir = filepath.Dir(dir) {
 		for _, file := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
 			if err := os.Chown(filepath.Join(dir, file), c.uid, c.uid); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +105,8 @@ func (c context) home() string {
 	return "/home/user"
 }
 
-// command runs a program in the context. It is entered by this program's own
-// second life, because a process must be in its cgroup before it gives up root.
+// command runs a program in the context. This program enters it in a second
+// process, because a process must be in its cgroup before it gives up root.
 func (c context) command(dir, program string, args ...string) *exec.Cmd {
 	enter := []string{"enter", filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid), program}
 	if c.container {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command guest is the first process of a test machine: it mounts what a Linux
-// system has, runs the suites in each context, tells what came of them over the
-// second serial port, and powers the machine off.
+// Command guest is the first process of a test machine. It mounts the file
+// systems of a Linux system, runs the suites in each context, writes the
+// results to the second serial port, and powers the machine off.
 package main
 
 import (
@@ -43,9 +43,9 @@ func fail(what string, err error) {
 	os.Exit(125)
 }
 
-// first is the first process's life: it makes the machine, and reaps whatever
-// loses its parent. Another process does the work, because tests count on a
-// parent that is not the first process.
+// first is what the first process does: it sets up the machine, and reaps
+// orphans. Another process does the work, because tests expect a parent that is
+// not the first process.
 func first() {
 	if err := mountProc(); err != nil {
 		complain("mount /proc", err)
@@ -87,8 +87,8 @@ func work() {
 	send(result.Line{End: true})
 }
 
-// openPort opens the serial port for results, and returns what writes a line to
-// it.
+// openPort opens the serial port for results, and returns a function that
+// writes a line to it.
 func (o order) openPort() (send func(result.Line)) {
 	port, err := os.OpenFile(o.port, os.O_WRONLY, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o order) openPort() (send func(result.Line)) {
 	}
 }
 
-// complain writes to the console, which is all that is left.
+// complain writes to the console, the only remaining output.
 func complain(what string, err error) { fmt.Fprintf(os.Stderr, "guest: %s: %v\n", what, err) }
 
 func begin(o order) *result.Begin {

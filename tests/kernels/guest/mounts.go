@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountProc comes first: the order is in it.
+// mountProc comes first, because /proc has the order.
 func mountProc() error { return unix.Mount("proc", "/proc", "proc", 0, "") }
 
-// mountAll mounts what else a system has, and returns what failed.
+// mountAll mounts the rest of a system's file systems, and returns what failed.
 func mountAll(o order) (notes []string) {
 	note := func(what string, err error) {
 		if err != nil {
@@ -39,8 +39,8 @@ func mountAll(o order) (notes []string) {
 	} else {
 		mount("cgroup2", o.cgroups(), "cgroup2", "nsdelegate")
 	}
-	// The kernel's first root cannot be moved away from: pivot_root(2), and
-	// what tests do with mounts, need one that is a mount.
+	// The kernel's first root cannot be replaced: pivot_root(2), and tests of
+	// mounts, need a root that is a mount.
 	note("make the root a mount", becomeMount())
 	for path, mode := range map[string]os.FileMode{
 		"/tmp": 0o777 | os.ModeSticky, "/var/tmp": 0o777 | os.ModeSticky, "/root": 0o700, "/home/user": 0o700,
@@ -48,7 +48,7 @@ func mountAll(o order) (notes []string) {
 		note("change mode", os.Chmod(path, mode))
 	}
 	note("give home", os.Chown("/home/user", user, user))
-	// udev links these.
+	// udev makes these links.
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
 		note("link", os.Symlink(to, filepath.Join("/dev", name)))
 	}

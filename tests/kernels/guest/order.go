@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// order is what the host wants of this machine. It stands on the kernel's
-// command line, which is there before any file system is.
+// order is what the host wants this machine to do. It is on the kernel's
+// command line, which exists before any file system.
 type order struct {
 	suites []suite
 	// port is the serial port for results.
@@ -20,9 +20,9 @@ type order struct {
 	missing map[string]string
 	// without are features that no context has on this kernel.
 	without string
-	// share of shares is what the first context carries out of the attacks.
+	// share of shares are the attacks that the first context carries out.
 	share, shares int
-	// hybrid is cgroup v1 with v2 beside it.
+	// hybrid is cgroup v1 with v2 next to it.
 	hybrid bool
 }
 
@@ -31,7 +31,7 @@ type suite struct {
 	pkg string
 	// contexts are who runs them; none: all.
 	contexts []string
-	// tests are those that run; none: what short says of it.
+	// tests are those that run; none: those of short.
 	tests []string
 }
 

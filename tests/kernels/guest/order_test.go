@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What the host wants of each suite arrives: who runs it, and which of its
-// tests.
+// The order of each suite arrives: its contexts, and its tests.
 func TestParseSuites(t *testing.T) {
 	t.Parallel()
 	got := parseSuites("tests/attack@@,platform/linux@root@,tests/lifetime@root+user-plain@TestA+TestB,spawn")
@@ -25,7 +24,7 @@ func TestParseSuites(t *testing.T) {
 	}
 }
 
-// A suite without contexts is everybody's, and none is the container's.
+// A suite without contexts runs in all but the container.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

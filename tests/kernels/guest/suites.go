@@ -23,19 +23,19 @@ const (
 	sidecar = "/programs/cmd/sandbox-sidecar"
 	// attacks is the suite that counts them.
 	attacks = "tests/attack"
-	// suiteTime is far above what a suite takes; the host's bound is that of
-	// the whole machine.
+	// suiteTime is far above the time of a suite; the host bounds the whole
+	// machine.
 	suiteTime = "20m"
 )
 
-// short says what of a suite runs where time is short, as it is where the
-// attacks are dealt out.
+// short are the tests of a suite in a short run, in which the attacks are
+// shared.
 var short = map[string]struct {
 	tests string // regular expression; empty: all
 	skip  string // regular expression
 }{
 	attacks: {tests: "^TestAttacks$"},
-	// What is pure says the same on every kernel, and takes minutes here.
+	// Pure tests have the same result on every kernel, and take minutes here.
 	"platform/linux": {skip: "^TestTranslate_"},
 	// Only what installs a filter, or asks the kernel, differs between kernels.
 	"platform/linux/seccomp": {skip: "^Test(Filter_(Golden|DoesWhat|TheCalls|Asks|RejectsUnknown|Offline)|Builder_|Observation_)"},
@@ -45,7 +45,7 @@ var short = map[string]struct {
 }
 
 // runs reports whether a suite runs in the context. In a container the controls
-// of many attacks do not work, and doctor is all.
+// of many attacks do not work, so only doctor runs.
 func (c context) runs(s suite) bool {
 	return !c.container && (len(s.contexts) == 0 || slices.Contains(s.contexts, c.name))
 }
@@ -57,7 +57,7 @@ func (c context) test(s suite) *result.Run {
 	args := []string{"-test.v", "-test.timeout", suiteTime, "-test.parallel", "4"}
 	tally := filepath.Join("/tmp", "tally-"+c.name)
 	if suite == attacks {
-		// Everybody attacks as himself, once: the other users have contexts of
+		// Each user attacks once, as itself: the other users have contexts of
 		// their own, and so have machines without namespaces.
 		args = append(args, "-tally", tally, "-under", "sandboxed", "-as", "root", "-share", strconv.Itoa(c.share),
 			"-shares", strconv.Itoa(c.shares))
@@ -71,11 +71,11 @@ func (c context) test(s suite) *result.Run {
 	}
 	command := c.command(dir, filepath.Join(dir, "suite.test"), args...)
 	var printed bytes.Buffer
-	// the console, where it is seen when the machine never comes to its end
+	// the console, which shows it if the machine never comes to its end
 	command.Stdout = io.MultiWriter(&printed, os.Stdout)
 	command.Stderr = command.Stdout
 	fmt.Fprintf(os.Stdout, "\n== %s %s\n", c.name, suite)
-	_ = command.Run() // the status says all
+	_ = command.Run() // the status is enough
 	output := printed.Bytes()
 	run := &result.Run{Context: c.name, Suite: suite, Exit: command.ProcessState.ExitCode()}
 	for line := range bytes.Lines(output) {
@@ -106,13 +106,13 @@ func (c context) test(s suite) *result.Run {
 	return run
 }
 
-// doctor asks the sidecar what it can enforce here, and lets it try.
+// doctor asks the sidecar what it can enforce here, and lets it attack itself.
 func (c context) doctor() (*result.Doctor, error) {
 	start := time.Now()
 	command := c.command(c.home(), sidecar, "doctor", "--json")
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
-	output, err := command.Output() // the exit status only sums up
+	output, err := command.Output() // the exit status only summarises
 	doctor := &result.Doctor{Context: c.name}
 	if jsonErr := json.Unmarshal(output, doctor); jsonErr != nil {
 		return nil, fmt.Errorf("%w: %s", errors.Join(err, jsonErr), complaints.String())

@@ -1,5 +1,5 @@
-// Package result is what a guest tells its host: a line of JSON for each fact,
-// over a serial port.
+// Package result is what a guest sends to its host over a serial port: one line
+// of JSON for each fact.
 package result
 
 // Line is one line; one field is set.
@@ -15,9 +15,10 @@ type Line struct {
 // Begin is the machine as the guest finds it.
 type Begin struct {
 	Release string `json:"release"`
-	// ABI is Landlock's version; 0 where there is none.
+	// ABI is Landlock's version; 0 if there is none.
 	ABI int `json:"abi"`
-	// Errata are Landlock's, that this kernel has mended, as a set of bits.
+	// Errata are the defects of Landlock that this kernel has fixed, as a set
+	// of bits.
 	Errata int `json:"errata"`
 	// LSM are the security modules that are switched on.
 	LSM string `json:"lsm"`
@@ -36,8 +37,8 @@ type Run struct {
 	Failed  []string `json:"failed,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
 	Seconds float64  `json:"seconds"`
-	// Tally is how many attacks had which end, by the names of package attack;
-	// nil of every other suite.
+	// Tally is how many attacks had which result, by the names of package
+	// attack; nil for every other suite.
 	Tally map[string]int `json:"tally,omitempty"`
 }
 
