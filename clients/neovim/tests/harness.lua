@@ -1,5 +1,4 @@
--- What the tests share: a world of directories, child editors in it, and
--- waiting for conditions.
+-- Shared by the tests: directories, child editors, and waiting for conditions.
 local MiniTest = require('mini.test')
 
 local M = {}
@@ -10,8 +9,8 @@ M.plugin = vim.fs.dirname(M.tests)
 M.binary = vim.env.SIDECAR_BINARY
 M.tools = vim.env.SIDECAR_TOOLS
 
--- How long any wait may take, in milliseconds. It only matters where a test
--- fails, and then on a machine that is busy.
+-- The timeout of every wait, in milliseconds. Only a failing test, or a busy
+-- machine, needs it.
 M.timeout = 30000
 
 ---@param text string
@@ -19,7 +18,7 @@ function M.fail(text)
   error(text, 2)
 end
 
----Polls until the condition returns something true, and returns that.
+---Polls until the condition returns a true value, and returns that.
 function M.wait(what, condition, timeout)
   local value
   local ok = vim.wait(timeout or M.timeout, function()
@@ -50,12 +49,12 @@ end
 
 local cleanups = {}
 
----Does something after the case, however it ends; the newest first.
+---Runs a function after the case, in any event; the newest first.
 function M.cleanup(f)
   table.insert(cleanups, 1, f)
 end
 
----A set of cases that clean up after themselves.
+---A set of cases with cleanup.
 function M.set(opts)
   opts = opts or {}
   opts.hooks = vim.tbl_extend('force', {
@@ -70,7 +69,8 @@ function M.set(opts)
   return MiniTest.new_set(opts)
 end
 
----Settings that sandbox everything and grant the system, but no temporary directory.
+---Settings that sandbox everything. They grant the system, but no temporary
+---directory.
 function M.settings(extra)
   return vim.json.encode({
     terminal = {
@@ -96,7 +96,7 @@ M.settings_off = '{ "terminal": { "sandbox": { "enabled": false } } }'
 
 ---@class World
 ---@field home string
----@field project string A project, with a marker. Sessions start here.
+---@field project string A project with a marker. Sessions start here.
 ---@field outside string A directory that no settings grant.
 ---@field settings string The user's settings file.
 
@@ -122,12 +122,12 @@ function M.world(settings)
   return world
 end
 
----The environment of editors in a world.
+---The environment of the editors.
 function M.env(world)
   return { HOME = world.home, XDG_RUNTIME_DIR = world.home .. '/run' }
 end
 
----A child editor in a world, with the plugin. It ends with the case.
+---A child editor with the plugin. It ends with the case.
 ---@param world? World
 ---@param opts? { setup?: table, nvim?: string }
 function M.child(world, opts)
@@ -156,8 +156,7 @@ function M.child(world, opts)
   end
   child.world = world
   M.cleanup(child.stop)
-  -- What it says, for tests to look at. A message that does not fit would block
-  -- it.
+  -- Records notifications. A message that does not fit would block the child.
   child.lua([[
     _G.notified = {}
     vim.notify = function(text, level)
@@ -171,7 +170,7 @@ function M.child(world, opts)
   return child
 end
 
----Waits until an expression of the child's is true, and returns it.
+---Waits until an expression in the child is true, and returns it.
 function M.until_true(child, expression, what)
   return M.wait(what or expression, function()
     local value = child.lua_get(expression)
@@ -179,13 +178,13 @@ function M.until_true(child, expression, what)
   end)
 end
 
----The text of a buffer, without what a terminal leaves empty at the end.
+---The text of a buffer, without trailing space.
 function M.text(child, buf)
   local lines = child.api.nvim_buf_get_lines(buf or 0, 0, -1, false)
   return (table.concat(lines, '\n'):gsub('%s+$', ''))
 end
 
----Waits until a buffer holds text, plain.
+---Waits until a buffer contains a text, literally.
 function M.until_text(child, text, buf)
   local found
   local ok, err = pcall(M.wait, text, function()
@@ -198,7 +197,8 @@ function M.until_text(child, text, buf)
   return found
 end
 
----The messages of a child with all of these in them, plain. Others come between them when they want, of what was refused for one.
+---Returns the notifications that contain all of these texts, literally. Others
+---may come between them.
 function M.notified(child, ...)
   local parts, found = { ... }, {}
   for _, message in ipairs(child.lua_get('_G.notified')) do
@@ -213,7 +213,7 @@ function M.notified(child, ...)
   return found
 end
 
----Waits for a message with all of these, plain, and returns it.
+---Waits for a notification that contains all of these texts, and returns it.
 function M.until_notified(child, ...)
   local parts = { ... }
   return M.wait('a message with ' .. table.concat(parts, ', '), function()
@@ -221,20 +221,21 @@ function M.until_notified(child, ...)
   end)
 end
 
----Opens a terminal in the child, and waits until its session runs. Returns the buffer.
+---Opens a terminal in the child, and waits until its session runs. Returns the
+---buffer.
 function M.terminal(child, opts)
   child.lua('_G.t = require("sandbox_sidecar").terminal(...)', { opts or vim.empty_dict() })
   M.until_true(child, '_G.t.spawned ~= nil or _G.t.failed ~= nil', 'the session')
   return child.lua_get('_G.t.buf')
 end
 
----Types a line into the child's terminal in the current window.
+---Types a line into the terminal of the child's current window.
 function M.type_line(child, line)
   child.cmd('startinsert')
   child.type_keys(line:gsub('<', '<lt>'), '<CR>')
 end
 
----What of a program is left: the number of processes with this text among their arguments.
+---Returns the number of processes whose arguments contain a text.
 function M.alive(text)
   local count = 0
   for name in vim.fs.dir('/proc') do
@@ -248,30 +249,31 @@ function M.alive(text)
   return count
 end
 
----Text that occurs in no other process's arguments.
+---Returns a text that is in no other process's arguments.
 function M.unique()
   return ('%d'):format(vim.uv.hrtime() % 1e9 + 1e9)
 end
 
 local diagnosis
 
----What the program says of this machine.
+---Returns the doctor's report about this machine.
 function M.doctor()
   diagnosis = diagnosis or vim.system({ M.binary, 'doctor' }, { text = true }):wait().stdout
   return diagnosis
 end
 
--- How many cases were skipped.
+-- The number of skipped cases.
 M.skipped = 0
 
----Skips the case for want of a protection; in CI it fails instead, unless SIDECAR_MISSING names it.
+---Skips the case if the machine lacks a protection. In CI it fails instead,
+---unless SIDECAR_MISSING names it.
 function M.require(feature)
   if M.doctor():match('(%a+)%s+' .. feature .. '%s') ~= 'enforced' then
     M.skip(feature)
   end
 end
 
----Skips a case for want of a feature, as harness.Skip does.
+---Skips a case that needs a missing feature, as harness.Skip does.
 function M.skip(feature)
   if
     (vim.env.CI or '') ~= ''
@@ -283,7 +285,7 @@ function M.skip(feature)
   MiniTest.skip('this machine lacks ' .. feature)
 end
 
----Compares the screen with the reference of this release of Neovim.
+---Compares the screen with the reference for this release of Neovim.
 function M.screenshot(child, name)
   local version = vim.version()
   local path = ('%s/screenshots/%s-%d.%d'):format(M.tests, name, version.major, version.minor)
@@ -301,7 +303,7 @@ function M.screenshot(child, name)
       { force = update, ignore_attr = true }
     )
   end
-  -- Terminals are drawn a little later than their buffers change.
+  -- A terminal is drawn shortly after its buffer changes.
   vim.wait(M.timeout, function()
     return (pcall(compare))
   end, 50)

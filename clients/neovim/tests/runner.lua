@@ -1,5 +1,5 @@
--- Runs the test files that are named, or all, and ends the editor: with status
--- 1 where anything failed or nothing was run.
+-- Runs the named test files, or all, and ends the editor. The exit status is 1
+-- if a test failed or none ran.
 local tests = vim.env.TESTS
 package.path = tests .. '/?.lua;' .. package.path
 vim.opt.runtimepath:prepend(vim.fs.dirname(tests))

@@ -6,7 +6,7 @@ local function completions(child, line)
   return child.fn.getcompletion(line, 'cmdline')
 end
 
-T['completion knows the subcommands and what they take'] = function()
+T['completion offers the subcommands and their arguments'] = function()
   local child = H.child()
   H.eq(completions(child, 'Sidecar '), {
     'close',
@@ -36,7 +36,7 @@ T['completion knows the subcommands and what they take'] = function()
   H.eq(completions(child, 'Sidecar! cl'), { 'close' })
 end
 
-T['nonsense is told, with what would make sense'] = function()
+T['invalid commands are reported, with the valid ones'] = function()
   local child = H.child()
   child.cmd('Sidecar dance')
   H.eq(
@@ -63,7 +63,7 @@ T['terminal takes a command line as it is'] = function()
   H.eq(H.text(child):find('TWO  WORDS', 1, true) ~= nil, true)
 end
 
-T['exec runs in a terminal of the editor, sandboxed, with the exit code where it always is'] = function()
+T['exec runs sandboxed in a terminal of the editor, and TermClose has the exit code'] = function()
   H.require('filesystem')
   for _, case in ipairs({ { H.settings(), 'Permission denied' }, { H.settings_off, 'the secret' } }) do
     local world = H.world(case[1])
@@ -94,7 +94,7 @@ T['exec in a terminal of the editor sees its size change'] = function()
   H.until_text(child, '22 39', buf)
 end
 
-T['wrap makes a command line that nobody can mistake'] = function()
+T['wrap returns a command line without ambiguity'] = function()
   H.require('filesystem')
   local world = H.world()
   local child = H.child(world)
@@ -122,20 +122,20 @@ T['wrap makes a command line that nobody can mistake'] = function()
   H.eq(
     child.lua_get([[(function()
     local line = require('sandbox_sidecar.wrap').line({ 'printf', '%s|', "it's", '$HOME' })
-    return vim.fn.system(line .. ' 2>/dev/null') -- where remarks on settings stand
+    return vim.fn.system(line .. ' 2>/dev/null') -- diagnostics of settings go there
   end)()]]),
     "it's|$HOME|"
   )
 end
 
-T['wrap raises an error where there is no sidecar, and for no command'] = function()
+T['wrap raises an error without a sidecar or a command'] = function()
   local child = H.child(nil, { setup = { binary = '/nonexistent/sidecar' } })
   H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, { "true" })'), false)
   H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, {})'), false)
   H.eq(child.lua_get('pcall(require("sandbox_sidecar").wrap, "true")'), false)
 end
 
-T['policy shows what the settings of both kinds make'] = function()
+T['policy shows the policies of both kinds'] = function()
   local world = H.world(H.settings({ apply_to = 'tool' }))
   local child = H.child(world)
   child.cmd('Sidecar policy tool')
@@ -150,7 +150,7 @@ T['policy shows what the settings of both kinds make'] = function()
   H.until_text(child, 'is not sandboxed')
 end
 
-T['explain says whether, and which setting'] = function()
+T['explain shows the decision and the setting'] = function()
   local child = H.child()
   child.cmd('Sidecar explain read ../outside/secret')
   H.until_text(child, 'refused')
@@ -169,7 +169,7 @@ T['doctor shows what the machine can enforce'] = function()
   H.eq(#child.api.nvim_list_tabpages(), 2)
 end
 
-T['settings opens the files that count'] = function()
+T['settings opens the effective files'] = function()
   local world = H.world()
   local child = H.child(world)
   child.cmd('Sidecar settings')
@@ -178,7 +178,7 @@ T['settings opens the files that count'] = function()
   child.cmd('vertical Sidecar settings project')
   H.eq(child.api.nvim_buf_get_name(0), world.project .. '/.zed/settings.json')
   H.eq(child.lua_get('vim.fn.winlayout()[1]'), 'row')
-  -- Writing works at once.
+  -- The file can be written at once.
   child.api.nvim_buf_set_lines(0, 0, -1, false, { '{}' })
   child.cmd('write')
   local other = H.child(nil, { setup = { settings_path = world.root .. '/other.json' } })
@@ -186,7 +186,7 @@ T['settings opens the files that count'] = function()
   H.eq(other.api.nvim_buf_get_name(0), world.root .. '/other.json')
 end
 
-T['the settings of the option count for terminals, tools and exec'] = function()
+T['the option settings_path applies to terminals, tools and exec'] = function()
   H.require('filesystem')
   local world = H.world(H.settings_off)
   local path = world.root .. '/strict.json'
@@ -200,7 +200,7 @@ T['the settings of the option count for terminals, tools and exec'] = function()
   H.until_text(child, 'Permission denied')
 end
 
-T['log shows what happened'] = function()
+T['log opens the log'] = function()
   local child = H.child(nil, { setup = { log_level = 'debug' } })
   H.terminal(child, { cmd = 'true' })
   H.until_true(child, '_G.t.status ~= nil')

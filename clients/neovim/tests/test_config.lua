@@ -2,7 +2,7 @@ local H = require('harness')
 
 local T = H.set()
 
-T['setup goes before the variable, and that before the defaults'] = function()
+T['setup overrides the variable, and that the defaults'] = function()
   local child = H.child(nil, { setup = { start_insert = true, clipboard = true } })
   child.lua('require("sandbox_sidecar").setup({ clipboard = false })')
   H.eq(child.lua_get('require("sandbox_sidecar.config").get().clipboard'), false)
@@ -11,7 +11,7 @@ T['setup goes before the variable, and that before the defaults'] = function()
   H.eq(child.lua_get('require("sandbox_sidecar.config").get().root_markers'), { '.git', '.zed' })
 end
 
-T['a value of the wrong type is refused by name'] = function()
+T['a value of the wrong type is rejected by name'] = function()
   local child = H.child()
   for _, case in ipairs({
     { { binary = 1 }, 'binary' },
@@ -37,7 +37,7 @@ T['loading the plugin loads nothing else'] = function()
   )
 end
 
-T['there is one global at most: none'] = function()
+T['the plugin sets no globals'] = function()
   local child = H.child()
   child.lua(
     [[

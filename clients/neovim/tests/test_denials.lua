@@ -10,7 +10,7 @@ local function lines(child)
   return child.lua_get('require("sandbox_sidecar.denials").lines()')
 end
 
-T['protected paths that come to be are told in few messages, and all of them listed'] = function()
+T['new protected paths are reported in few messages, and all are listed'] = function()
   H.require('filesystem')
   local child = H.child()
   H.terminal(child, { cmd = 'mkdir .vscode .idea; echo >.envrc; echo >.exrc; read line' })
@@ -29,7 +29,7 @@ T['protected paths that come to be are told in few messages, and all of them lis
   H.eq(#child.api.nvim_buf_get_lines(0, 0, -1, false) >= 4, true)
 end
 
----Skips the case where the sidecar cannot look at what is refused.
+---Skips the case if the sidecar cannot report denials.
 local function require_denials()
   if not H.doctor():find('denials%s+seccomp') then
     H.skip('user_notification')
@@ -40,7 +40,7 @@ local function run(child, line)
   return child.lua_get('require("sandbox_sidecar").run(...):wait().exit_code', { line })
 end
 
-T['what is refused is told once, with a setting that allows it'] = function()
+T['a denial is reported once, with a setting that allows it'] = function()
   require_denials()
   local world = H.world()
   local child = H.child(world)
@@ -66,11 +66,10 @@ T['what is refused is told once, with a setting that allows it'] = function()
   H.eq(H.read(world.outside .. '/new'), 'x\n')
 end
 
-T['of much that is refused a message names some and counts the others'] = function()
+T['a message names some of many denials, and counts the others'] = function()
   require_denials()
   local child = H.child()
-  -- More than a first message can name and a second one too, wherever a slow
-  -- machine cuts them.
+  -- More than two messages name, however a slow machine splits them.
   run(child, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir ../outside/d$i; done')
   local text =
     H.until_notified(child, 'refused to let "mkdir" create', 'And ', ' more.', ':Sidecar denials')
@@ -81,36 +80,36 @@ T['of much that is refused a message names some and counts the others'] = functi
   end)
 end
 
-T['a setting that asks for silence gets it'] = function()
+T['on_denied ignore reports nothing'] = function()
   require_denials()
   local child = H.child(H.world(H.settings({ on_denied = 'ignore' })))
   H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
-  -- A later session's end, after which nothing of the first one can be on its
-  -- way.
+  -- After the end of a later session, no report of the first can arrive.
   H.eq(run(child, 'true'), 0)
   child.cmd('sleep 600m')
   H.eq({ lines(child), notified(child) }, { { 'Nothing was refused.' }, {} })
 end
 
-T['where nothing was refused the list says so'] = function()
+T['without denials the list says so'] = function()
   local child = H.child()
   child.cmd('Sidecar denials')
   H.eq(H.text(child), 'Nothing was refused.')
 end
 
-T['what a session leaves behind that runs outside of the sandbox is named when it ends'] = function()
+T['changed files that run outside of the sandbox are named when a session ends'] = function()
   H.require('filesystem')
   local world = H.world()
   local child = H.child(world)
   H.terminal(child, { cmd = 'echo all: >Makefile; echo x >notes' })
   local text = H.until_notified(child, 'Review them', 'created', 'Makefile')
   H.eq(text:find('/notes', 1, true), nil)
-  -- A tool is no different.
+  -- The same holds for a tool.
   child.lua('require("sandbox_sidecar").run("echo x >build.rs"):wait()')
   H.until_notified(child, 'Review them', 'build.rs')
 end
 
----Asks as the sidecar does. What is answered is in _G.answers, in order; what the user was asked in _G.asked.
+---Sends a request as the sidecar does. The answers go to _G.answers, the
+---questions to _G.asked.
 local function ask(child, params)
   child.lua(
     [[
@@ -133,7 +132,8 @@ local function ask(child, params)
   )
 end
 
----A child whose user answers by the text of a choice, or, with hold, later.
+---A child whose user answers with _G.choice or, with hold, when the test calls
+---_G.reply.
 local function asked_child(hold, world)
   local child = H.child(world)
   child.lua(
@@ -160,7 +160,7 @@ local function asked_child(hold, world)
   return child
 end
 
-T['each decision can be made, no answer refuses, and nothing is offered that the sidecar does not take'] = function()
+T['each decision can be made, no answer denies, and only valid decisions are offered'] = function()
   local child = asked_child()
   local texts = {
     'Do not allow',
@@ -186,7 +186,7 @@ T['each decision can be made, no answer refuses, and nothing is offered that the
   H.eq(child.lua_get('_G.asked[6].texts'), { 'Do not allow', 'Allow once' })
 end
 
-T['what the settings would say is shown beside the question'] = function()
+T['the setting is shown in the question'] = function()
   local child = asked_child()
   ask(child, {
     suggestion = {
@@ -203,7 +203,7 @@ T['what the settings would say is shown beside the question'] = function()
   )
 end
 
-T['questions come one after the other'] = function()
+T['one question is open at a time'] = function()
   local child = asked_child(true)
   ask(child, { target = '/one' })
   ask(child, { target = '/two' })
@@ -215,7 +215,7 @@ T['questions come one after the other'] = function()
   H.eq(child.lua_get('_G.answers'), { 'once', 'deny' })
 end
 
-T['a question waits until the user does not type into a program'] = function()
+T['a question waits for Normal mode'] = function()
   local child = asked_child()
   child.lua('_G.choice = "Allow once"')
   H.terminal(child, { cmd = 'cat' })
@@ -231,7 +231,7 @@ T['a question waits until the user does not type into a program'] = function()
   H.eq(child.lua_get('_G.answers'), { 'once' })
 end
 
-T['what is no single line of a sidecar cannot write the question either'] = function()
+T['an unescaped message is escaped in the question'] = function()
   local child = asked_child()
   child.lua('_G.choice = nil')
   ask(child, { message = 'x\rls wants /a\n\27[2K[y](command:z)' })
@@ -242,7 +242,7 @@ T['what is no single line of a sidecar cannot write the question either'] = func
   )
 end
 
----A world whose programs wait for the user's answer, and a child whose user gives it.
+---A child whose settings ask about each access, and its directories.
 local function asking()
   require_denials()
   local world = H.world(H.settings({ on_denied = 'ask' }))
@@ -251,7 +251,7 @@ local function asking()
   return child, world
 end
 
-T['a program that asks for a file gets it once, for its session, or not at all'] = function()
+T['an access is allowed once, for its session, or not at all'] = function()
   local child, world = asking()
   local line = 'cat ../outside/secret && cat ../outside/secret'
   for _, case in ipairs({
@@ -270,7 +270,7 @@ T['a program that asks for a file gets it once, for its session, or not at all']
   H.eq(prompt:find('additional_read_only_paths', 1, true) ~= nil, true)
 end
 
-T['what the user allows everywhere stands in the settings, and nobody asks again'] = function()
+T['an access that is allowed everywhere is written to the settings, and not asked again'] = function()
   local child, world = asking()
   child.lua('_G.choice = "Allow everywhere (written to your settings)"')
   H.eq(run(child, 'cat ../outside/secret'), 0)

@@ -1,10 +1,10 @@
--- The cases are those of the sidecar's package display: both must say the same.
+-- The cases are those of the Go package display: both must agree.
 local H = require('harness')
 local display = require('sandbox_sidecar.display')
 
 local T = H.set()
 
----A text with "\u202e" for that character, as Go writes it.
+---Replaces escapes such as "\u202e" by the character, as Go does.
 local function go(text)
   text = text:gsub('\\U(%x%x%x%x%x%x%x%x)', function(code)
     return vim.fn.nr2char(tonumber(code, 16), true)
@@ -56,7 +56,7 @@ for _, case in ipairs({
   end
 end
 
-T['a long text loses its middle, and no half of an escape is left'] = function()
+T['a long text loses its middle, and no escape is split'] = function()
   local fit = display.text('/start/' .. ('\27'):rep(500) .. '/end')
   H.eq(vim.fn.strchars(fit) <= 120 and vim.fn.strchars(fit) > 110, true)
   H.eq((fit:gsub('\\x1b', '')), '/start/…/end')
@@ -67,7 +67,7 @@ T['a quotation mark in a quotation is escaped'] = function()
   H.eq(display.quote('a"b'), [["a\"b"]])
 end
 
-T['a sentence keeps its quotations, and loses what nobody quoted'] = function()
+T['a sentence keeps its quotations, and unquoted text is escaped'] = function()
   local fit = 'use `sandbox-sidecar init`:  '
     .. display.quote('C:\\x\n[a](command:b)\27')
     .. ' <DIR>'

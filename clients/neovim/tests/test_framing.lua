@@ -24,7 +24,7 @@ local function message(body, header)
   return (header or 'Content-Length: %d\r\n\r\n'):format(#body) .. body
 end
 
-T['messages come out whole, wherever the stream is cut'] = function()
+T['messages are decoded whole, however the stream is split'] = function()
   local want = { '{"a":1}', '', ('x'):rep(70), '{"b":"ü"}' }
   local stream = ''
   for _, body in ipairs(want) do
@@ -48,7 +48,7 @@ T['header names match in any case, and unknown headers are ignored'] = function(
   )
 end
 
-T['nonsense is an error and not waited out'] = function()
+T['an invalid stream is an error at once'] = function()
   for _, stream in ipairs({
     'Content-Length: x\r\n\r\n',
     'Content-Length: -1\r\n\r\n',
@@ -62,18 +62,17 @@ T['nonsense is an error and not waited out'] = function()
   end
 end
 
-T['a long message in small chunks takes no more than its share of time'] = function()
+T['a long message in small chunks takes linear time'] = function()
   local body = ('y'):rep(8 * 1024 * 1024)
   local stream, chunks = message(body), {}
   for i = 1, #stream, 4096 do
     chunks[#chunks + 1] = stream:sub(i, i + 4095)
   end
-  -- Quadratic work would be 8 GiB of copying here, and this test would run into
-  -- the limit of its run.
+  -- Quadratic work would copy 8 GiB here, and the test would time out.
   H.eq(#bodies(chunks)[1], #body)
 end
 
-T['what is encoded is decoded'] = function()
+T['an encoded message can be decoded'] = function()
   local text = framing.encode({ jsonrpc = '2.0', params = vim.empty_dict(), text = 'zwölf\0\n' })
   local body = bodies({ text })[1]
   H.eq(body:find('"params":{}', 1, true) ~= nil, true)

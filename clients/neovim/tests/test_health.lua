@@ -13,7 +13,7 @@ local function has(text, want)
   end
 end
 
-T['a healthy plugin names the program, the version, every protection and the settings'] = function()
+T['the report names the program, the version, every protection and the settings'] = function()
   local world = H.world()
   local child = H.child(world)
   local text = checkhealth(child)
@@ -49,14 +49,14 @@ T['a program that is no sidecar is an error'] = function()
   has(checkhealth(child), 'the sidecar ended (exit status 0)')
 end
 
-T['options that do not exist, and values that cannot be, are told'] = function()
+T['unknown options and invalid values are reported'] = function()
   local child = H.child(nil, { setup = { binry = 'x' } })
   has(checkhealth(child), 'unknown option "binry"')
   local wrong = H.child(nil, { setup = { log_level = 1 } })
   has(checkhealth(wrong), 'sandbox_sidecar.log_level')
 end
 
-T['settings that protect nothing, and mistakes in them, are told'] = function()
+T['settings without a sandbox, and problems in them, are reported'] = function()
   local child = H.child(H.world(H.settings_off))
   has(checkhealth(child), 'nothing is sandboxed in')
   local world = H.world('{ "terminal": { "sandbox": { "enabled": true, "nonsense": 1 } } }')

@@ -4,7 +4,7 @@ local T = H.set()
 
 local PATH = H.plugin .. '/doc/sandbox-sidecar.txt'
 
--- The part of the help that comes from the table of options.
+-- Generates the help's section about options from the table.
 local function options_section()
   local lines = {}
   for _, option in ipairs(require('sandbox_sidecar.config').spec) do
@@ -27,7 +27,7 @@ local function options_section()
   return table.concat(lines, '\n') .. '\n'
 end
 
-T['the options in the help are those of the code'] = function()
+T['the help lists the options of the code'] = function()
   local text = H.read(PATH)
   local before, between, after =
     text:match('^(.-\nEach option with its type and default:\n\n)(.-)(==========.*)$')
@@ -41,7 +41,7 @@ T['the options in the help are those of the code'] = function()
   end
 end
 
-T['the tags of both files can be built, and every link has its tag'] = function()
+T['the tags of both files can be built, and every link has a tag'] = function()
   local dir = vim.fn.tempname()
   vim.fn.mkdir(dir, 'p')
   H.cleanup(function()
@@ -58,7 +58,7 @@ T['the tags of both files can be built, and every link has its tag'] = function(
   for tag in H.read(dir .. '/tags'):gmatch('([^\t\n]+)\t[^\n]*\n') do
     own[tag] = true
   end
-  -- Tags of the editor's own are in its runtime files.
+  -- The editor's own tags are in its runtime files.
   local runtime = H.read(vim.env.VIMRUNTIME .. '/doc/tags')
   for link in text:gmatch('|([^%s|]+)|') do
     local tag = link
@@ -74,7 +74,7 @@ T['the tags of both files can be built, and every link has its tag'] = function(
   end
 end
 
-T['no line is longer than help lines are, but for code'] = function()
+T['no line is too long, except code'] = function()
   local code = false
   for line in H.read(PATH):gmatch('([^\n]*)\n') do
     code = line:find('>%l+$') ~= nil or (code and not line:find('^%S'))
@@ -87,7 +87,7 @@ end
 T['every example runs'] = function()
   local world = H.world()
   local child = H.child(world)
-  -- What the examples are about must be there.
+  -- The examples need these.
   child.env.PATH = vim.fs.dirname(H.binary) .. ':' .. child.env.PATH
   child.cmd('set rtp+=' .. H.tests .. '/standin/overseer')
   child.lua([[
@@ -111,8 +111,7 @@ T['every example runs'] = function()
     end
   end
   H.eq(count >= 15, true)
-  -- The example of the settings is a settings file, and does what the text
-  -- says.
+  -- The example settings are valid, and do what the text says.
   H.write(world.settings, H.read(PATH):match(' >json\n\n(.-)\n<'))
   local result = child.lua_get([[(function()
     local result = require('sandbox_sidecar').run('true'):wait()

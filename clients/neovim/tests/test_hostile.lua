@@ -1,17 +1,17 @@
--- Names and settings that a session or a repository chose, on a real screen:
--- nothing forged, nothing to click on, no answer by accident.
+-- Hostile names and settings on a real screen: no forged line, no link, no
+-- accidental answer.
 local H = require('harness')
 local tui = require('tui')
 
 local T = H.set()
 
--- A link that would run a command, a line of its own, colours and a cleared
--- screen, and the other direction.
+-- A link with a command, a line break, colours, a cleared screen, and reversed
+-- text.
 local EVIL = 'x](command:evil)\nFORGED \27[31m\27[2J\226\128\174gnp.\194\155'
--- Its end as it is shown; what stands before may be shortened.
+-- How its end is shown. The text before may be shortened.
 local SHOWN = [[\nFORGED \x1b[31m\x1b[2J\u202egnp.\u009b]]
 
----What may never be on the screen, whatever is asked or told.
+---Checks that a screen shows nothing raw.
 local function check(screen)
   H.eq({ screen:find('\n%s*FORGED'), screen }, { nil, screen })
   for _, raw in ipairs({ '](', '\27', '\226\128\174', '\194\155', 'evil)\n', '^[' }) do
@@ -20,14 +20,14 @@ local function check(screen)
   return screen
 end
 
----Skips the case where the sidecar cannot look at what is refused.
+---Skips the case if the sidecar cannot report denials.
 local function require_denials()
   if not H.doctor():find('denials%s+seccomp') then
     H.skip('user_notification')
   end
 end
 
-T['what is refused is told by escaped names, in a message as in the list'] = function()
+T['denials show escaped names, in messages and in the list'] = function()
   require_denials()
   local world = H.world()
   local editor = tui.start(world)
@@ -46,7 +46,7 @@ T['what is refused is told by escaped names, in a message as in the list'] = fun
   H.eq(tui.flat(screen):find(SHOWN, 1, true) ~= nil, true)
 end
 
-T['a question shows one line of escaped names, and no way out of it allows anything'] = function()
+T['a question shows one line with escaped names, and leaving it allows nothing'] = function()
   require_denials()
   local world = H.world(H.settings({ on_denied = 'ask' }))
   H.write(world.outside .. '/' .. EVIL, 'the secret\n')
@@ -86,13 +86,13 @@ T['a question shows one line of escaped names, and no way out of it allows anyth
     end
     H.eq({ key, ended() }, { key, 1 })
   end
-  -- The control.
+  -- Control.
   ask()
   editor.keys('2', 'Enter')
   H.eq(ended(), 0)
 end
 
-T['what a project asks for is listed by escaped lines, all of which are shown before it can be trusted'] = function()
+T["a project's requests are escaped, and all are shown before it can be trusted"] = function()
   H.require('filesystem')
   local world = H.world()
   local paths = {}
@@ -106,7 +106,7 @@ T['what a project asks for is listed by escaped lines, all of which are shown be
   local editor = tui.start(world)
   local status =
     'require("sandbox_sidecar.sidecar").request("project/status", { projectDir = ... }, function(_, s) _G.status = s end)'
-  -- The first look at the project tells at once that it asks for more.
+  -- The first request for the project's status reports that it requests more.
   editor.run(status, world.project)
   check(tui.until_screen(editor, 'Press ENTER'))
   editor.keys('Enter')
@@ -120,7 +120,7 @@ T['what a project asks for is listed by escaped lines, all of which are shown be
   local count = asks()
   H.eq(count >= 24, true)
 
-  ---Turns the pages to the last one, and returns what was on them.
+  ---Turns to the last page, and returns the text of all pages.
   local function read()
     editor.keys('C-l', ':Sidecar trust', 'Enter')
     local from, seen = 1, ''
@@ -150,16 +150,16 @@ T['what a project asks for is listed by escaped lines, all of which are shown be
     end)
     H.eq({ key, select(2, asks()) }, { key, false })
   end
-  -- The control.
+  -- Control.
   read()
   editor.keys('3', 'Enter')
   tui.until_screen(editor, 'is trusted')
-  -- It may be too long for a row, and then wait.
+  -- The message may be longer than a row, and wait for a key.
   editor.keys('Enter')
   H.eq(select(2, asks()), true)
 end
 
-T['mistakes in settings are shown by escaped values'] = function()
+T['problems in settings show escaped values'] = function()
   local child = H.child(
     H.world(
       vim.json.encode({ terminal = { sandbox = { [EVIL] = 1, enabled = true, on_denied = EVIL } } })
@@ -186,7 +186,7 @@ T['mistakes in settings are shown by escaped values'] = function()
   end
 end
 
-T['what a session calls itself is evaluated nowhere'] = function()
+T['the title of a session is evaluated nowhere'] = function()
   local world = H.world()
   local child = H.child(world)
   local code = '%{%writefile([],"evaluated")%}%{writefile([],"evaluated")}%<%='
@@ -210,7 +210,7 @@ T['what a session calls itself is evaluated nowhere'] = function()
   local line = child.api.nvim_eval_statusline(status, { maxwidth = 1000 }).str
   H.eq({ line:find('writefile', 1, true) ~= nil, line }, { true, line })
   H.eq(H.read(world.project .. '/evaluated'), nil)
-  -- What a session cannot be is no code either.
+  -- A hostile value in the buffer variable is not evaluated either.
   child.lua(
     'vim.b[...].sandbox_sidecar = { sandbox = "full", running = false, signal = "%{writefile([],\'evaluated\')}" }',
     { buf }
@@ -218,12 +218,12 @@ T['what a session calls itself is evaluated nowhere'] = function()
   child.api.nvim_eval_statusline(status, {})
   child.cmd('redraw!')
   H.eq(H.read(world.project .. '/evaluated'), nil)
-  -- The control: it would write.
+  -- Control: evaluated, it writes the file.
   child.api.nvim_eval_statusline(code, {})
   H.eq(H.read(world.project .. '/evaluated'), '')
 end
 
-T['a command line of any length and any bytes is a terminal'] = function()
+T['a command line of any length and bytes opens a terminal'] = function()
   local child = H.child()
   local buf = H.terminal(child, {
     cmd = { 'sh', '-c', 'echo shown; exec sleep 60', EVIL, ('z'):rep(20000), '$(touch evaluated)' },

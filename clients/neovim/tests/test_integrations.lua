@@ -1,6 +1,6 @@
--- The adapters, called as their plugins call them. toggleterm is the real one;
--- of the others no package exists, and what stands in for them here has the
--- call shapes of the release that the comment names.
+-- The adapters, called as their plugins call them. toggleterm is the real
+-- plugin. The others are not packaged: their calls have the form of the release
+-- that the comment names.
 local H = require('harness')
 
 local T = H.set()
@@ -27,7 +27,7 @@ T['toggleterm opens sandboxed terminals'] = function()
   child.lua('require("toggleterm").exec(...)', { SECRET .. '; echo $((6*7))' })
   local text = H.until_text(child, '\n42', buf)
   H.eq(text:find('Permission denied', 1, true) ~= nil, true)
-  -- The control: the same plugin without the adapter.
+  -- Control: the same plugin without the adapter.
   child.lua([[
     local Terminal = require('toggleterm.terminal').Terminal
     Terminal:new({ id = 7, cmd = 'sh -c "cat ../outside/secret; sleep 60"', close_on_exit = false, direction = 'tab' }):open()
@@ -46,8 +46,8 @@ T['toggleterm opens sandboxed terminals'] = function()
   H.until_text(child, 'Permission denied')
 end
 
--- What CodeCompanion hands to a tool and expects of it. `shape` is how the
--- function in cmds is called: "table" since August 2026, "parameters" before.
+-- How CodeCompanion uses a tool. `shape` is how it calls the function in cmds:
+-- "table" since August 2026, "parameters" before.
 local CODECOMPANION = [[
   local path, cmd, flag, shape = ...
   package.loaded['codecompanion.interactions.chat.tools.builtin.run_command'] = {
@@ -119,7 +119,7 @@ end
 
 -- avante's custom tools: func(input, on_log, on_complete), and since 2025
 -- func(input, { on_log, on_complete, session_ctx }).
-T['avante gets output and errors of a sandboxed command, and asks before'] = function()
+T['avante asks, and gets output and errors of a sandboxed command'] = function()
   local child = sandboxed()
   child.lua([[
     package.loaded['avante.llm_tools.helpers'] = {
@@ -156,7 +156,7 @@ T['avante gets output and errors of a sandboxed command, and asks before'] = fun
     H.eq(run('pwd', 'sub', shape), { child.world.project .. '/sub\n' })
     H.eq(child.lua_get('_G.logged'), 'command: pwd')
     H.eq(child.lua_get('_G.context'), shape == 'table' and 'context' or vim.NIL)
-    -- The project is what may be written, not only the directory below it.
+    -- The whole project may be written, not only the directory.
     H.eq(run('echo x >../written; cat ../written', 'sub', shape), { 'x\n' })
     local refused = run(SECRET .. '; exit 5', '.', shape)
     H.eq(refused[1], false)
@@ -167,7 +167,8 @@ T['avante gets output and errors of a sandboxed command, and asks before'] = fun
   end
 end
 
--- agentic.nvim's terminal manager of summer 2026, which takes ACP's requests.
+-- agentic.nvim's terminal manager of summer 2026, which receives ACP's
+-- requests.
 T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   local mark = H.unique()
   local child = sandboxed()
@@ -203,7 +204,7 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   local got = output(id)
   H.eq(got.output:match('Permission denied\nagent\n(.*)\n$'), child.world.project)
   H.eq({ got.truncated, got.exitStatus }, { false, { exitCode = 4, signal = vim.NIL } })
-  -- Waiting for what has ended answers at once.
+  -- Waiting for an ended terminal returns at once.
   H.eq(
     child.lua_get(
       '(function(id) local s; local known = _G.manager:wait_for_exit(id, function(x) s = x end); return { known, s.exitCode } end)(...)',
@@ -232,7 +233,7 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
     { vim.NIL, 'terminal/create: expected a command' }
   )
 
-  -- Releasing ends what runs, and answers who waits.
+  -- Releasing ends the program, and answers waiting requests.
   create({ command = 'sleep ' .. mark, sessionId = 's3' })
   H.wait('the command', function()
     return H.alive('sleep\0' .. mark) > 0
@@ -248,12 +249,12 @@ T['an ACP agent gets terminals, and cannot leave the sandbox'] = function()
   H.eq(child.lua_get('_G.manager:kill(...)', { id }), false)
 end
 
----An agent that was started in the project, by what agentic.nvim calls.
+---Starts an agent in the project, with agentic.nvim's calls.
 local function agent(child)
   child.lua([[
     require('sandbox_sidecar.integrations.acp').install()
     _G.manager = require('agentic.acp.terminal_manager'):new()
-    -- What the agent sends is JSON.
+    -- Agents send JSON.
     function _G.request(json)
       _G.status, _G.id, _G.err = nil, nil, nil
       _G.id, _G.err = _G.manager:create(vim.json.decode(json))
@@ -265,7 +266,7 @@ local function agent(child)
       return _G.err or vim.NIL
     end
   ]])
-  ---@return any err What the agent is answered.
+  ---@return any err The error that the agent gets.
   ---@return string? output
   return function(params)
     local err = child.lua_get(
@@ -280,7 +281,7 @@ local function agent(child)
   end
 end
 
-T['the manager of ACP terminals is taken over before it is loaded and after'] = function()
+T['the manager of ACP terminals is replaced before and after it is loaded'] = function()
   local child = H.child()
   H.eq(
     child.lua_get([[(function()
@@ -316,8 +317,8 @@ T["an ACP agent's project is the user's, whatever cwd it names"] = function()
     return vim.trim(output)
   end
 
-  -- The control: what is in the project works, however it is written, and the
-  -- project can be written from there.
+  -- Control: paths in the project work in any notation, and the project can be
+  -- written from them.
   for cwd, want in pairs({
     [world.project] = '',
     [world.project .. '/'] = '',
@@ -371,15 +372,15 @@ T["an ACP agent's project is the user's, whatever cwd it names"] = function()
     H.eq({ cwd, type(answer) }, { cwd, 'string' })
     H.eq({ answer:find('^terminal/create: cwd: .*[^%c]+$') ~= nil, answer:find('%c') }, { true })
   end
-  -- That it exists is not told either.
+  -- The answer does not reveal that it exists.
   H.eq(
     (ask({ command = 'true', cwd = ssh }):gsub('%.ssh', 'gone')),
     (ask({ command = 'true', cwd = world.home .. '/gone' }))
   )
   H.eq(vim.fn.readdir(ssh), {})
 
-  -- The user goes elsewhere; the agent does not come along. One that is started
-  -- there does.
+  -- The user changes the directory. A running agent keeps its project; a new
+  -- one gets the new project.
   child.cmd('cd ' .. world.outside)
   H.eq(pwd(nil), world.project)
   H.eq(type(ask({ command = 'true', cwd = world.outside })), 'string')
@@ -389,7 +390,7 @@ T["an ACP agent's project is the user's, whatever cwd it names"] = function()
   H.eq(type(ask({ command = 'true', cwd = world.project })), 'string')
 end
 
-T['what an ACP agent sends in other shapes is refused'] = function()
+T['invalid requests of an ACP agent are rejected'] = function()
   local child = sandboxed()
   local ask = agent(child)
   for _, params in ipairs({
@@ -411,7 +412,7 @@ T['what an ACP agent sends in other shapes is refused'] = function()
   H.eq(output, '\n')
 end
 
-T['a directory that an agent names for avante is in the project'] = function()
+T['avante accepts only directories in the project'] = function()
   local child = sandboxed()
   local function run(rel_path)
     return child.lua_get(

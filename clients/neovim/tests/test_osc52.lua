@@ -23,8 +23,7 @@ local attacks = {
   ['after one that was cancelled'] = '\27]52;\24\27]52' .. PAYLOAD .. '\7',
 }
 
--- What is harmless until a filter takes the harmful middle out and leaves
--- nothing in its place.
+-- Harmless, unless a filter removes the middle and leaves nothing in its place.
 local woven = {
   ['within the number'] = '\27]5\27]52;x\0072' .. PAYLOAD .. '\7',
   ['within the introducer'] = '\27\27]52;x\7]52' .. PAYLOAD .. '\7',
@@ -40,16 +39,16 @@ local function filtered(stream, cuts)
   return table.concat(out)
 end
 
-T['other output passes unchanged, wherever it is cut'] = function()
+T['other output passes unchanged, however it is split'] = function()
   local stream = 'text\27[1;31mred\27[0m \27]0;title\7\27]8;;http://x\27\\link\27]8;;\27\\ \27]521;x\7\27]5;y\7\27]133;A\7\27P1$r\27\\'
     .. '\27]P0000000\27(B zwölf €\27'
   for cut = 0, #stream do
-    -- The last ESC is held back: nobody knows yet what it begins.
+    -- The last ESC is held back, because the next chunk may continue it.
     H.eq(filtered(stream, { cut }), stream:sub(1, -2))
   end
 end
 
-T['the clipboard sequence goes, what stands around it stays'] = function()
+T['the clipboard sequence is removed, the text around it stays'] = function()
   for name, attack in pairs(attacks) do
     for cut = 0, #attack do
       local out = filtered('before ' .. attack .. ' after', { 7 + cut })
@@ -59,7 +58,7 @@ T['the clipboard sequence goes, what stands around it stays'] = function()
   H.eq(filtered('a' .. attacks.plain .. 'b', {}), 'a\27\\b')
 end
 
--- An emulator in a child, whose clipboard is a variable.
+-- An emulator in a child whose clipboard is a variable.
 local function emulator()
   local child = H.child()
   child.lua([[
@@ -81,7 +80,7 @@ local function emulator()
         bytes = filter:pass(bytes:sub(cut + 1))
       end
       vim.api.nvim_chan_send(channel, bytes)
-      -- The clipboard is written by an event, and events keep their order.
+      -- An event writes the clipboard, and events keep their order.
       local done = false
       vim.defer_fn(function()
         done = true
@@ -95,12 +94,11 @@ local function emulator()
   return child
 end
 
-T['an emulator in earnest: every attack works, and none does behind the filter'] = function()
+T['every attack reaches a real emulator, and none does through the filter'] = function()
   local child = emulator()
   local works = vim.version.ge(vim.version(), { 0, 11 })
   for name, attack in pairs(attacks) do
-    -- Before 0.11 the emulator knows no clipboard, and there is nothing to keep
-    -- from it.
+    -- Before 0.11 the emulator has no clipboard.
     H.eq({ name, child.lua_get('_G.feed(...)', { attack }) > 0 }, { name, works })
     for _, cut in ipairs({ 0, 1, 2, 3, 4, math.floor(#attack / 2), #attack }) do
       H.eq({ name, cut, child.lua_get('_G.feed(...)', { attack, cut }) }, { name, cut, 0 })
@@ -108,7 +106,7 @@ T['an emulator in earnest: every attack works, and none does behind the filter']
   end
 end
 
-T['taking a sequence out does not put another one together'] = function()
+T['removing a sequence does not form another'] = function()
   local child = emulator()
   local works = vim.version.ge(vim.version(), { 0, 11 })
   for name, attack in pairs(woven) do
@@ -120,7 +118,7 @@ T['taking a sequence out does not put another one together'] = function()
   end
 end
 
-T['noise made of what the sequence is made of never reaches the clipboard'] = function()
+T['random parts of the sequence never reach the clipboard'] = function()
   local child = emulator()
   local alphabet = {
     '\27',
@@ -151,8 +149,8 @@ T['noise made of what the sequence is made of never reaches the clipboard'] = fu
       for i = 1, 60 do
         bytes[i] = alphabet[math.random(#alphabet)]
       end
-      -- Half of the noise ends in an attack, so that the unfiltered half of
-      -- this test shows something.
+      -- Half of the noise ends in an attack, so that the unfiltered half of the
+      -- test is not empty.
       local text = table.concat(bytes) .. (math.random(2) == 1 and '\27\\\27]52;c;QQ==\7' or '')
       plain = plain + feed(text)
       behind = behind + feed(text, math.random(0, #text))
@@ -164,7 +162,7 @@ T['noise made of what the sequence is made of never reaches the clipboard'] = fu
   H.eq(reached, { vim.version.ge(vim.version(), { 0, 11 }), 0 })
 end
 
-T['the option lets it through, and the default does not'] = function()
+T['the option lets it through, the default does not'] = function()
   for _, allowed in ipairs({ true, false }) do
     local child = H.child(nil, { setup = { clipboard = allowed } })
     child.lua([[

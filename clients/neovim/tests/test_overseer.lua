@@ -1,7 +1,6 @@
--- overseer.nvim's tasks, by everything that starts one. The plugin is in no
--- package, so a stand-in takes its place that makes the same calls
--- (tests/standin/overseer). With a checkout of the plugin in OVERSEER_DIR, of
--- 1.x or 2.x, all of this runs against that one.
+-- overseer.nvim's tasks, started in every way. The plugin is not packaged, so
+-- tests/standin/overseer replaces it and makes the same calls. OVERSEER_DIR
+-- names a checkout of the plugin, 1.x or 2.x, to test instead.
 local H = require('harness')
 
 local T = H.set()
@@ -11,7 +10,8 @@ local DIR = REAL or H.tests .. '/standin/overseer'
 -- 1.x has another strategy for terminals, and other names for two commands.
 local OLD = vim.fn.filereadable(DIR .. '/lua/overseer/strategy/terminal.lua') == 1
 
----Skips a case that this plugin does not have. What CI cannot show for want of the real one is named "overseer".
+---Skips a case that this version does not have. "overseer" names what CI cannot
+---test without the real plugin.
 local function needs(feature)
   if not REAL and (feature == 'overseer' or feature == '1.x') then
     H.skip('overseer')
@@ -50,12 +50,12 @@ local function child_of(order, opts)
   return child
 end
 
--- What each task runs: it writes where only an unconfined program can, then in
--- its project.
+-- Each task writes to a place that only an unsandboxed program can write, then
+-- to its project.
 local LINE = 'echo x >../outside/escaped; echo done >>finished'
 
----Waits for the end of the task, and returns whether it was confined.
-local function confined(child)
+---Waits for the end of the task, and returns whether it was sandboxed.
+local function sandboxed(child)
   H.wait('the end of the task', function()
     return H.read(child.world.project .. '/finished')
   end)
@@ -69,8 +69,7 @@ end
 local SHELL = (OLD and 'OverseerRunCmd ' or 'OverseerShell ') .. LINE
 local RUN = OLD and 'run_template' or 'run_task'
 
--- The ways to start a task. `needs` names what the stand-in, or a release, does
--- not have.
+-- The ways to start a task. `needs` names what the stand-in or a release lacks.
 local WAYS = {
   { 'a task of Lua', 'overseer.new_task({ cmd = LINE }):start()' },
   { 'a list', 'overseer.new_task({ cmd = { "sh", "-c", LINE } }):start()' },
@@ -210,27 +209,27 @@ local WAYS = {
   },
 }
 
-T['a task is confined'] = H.set()
+T['a task is sandboxed'] = H.set()
 
 for _, way in ipairs(WAYS) do
-  T['a task is confined'][way[1]] = function()
+  T['a task is sandboxed'][way[1]] = function()
     needs(way.needs)
     for _, order in ipairs({ 'before', 'after' }) do
       local child = child_of(order, way.opts)
       run(child, way[2])
-      H.eq({ order, confined(child) }, { order, true })
+      H.eq({ order, sandboxed(child) }, { order, true })
     end
-    -- The control: it escapes without the adapter.
+    -- Control: without the adapter it escapes.
     local child = child_of('never', way.opts)
     run(child, way[2])
-    H.eq(confined(child), false)
+    H.eq(sandboxed(child), false)
   end
 end
 
-T['a task that was there before the adapter is confined when it starts again'] = function()
+T['a task from before the adapter is sandboxed when it restarts'] = function()
   local child = child_of('never')
   run(child, '_G.task = overseer.new_task({ cmd = LINE, strategy = "jobstart" }); task:start()')
-  H.eq(confined(child), false)
+  H.eq(sandboxed(child), false)
   H.until_true(child, '_G.task.exit_code ~= nil')
   child.lua('_G.waiting = overseer.new_task({ cmd = { "sleep", "60" } }); waiting:start()')
   child.lua('_G.adapt()')
@@ -239,13 +238,13 @@ T['a task that was there before the adapter is confined when it starts again'] =
     os.remove(child.world.project .. '/finished')
     os.remove(child.world.outside .. '/escaped')
     child.lua('_G.task:restart(true)')
-    H.eq(confined(child), true)
+    H.eq(sandboxed(child), true)
     H.until_true(child, '_G.task.exit_code ~= nil')
   end
   child.lua('_G.waiting:stop()')
 end
 
-T['what a template runs to list the tasks of a project is confined'] = function()
+T["the commands that list a project's tasks are sandboxed"] = function()
   if vim.fn.executable('make') == 0 then
     H.skip('make')
   end
@@ -262,30 +261,30 @@ T['what a template runs to list the tasks of a project is confined'] = function(
     ]]):format(RUN))
     H.until_true(child, '_G.found ~= nil')
     H.eq(child.lua_get('_G.found'), { 'make', 'all' })
-    return confined(child)
+    return sandboxed(child)
   end
   H.eq({ list('before'), list('after'), list('never') }, { true, true, false })
 end
 
-T['the adapter leaves what is no task alone'] = function()
+T['the adapter changes nothing but tasks'] = function()
   local child = child_of('after')
   local out = child.lua_get(
     'vim.system({ "sh", "-c", "cat ../outside/secret" }, { text = true }):wait().stdout'
   )
   H.eq(out, 'the secret\n')
   run(child, 'vim.fn.jobstart({ "sh", "-c", LINE })')
-  H.eq(confined(child), false)
+  H.eq(sandboxed(child), false)
   H.eq(child.lua_get('#require("overseer.task_list").list_tasks({})'), 0)
 end
 
-T["the sidecar's own programs are not confined by overseer's hooks"] = function()
+T["the sidecar's own programs are not sandboxed by overseer's hooks"] = function()
   needs('2.x')
   local child = child_of('after', { experimental_wrap_builtins = { enabled = true } })
   child.lua('overseer.wrap_builtins(true)')
   child.cmd('Sidecar explain read /etc/passwd')
   H.until_text(child, 'allowed: ')
-  -- What is wrapped already is not wrapped again: inside of a sandbox the
-  -- sidecar may not be executed.
+  -- A wrapped command is not wrapped again. A sandbox may not execute the
+  -- sidecar.
   local out = child.lua_get([[(function()
     local argv = require('sandbox_sidecar').wrap({ 'sh', '-c', 'cat ../outside/secret 2>&1; pwd' })
     return vim.system(argv, { text = true }):wait().stdout
@@ -319,8 +318,8 @@ T['a directory that a task names does not become its project'] = function()
     H.eq(ends(ssh, 'echo key >>authorized_keys', true) ~= 0, true)
   end
   H.eq(vim.fn.readdir(ssh), {})
-  -- The controls: the project, from below as well, and another one that the
-  -- user has a file of in a window.
+  -- Controls: the project, also from a subdirectory, and another project with a
+  -- file in a window.
   vim.fn.mkdir(child.world.project .. '/sub')
   H.eq(ends(child.world.project .. '/sub', 'echo x >../written'), 0)
   local other = child.world.root .. '/other'
@@ -331,7 +330,7 @@ T['a directory that a task names does not become its project'] = function()
   H.eq(ends(other, 'echo x >written'), 0)
 end
 
-T['the adapter refuses an overseer that it does not know, and so do its tasks'] = function()
+T['with an unknown overseer setup raises an error, and no task starts'] = function()
   for what, change in pairs({
     ['tasks that start in another way'] = [[
       local Task = require('overseer.task')

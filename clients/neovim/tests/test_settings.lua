@@ -22,7 +22,7 @@ local BROKEN = [[
 }
 ]]
 
-T['what is wrong in the settings is shown in their buffer, and goes when it is mended'] = function()
+T['problems in the settings are shown in their buffer until they are fixed'] = function()
   local world = H.world(BROKEN)
   local child = H.child(world)
   child.cmd('Sidecar settings')
@@ -33,7 +33,7 @@ T['what is wrong in the settings is shown in their buffer, and goes when it is m
     return #diagnostics(child, buf) == 1
   end)
   local d = diagnostics(child, buf)[1]
-  -- Line 5, column 7, counted from nought.
+  -- Line 5, column 7, counted from 0.
   H.eq({ d[1], d[2], d[5] }, { 4, 6, 'sandbox-sidecar' })
   H.eq(d[4]:find('allow_network', 1, true) ~= nil, true)
   H.write(world.settings, (BROKEN:gsub('alow', 'allow')))
@@ -42,7 +42,7 @@ T['what is wrong in the settings is shown in their buffer, and goes when it is m
   end)
 end
 
-T['a buffer that is opened later shows what is known, through a symlink as well'] = function()
+T['a buffer that is opened later shows known problems, also through a symlink'] = function()
   local world = H.world(BROKEN)
   local child = H.child(world)
   H.terminal(child, { cmd = 'exec sleep 60' })
@@ -54,7 +54,7 @@ T['a buffer that is opened later shows what is known, through a symlink as well'
   H.eq(#diagnostics(child), 1)
 end
 
-T['an error in a file that is not open is said once'] = function()
+T['an error in a file that is not open is reported once'] = function()
   local world = H.world()
   local child = H.child(world)
   H.terminal(child, { cmd = 'exec sleep 60' })
@@ -63,7 +63,7 @@ T['an error in a file that is not open is said once'] = function()
   H.eq(child.lua_get('_G.notified[1].text'):match('settings.json":1:%d+: ') ~= nil, true)
 end
 
-T['a change of the settings marks the terminals that run under older ones'] = function()
+T['changed settings mark the running terminals as stale'] = function()
   local world = H.world()
   local child = H.child(world)
   local buf = H.terminal(child, { cmd = 'exec sleep 60' })
@@ -96,9 +96,9 @@ T['the sidecar follows the directory of the editor'] = function()
   )
 end
 
-T['warnings of the sidecar are said, each once'] = function()
+T['each warning of the sidecar is reported once'] = function()
   local world = H.world()
-  -- A project that is the home directory deserves one.
+  -- A project that is the home directory causes one.
   local child = H.child(world)
   child.cmd('cd ' .. world.home)
   H.terminal(child, { cmd = 'true' })

@@ -2,7 +2,7 @@ local H = require('harness')
 
 local T = H.set()
 
--- A shell whose prompt does not depend on who runs it.
+-- A shell with the same prompt for every user.
 local SHELL = "PS1='> ' exec /bin/sh"
 
 T['open, type, read, end'] = function()
@@ -18,20 +18,19 @@ T['open, type, read, end'] = function()
   H.until_true(child, '_G.t.status ~= nil')
   H.eq(child.lua_get('vim.b[...].sandbox_sidecar.exit_code', { buf }), 7)
   H.eq(child.lua_get('vim.b[...].sandbox_sidecar.running', { buf }), false)
-  -- As in a terminal of the editor's own, a key in Terminal-mode then closes
-  -- the buffer.
+  -- As in the editor's own terminal, a key in Terminal-mode closes the buffer.
   child.type_keys('x')
   H.until_true(child, ('not vim.api.nvim_buf_is_valid(%d)'):format(buf))
 end
 
-T['what the screen shows'] = function()
+T['the screen matches its reference'] = function()
   local child = H.child()
   H.terminal(child, { cmd = "PS1='> ' exec /bin/sh", mods = 'belowright' })
   H.until_text(child, '>')
   H.type_line(child, 'echo "colour: $(printf "\\033[31mred\\033[0m")"')
   H.until_text(child, 'colour: red')
   child.type_keys([[<C-\><C-n>]])
-  -- The name holds nothing that differs from run to run but the command.
+  -- Only the command in the name differs between runs.
   H.screenshot(child, 'terminal')
   H.type_line(child, 'exit 3')
   H.until_text(child, '[Process exited 3]')
@@ -39,7 +38,7 @@ T['what the screen shows'] = function()
   H.screenshot(child, 'exited')
 end
 
-T['what the settings do not grant is refused, and with the sandbox off it is not'] = function()
+T['a file without a grant is denied, unless the sandbox is off'] = function()
   H.require('filesystem')
   for _, case in ipairs({
     { settings = H.settings(), read = false, status = 'full' },
@@ -57,13 +56,13 @@ T['what the settings do not grant is refused, and with the sandbox off it is not
     H.eq(H.read(world.outside .. '/new') ~= nil, case.read)
     H.eq(H.read(world.project .. '/mine'), 'mine\n')
     local status = child.lua_get('vim.b[...].sandbox_sidecar.sandbox', { buf })
-    -- A machine that lacks another protection says degraded.
+    -- The status is "degraded" if the machine lacks another protection.
     H.eq(status == case.status or (case.status == 'full' and status == 'degraded'), true)
     child.stop()
   end
 end
 
-T['variables of the editor do not arrive, those of the options do'] = function()
+T['programs get the variables of the options, not those of the editor'] = function()
   local world = H.world(H.settings({ allowed_env_vars = { 'PATH', 'HOME', 'MINE', 'ALSO' } }))
   vim.env.SECRET_TOKEN = 'do not tell'
   H.cleanup(function()
@@ -80,7 +79,7 @@ T['variables of the editor do not arrive, those of the options do'] = function()
   H.eq(text:find('TERM=xterm-256color', 1, true) ~= nil, true)
 end
 
-T['modifiers say where the window opens'] = function()
+T['modifiers choose the window'] = function()
   local child = H.child()
   local function layout(command)
     child.cmd('silent! only! | silent! tabonly!')
@@ -109,8 +108,7 @@ T['the program sees every change of the size'] = function()
   H.until_text(child, '22 80')
   local function shows(command, want)
     child.cmd(command)
-    -- In every layout the lines of all sizes so far can be seen, so only the
-    -- last one counts.
+    -- All sizes so far are visible, so only the last one counts.
     H.wait(command .. ' to give ' .. want, function()
       return H.text(child, buf):match('([^\n]*)$') == want
     end)
@@ -125,7 +123,7 @@ T['the program sees every change of the size'] = function()
   shows('setlocal winbar=', '22 80')
   shows('set lines=30 columns=100', '28 100')
   shows('set laststatus=0', '29 100')
-  -- Hidden, it keeps its last size.
+  -- A hidden terminal keeps its last size.
   child.cmd('enew | set columns=60')
   H.eq(size(child), { 29, 100 })
   shows('buffer ' .. buf, '29 60')
@@ -133,7 +131,7 @@ end
 
 T['a size that changes while the session starts is not lost'] = function()
   local child = H.child()
-  -- In one go: the sidecar has not even been started when the window changes.
+  -- The window changes before the sidecar has even started.
   child.lua([[
     _G.t = require('sandbox_sidecar').terminal({ cmd = 'read line; stty size' })
     vim.cmd('vsplit | enew')
@@ -146,7 +144,7 @@ T['a size that changes while the session starts is not lost'] = function()
   H.until_text(child, '22 ' .. cols)
 end
 
-T['what is typed while the session starts arrives, in order'] = function()
+T['input typed while the session starts arrives, in order'] = function()
   local child = H.child()
   child.lua([[
     _G.t = require('sandbox_sidecar').terminal({ cmd = 'cat', start_insert = true })
@@ -155,10 +153,9 @@ T['what is typed while the session starts arrives, in order'] = function()
   H.until_text(child, 'early bird\nearly bird')
 end
 
-T['two thousand lines that are pasted arrive whole, and go in few messages'] = function()
+T['two thousand pasted lines arrive whole, in few messages'] = function()
   local child = H.child()
-  -- Without canonical mode, or the terminal itself would cut what is longer
-  -- than 4096 bytes before the program reads.
+  -- In canonical mode the terminal would cut lines longer than 4096 bytes.
   H.terminal(
     child,
     { cmd = [[stty raw -echo; echo ready; head -c 100000 | cksum; stty sane; echo over]] }
@@ -210,7 +207,7 @@ T['mappings, leaving Terminal-mode and scrolling back work as in :terminal'] = f
   H.eq(child.api.nvim_buf_line_count(0) > 1000, true)
 end
 
-T['a window that is closed does not end its program; a buffer that is wiped out does'] = function()
+T['closing a window keeps its program, wiping out the buffer ends it'] = function()
   local mark = H.unique()
   local child = H.child()
   child.o.hidden = true
@@ -225,7 +222,7 @@ T['a window that is closed does not end its program; a buffer that is wiped out 
   H.wait('the end of the program', function()
     return H.alive('sleep\0' .. mark) == 0
   end)
-  -- Nothing is kept of it on either side.
+  -- Neither side keeps any state of it.
   child.lua([[
     require('sandbox_sidecar.sidecar').request('terminal/list', nil, function(_, result)
       _G.left = #result.sessions
@@ -239,16 +236,16 @@ for _, ending in ipairs({ 'qall!', 'quit!', 'kill -9', 'kill -15', 'kill -1' }) 
   T['everything is gone after ' .. ending .. ' of the editor'] = function()
     local mark = H.unique()
     local child = H.child()
-    -- A program, one in the background, and where the machine can hold it, one
+    -- A program, one in the background and, if the machine can track it, one
     -- that has left the session.
     local detached = vim
       .system({ H.binary, 'doctor' }, { text = true })
       :wait().stdout
       :find('enforced%s+process_tracking') and ('setsid sleep %s & '):format(mark) or ''
     H.terminal(child, { cmd = ('%ssleep %s & exec sleep %s'):format(detached, mark, mark) })
-    local brood = detached ~= '' and 3 or 2
-    H.wait('the brood', function()
-      return H.alive('sleep\0' .. mark) == brood
+    local count = detached ~= '' and 3 or 2
+    H.wait('the processes', function()
+      return H.alive('sleep\0' .. mark) == count
     end)
     local sidecar = child.lua_get('require("sandbox_sidecar.sidecar").pid()')
     if ending:match('!') then
@@ -256,7 +253,7 @@ for _, ending in ipairs({ 'qall!', 'quit!', 'kill -9', 'kill -15', 'kill -1' }) 
     else
       vim.uv.kill(child.fn.getpid(), tonumber(ending:match('%d+')))
     end
-    H.wait('the end of the brood', function()
+    H.wait('the end of the processes', function()
       return H.alive('sleep\0' .. mark) == 0
     end)
     H.wait('the end of the sidecar', function()
@@ -266,7 +263,7 @@ for _, ending in ipairs({ 'qall!', 'quit!', 'kill -9', 'kill -15', 'kill -1' }) 
   end
 end
 
-T['two terminals in two tabs do not know of each other'] = function()
+T['two terminals in two tabs are separate'] = function()
   local child = H.child()
   local first = H.terminal(child, { cmd = SHELL })
   local pid = child.lua_get('require("sandbox_sidecar.sidecar").pid()')
@@ -279,11 +276,11 @@ T['two terminals in two tabs do not know of each other'] = function()
   H.type_line(child, 'echo first')
   H.until_text(child, '\nfirst', first)
   H.eq(H.text(child, first):find('second', 1, true), nil)
-  -- One sidecar serves both.
+  -- Both use one sidecar.
   H.eq(child.lua_get('require("sandbox_sidecar.sidecar").pid()'), pid)
 end
 
-T['a sidecar that is killed takes its terminals along, says so, and the next terminal gets a new one'] = function()
+T['a killed sidecar ends its terminals, which is reported, and the next terminal gets a new one'] = function()
   local mark = H.unique()
   local child = H.child()
   local buf = H.terminal(child, { cmd = 'exec sleep ' .. mark })
@@ -302,7 +299,7 @@ T['a sidecar that is killed takes its terminals along, says so, and the next ter
   H.eq(child.lua_get('require("sandbox_sidecar.sidecar").pid()') ~= pid, true)
 end
 
-T['restart ends everything and starts anew'] = function()
+T['restart ends everything and starts a new sidecar'] = function()
   local mark = H.unique()
   local child = H.child()
   H.terminal(child, { cmd = 'exec sleep ' .. mark })
@@ -318,7 +315,7 @@ T['restart ends everything and starts anew'] = function()
   H.eq(child.lua_get('_G.notified'), {})
 end
 
-T['what cannot be started says why, in the buffer and as a message'] = function()
+T['a terminal that cannot start shows why, in its buffer and as a message'] = function()
   local world = H.world()
   local child = H.child(world)
   local buf = H.terminal(child, { cmd = { '/nonexistent/program' } })
@@ -341,7 +338,7 @@ T['without a sidecar there is one message, and no stack trace'] = function()
   )
 end
 
-T['events tell of the start and of the end'] = function()
+T['events fire at the start and at the end'] = function()
   local child = H.child()
   child.lua([[
     _G.events = {}
@@ -364,7 +361,7 @@ T['events tell of the start and of the end'] = function()
   H.eq(child.lua_get('_G.events[2]'), { 'SandboxSidecarExited', vim.NIL, 'SIGTERM', killed })
 end
 
-T['the statusline says what confines, and how it ended'] = function()
+T['the statusline shows the sandbox and the end'] = function()
   local child = H.child()
   local function shown()
     local line = child.api.nvim_eval_statusline(
@@ -381,7 +378,7 @@ T['the statusline says what confines, and how it ended'] = function()
   H.eq(shown():match('^sandboxed.* exited 9$') ~= nil, true)
 end
 
-T['a terminal may close by itself after success, and only then'] = function()
+T['close_on_success closes a terminal only after success'] = function()
   local child = H.child(nil, { setup = { close_on_success = true } })
   local good = H.terminal(child, { cmd = 'exit 0' })
   H.until_true(child, ('not vim.api.nvim_buf_is_valid(%d)'):format(good))
@@ -389,7 +386,7 @@ T['a terminal may close by itself after success, and only then'] = function()
   H.until_text(child, '[Process exited 1]', bad)
 end
 
-T['a title arrives, and an unfinished sequence does not swallow the last line'] = function()
+T['a title is set, and an unfinished sequence does not swallow the last line'] = function()
   local child = H.child()
   local buf = H.terminal(
     child,
@@ -399,7 +396,7 @@ T['a title arrives, and an unfinished sequence does not swallow the last line'] 
   H.eq(child.lua_get('vim.b[...].term_title', { buf }), 'the title')
 end
 
-T['answers of the emulator reach the program'] = function()
+T['responses of the emulator reach the program'] = function()
   local child = H.child()
   H.terminal(child, {
     cmd = [[stty raw -echo; printf '\033[6n'; dd bs=1 count=4 2>/dev/null | od -An -c; stty sane]],
@@ -407,7 +404,7 @@ T['answers of the emulator reach the program'] = function()
   H.until_text(child, '033   [   1   ;')
 end
 
-T['the shell of the options is used, and $SHELL without one'] = function()
+T['the option shell is used, else $SHELL'] = function()
   local child =
     H.child(nil, { setup = { shell = { '/bin/sh', '-c', 'echo the shell of the options' } } })
   H.terminal(child)
@@ -431,8 +428,7 @@ T['the project is the directory with a marker, but never the home directory'] = 
   H.eq(root(world.home), world.home)
   vim.fn.mkdir(world.root .. '/.git', 'p')
   H.eq(root(world.home .. '/work'), world.home .. '/work')
-  -- Above the home directory a marker counts as little, wherever one comes
-  -- from.
+  -- A marker above the home directory has no effect either.
   H.eq(root(world.outside), world.outside)
 end
 

@@ -1,13 +1,13 @@
--- On a Neovim that is too old the plugin says so once, and nothing else.
+-- If Neovim is too old, the plugin reports that once, and does nothing else.
 local H = require('harness')
 
 local T = H.set()
 
 local OLD = H.tools .. '/neovim-too-old/usr/bin/nvim'
 
----@return string # What it prints.
+---@return string # Its output.
 local function run(...)
-  -- These variables are set by the editor that runs this test, and lead to its
+  -- The editor that runs this test sets these variables, and they lead to its
   -- own runtime files.
   local args = {
     'env',
@@ -41,15 +41,15 @@ T['it really is too old'] = function()
   H.eq(run("lua io.stderr:write(tostring(vim.fn.has('nvim-0.10')))"):match('^0'), '0')
 end
 
-T['starting says it once'] = function()
+T['starting reports it once'] = function()
   H.eq(run('sleep 200m'), 'sandbox_sidecar: needs Neovim 0.10 or newer')
 end
 
-T['the command says it, without a stack trace'] = function()
+T['the command reports it, without a stack trace'] = function()
   H.eq(run('Sidecar terminal'), 'sandbox_sidecar: needs Neovim 0.10 or newer')
 end
 
-T['setup says it'] = function()
+T['setup reports it'] = function()
   local output = run('lua require("sandbox_sidecar").setup({})')
   H.eq(
     output:match('^sandbox_sidecar: needs Neovim 0.10 or newer'),
@@ -58,7 +58,7 @@ T['setup says it'] = function()
   H.eq(output:find('traceback', 1, true), nil)
 end
 
-T['checkhealth says it'] = function()
+T['checkhealth reports it'] = function()
   local output = run(
     'checkhealth sandbox_sidecar',
     'lua io.stderr:write(table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n"))'

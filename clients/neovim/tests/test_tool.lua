@@ -18,7 +18,7 @@ local function run(child, cmd, options)
   return child.lua_get('_G.result')
 end
 
-T['output and exit code come back, both streams, as text'] = function()
+T['the result has output of both streams as text, and the exit code'] = function()
   local child = H.child()
   local result = run(child, [[echo out; echo err >&2; printf '\033[31mred\033[0m\n'; exit 3]])
   H.eq({ result.output, result.exit_code, result.signal, result.killed, result.truncated }, {
@@ -36,7 +36,7 @@ T['output and exit code come back, both streams, as text'] = function()
   H.eq({ killed.exit_code, killed.signal }, { nil, 'SIGKILL' })
 end
 
-T['a tool is sandboxed, and with the sandbox off it is not'] = function()
+T['a tool is sandboxed, unless the sandbox is off'] = function()
   H.require('filesystem')
   for _, case in ipairs({
     { settings = H.settings(), read = false, applied = true },
@@ -58,8 +58,7 @@ T['standard input is empty, and no pager waits for a key'] = function()
   local child = H.child(world)
   H.eq(run(child, 'cat; echo end').output, 'end\n')
   H.eq(run(child, { 'cat' }).output, '')
-  -- git starts a pager of itself where its output is a terminal, and the output
-  -- is longer than that.
+  -- git starts a pager itself if its output is longer than its terminal.
   local script =
     'git init -q . && for i in $(seq 80); do git -c user.name=a -c user.email=a@b commit -q --allow-empty -m "commit $i"; done'
   H.eq(run(child, script).exit_code, 0)
@@ -89,7 +88,7 @@ T['kill ends a tool, also one that is just starting'] = function()
     { mark }
   )
   H.until_true(child, '_G.result ~= nil')
-  -- Not the status: a shell may see its program killed and exit by itself.
+  -- Not the status: a shell may see its program killed, and exit by itself.
   H.eq(child.lua_get('{ _G.result.killed, _G.result.timed_out }'), { true, false })
   H.eq(H.alive('sleep\0' .. mark), 0)
 end
@@ -143,11 +142,11 @@ T['twenty tools at once do not mix'] = function()
     want[i] = { true, i }
   end
   H.eq(child.lua_get('_G.results'), want)
-  -- Only one sidecar was started for them.
+  -- They share one sidecar.
   H.eq(#child.lua_get('vim.api.nvim_get_proc_children(vim.fn.getpid())'), 1)
 end
 
-T['what cannot be run says why'] = function()
+T['a tool that cannot start says why'] = function()
   local world = H.world()
   local child = H.child(world)
   H.eq(run(child, { '/nonexistent/program' }).exit_code, 127)
@@ -157,7 +156,7 @@ T['what cannot be run says why'] = function()
   H.eq(run(broken, 'true').error.message:match('/nonexistent/sidecar') ~= nil, true)
 end
 
-T['settings that nobody can read refuse tools'] = function()
+T['tools do not start with invalid settings'] = function()
   local child = H.child(H.world('{ "terminal": '))
   H.eq(run(child, 'true').error.code, -32013)
 end

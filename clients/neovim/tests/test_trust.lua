@@ -2,10 +2,11 @@ local H = require('harness')
 
 local T = H.set()
 
--- A repository that would open everything.
+-- A repository that requests everything.
 local ROGUE = '{ "terminal": { "sandbox": { "enabled": false } } }'
 
----A child in a world whose project has settings, with a user who answers each question by the text of a choice.
+---A child whose project has settings, and whose user answers each question with
+---_G.choice.
 local function child_of(settings)
   local world = H.world()
   world.project_settings = world.project .. '/.zed/settings.json'
@@ -44,7 +45,7 @@ local function answer(child, choice)
   return child.lua_get('_G.asked[1]')
 end
 
-T['what a project asks for is told once, counts for nothing, and is shown before the question'] = function()
+T["a project's requests are reported once, have no effect, and are shown before the question"] = function()
   H.require('filesystem')
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
@@ -55,15 +56,15 @@ T['what a project asks for is told once, counts for nothing, and is shown before
   H.eq(asked.prompt, ('Trust "%s"? Its requests are shown above.'):format(world.project_settings))
   H.eq(asked.first, 'Do not trust')
   H.eq({ #asked.lines, (asked.lines[1]:find('line 1: enabled false: ', 1, true)) }, { 1, 1 })
-  -- The list goes with the question.
+  -- The list closes with the question.
   H.eq(child.lua_get('#vim.api.nvim_list_wins()'), 1)
   H.eq(reads_secret(child), false)
-  -- A question that is left without an answer trusts nothing either.
+  -- No answer trusts nothing either.
   answer(child, nil)
   H.eq(reads_secret(child), false)
 end
 
-T['trusted settings count, until they change or trust is taken back'] = function()
+T['trusted settings apply until they change or trust is withdrawn'] = function()
   H.require('filesystem')
   local child, world = child_of(ROGUE)
   H.eq(reads_secret(child), false)
@@ -98,13 +99,13 @@ T['what changed after it was shown is not trusted'] = function()
   H.eq(reads_secret(child), false)
 end
 
-T['the file can be looked at before deciding'] = function()
+T['the file can be viewed before the decision'] = function()
   local child, world = child_of(ROGUE)
   answer(child, 'View the file')
   H.until_true(child, ('vim.api.nvim_buf_get_name(0) == %q'):format(world.project_settings))
 end
 
-T['what the file says of how it is to be shown does not count'] = function()
+T['modelines in the file have no effect'] = function()
   local child =
     child_of('// {{{\n' .. ROGUE .. '\n// }}}\n// vim: set foldmethod=marker foldlevel=0 :\n')
   -- It is off for root.
@@ -112,7 +113,7 @@ T['what the file says of how it is to be shown does not count'] = function()
   answer(child, 'View the file')
   H.until_true(child, 'vim.api.nvim_buf_line_count(0) == 4')
   H.eq({ child.fn.foldclosed(2), child.wo.foldmethod, child.go.modeline }, { -1, 'manual', true })
-  -- The control: such a line counts elsewhere.
+  -- Control: such a line works elsewhere.
   child.cmd('bwipeout | edit .zed/settings.json')
   H.eq(child.fn.foldclosed(2), 1)
 end
@@ -123,7 +124,7 @@ T['without a file there is nothing to trust'] = function()
   H.until_notified(child, 'There is no "')
 end
 
-T['a change that asks for more is told while the editor runs'] = function()
+T['a change that requests more is reported while the editor runs'] = function()
   local child, world = child_of('{}')
   H.terminal(child, { cmd = 'exec sleep 60' })
   H.eq(H.notified(child, ASKS), {})

@@ -1,12 +1,12 @@
--- The editor on a real terminal, which is tmux: what no headless editor shows.
+-- The editor on a real terminal (tmux), for what no headless editor shows.
 local H = require('harness')
 local MiniTest = require('mini.test')
 local tui = require('tui')
 
 local T = H.set()
 
--- The prompt on the screen, unlike the line that sets it. What is typed early
--- is echoed before the shell's first one.
+-- The prompt as it is printed, not the line that sets it. Early input is echoed
+-- before the first prompt.
 local PROMPT = "\n[^\n']*inside>"
 
 T['open, type, resize, and the end of the terminal that the editor is in'] = function()
@@ -30,16 +30,16 @@ T['open, type, resize, and the end of the terminal that the editor is in'] = fun
   H.wait('the program', function()
     return H.alive('sleep\0' .. mark) == 1
   end)
-  -- The terminal's hang-up reaches the editor; the sidecar notices by the end
-  -- of the editor.
+  -- The hang-up reaches the editor. The sidecar notices that the editor has
+  -- ended.
   editor.tmux('kill-server')
   H.wait('the end of the program', function()
     return H.alive('sleep\0' .. mark) == 0
   end)
 end
 
--- What the editor does while a terminal floods: the longest that a timer of 5
--- ms was late, and how long Ctrl-C takes to be answered.
+-- Measures the editor during a flood: the longest delay of a 5 ms timer. The
+-- test also measures how long Ctrl-C takes.
 local LAG = [[
   _G.lag, _G.last = 0, vim.uv.hrtime()
   _G.ticker = vim.uv.new_timer()
@@ -64,7 +64,7 @@ local function flood(open)
   tui.until_screen(editor, PROMPT)
   editor.run(LAG)
   editor.keys('yes a rather ordinary line of output', 'Enter')
-  -- Long enough for every buffer on the way to be full.
+  -- Long enough to fill every buffer on the way.
   H.wait('the scrollback to fill', function()
     return editor.call('vim.api.nvim_buf_line_count(0)') > 9000
   end)
@@ -90,9 +90,8 @@ T['a flood leaves the editor awake, and Ctrl-C is answered'] = function()
       own_answer
     )
   )
-  -- No figure of a machine that others use as well means much. But without
-  -- slices and held back output both are seconds where the editor's own
-  -- terminal needs none.
+  -- Absolute times mean little on a shared machine. But without slices and flow
+  -- control both take seconds, and the editor's own terminal does not.
   H.eq({ lag < 10 * own_lag + 1500, answer < 10 * own_answer + 1500 }, { true, true })
 end
 

@@ -1,4 +1,4 @@
--- An editor on a real terminal, which is tmux.
+-- An editor on a real terminal (tmux).
 local H = require('harness')
 
 local M = {}
@@ -7,7 +7,7 @@ local M = {}
 ---@field call fun(expression: string): any Evaluates Lua in the editor.
 ---@field run fun(code: string) Runs Lua in the editor.
 ---@field tmux fun(...: string): string
----@field keys fun(...: string) Types, as names of tmux.
+---@field keys fun(...: string) Types keys, by their names in tmux.
 ---@field screen fun(): string
 
 ---Starts the editor in tmux.
@@ -93,14 +93,15 @@ function M.start(world)
   }
 end
 
----The text of a screen, without the ends of its rows.
+---Joins the rows of a screen.
 ---@param screen string
 ---@return string
 function M.flat(screen)
   return (screen:gsub('\n', ''))
 end
 
----Waits until a pattern matches the screen, or its text without the ends of rows, and returns the screen.
+---Waits until a pattern matches the screen or its joined rows. Returns the
+---screen.
 function M.until_screen(editor, text)
   local screen
   local ok, err = pcall(H.wait, 'the screen to show ' .. text, function()

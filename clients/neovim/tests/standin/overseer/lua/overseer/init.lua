@@ -1,11 +1,10 @@
 -- luacheck: globals vim.fn.jobstart vim.system
--- Stands in for overseer.nvim 2.x where that cannot be had: its modules by
--- their names, and the calls between them as far as they lead to a program that
--- is started. Nothing is copied; what a task looks like, its components and the
--- list of tasks are left out.
+-- Replaces overseer.nvim 2.x in tests: its modules by their names, and the calls
+-- that lead to the start of a program. No code is copied. The appearance of
+-- tasks, their components and the task list are missing.
 local M = {}
 
--- What templates and strategies start programs by.
+-- Templates and strategies start programs through these.
 M.builtin = { jobstart = vim.fn.jobstart, system = vim.system }
 
 ---@param cmd any
@@ -42,7 +41,7 @@ function M.private_setup()
   end, { nargs = '*' })
 end
 
--- There is no option for the strategy.
+-- 2.x has no option for the strategy.
 function M.setup(opts)
   M.wrap_builtins(vim.tbl_get(opts or {}, 'experimental_wrap_builtins', 'enabled') == true)
 end

@@ -6,7 +6,7 @@ function M.register(template)
   table.insert(templates, template)
 end
 
----Asks the providers, too, which run programs to know.
+---Also asks the providers, which run programs to list tasks.
 function M.find(name, callback)
   require('overseer.template.make').generator(function(made)
     for _, template in ipairs(vim.list_extend(made, templates)) do
