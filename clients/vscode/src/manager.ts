@@ -217,9 +217,8 @@ export class Manager {
       onLine: (text) => this.log.info(line(text)),
     });
     if (sessions === undefined) throw new Error("The sidecar cannot start: no connection was opened.");
-    this.log.info(
-      `started ${quote(program)}, version ${sidecar.initializeResult.serverInfo.version ?? "unknown"}, as process ${sidecar.pid}`,
-    );
+    const { version } = sidecar.initializeResult.serverInfo;
+    this.log.info(`started ${quote(program)}, version ${version ?? "unknown"}, as process ${sidecar.pid}`);
     return { sidecar, sessions };
   }
 

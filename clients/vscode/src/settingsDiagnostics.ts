@@ -76,7 +76,9 @@ export class SettingsDiagnostics {
    * editor shows it.
    */
   private async notify(uri: vscode.Uri, diagnostic: Diagnostic): Promise<void> {
-    const message = `${text(path.join(path.basename(path.dirname(uri.fsPath)), path.basename(uri.fsPath)))}:${diagnostic.line}: ${diagnostic.message}`;
+    const { dir, base } = path.parse(uri.fsPath);
+    const file = text(path.join(path.basename(dir), base));
+    const message = `${file}:${diagnostic.line}: ${diagnostic.message}`;
     const visible = vscode.window.visibleTextEditors.some(
       (editor) => editor.document.uri.toString() === uri.toString(),
     );

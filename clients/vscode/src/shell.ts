@@ -42,7 +42,8 @@ export async function integrate(
   canRead: (file: string) => Promise<boolean>,
 ): Promise<Shell | undefined> {
   const login = shell.args.includes("-l") || shell.args.includes("--login");
-  if (shell.args.some((arg) => arg !== "-l" && arg !== "--login" && arg !== "-i")) return undefined; // the shell has its own task
+  const hasTask = shell.args.some((arg) => arg !== "-l" && arg !== "--login" && arg !== "-i");
+  if (hasTask) return undefined;
   const variables = ["VSCODE_INJECTION=1"];
   const through = (args: string[], more: string[] = []): Shell => ({
     program: "/bin/sh",

@@ -108,9 +108,8 @@ export class Sidecar {
         launch.onLine(
           `the sidecar speaks protocol ${initializeResult.protocolVersion}, the extension ${protocolVersion}`,
         );
-        throw new Error(
-          `The sidecar (version ${quote(version ?? "unknown")}) does not match this extension. Install one release of both.`,
-        );
+        const named = quote(version ?? "unknown");
+        throw new Error(`The sidecar (version ${named}) does not match this extension. Install one release of both.`);
       }
       await connection.sendNotification(InitializedNotification, {});
       return new Sidecar(child, connection, initializeResult, ended);

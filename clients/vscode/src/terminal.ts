@@ -188,8 +188,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     this.isEnded = true;
     this.options.onEnded();
     // CAN ends an escape sequence that the program left open.
-    this.written.fire(
-      `\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n${vscode.l10n.t("Press any key to close the terminal.")}\r\n`,
-    );
+    const prompt = vscode.l10n.t("Press any key to close the terminal.");
+    this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n${prompt}\r\n`);
   }
 }

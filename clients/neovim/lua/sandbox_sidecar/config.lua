@@ -14,20 +14,22 @@ M.spec = {
   {
     name = 'binary',
     type = { 'string', 'nil' },
-    doc = 'The program. Without it, the plugin searches its own directory `bin`, the `bin` of its checkout, and `$PATH`.',
+    doc = 'The program. Without it, the plugin searches its own directory `bin`, the `bin` of its checkout, '
+      .. 'and `$PATH`.',
   },
   {
     name = 'settings_path',
     type = { 'string', 'nil' },
-    doc = 'An absolute path to a settings file that replaces your user settings file. No session starts while it is missing.',
+    doc = 'An absolute path to a settings file that replaces your user settings file. No session starts while '
+      .. 'it is missing.',
   },
   {
     name = 'root_markers',
     type = 'table',
     shown = 'string[]',
     default = { '.git', '.zed' },
-    doc = 'A project is the nearest directory above the working directory that contains one of these. It is never the home '
-      .. 'directory or one above it. Without a marker it is the working directory. A session may write its project.',
+    doc = 'A project is the nearest directory above the working directory that contains one of these. It is never '
+      .. 'the home directory or one above it. Without a marker it is the working directory. A session may write its project.',
   },
   {
     name = 'shell',
@@ -58,8 +60,8 @@ M.spec = {
     name = 'clipboard',
     type = 'boolean',
     default = false,
-    doc = 'Whether programs in a terminal may write the clipboard (OSC 52). Off by default: a program could write a command '
-      .. 'that you paste into another shell.',
+    doc = 'Whether programs in a terminal may write the clipboard (OSC 52). Off by default: a program could write '
+      .. 'a command that you paste into another shell.',
   },
   {
     name = 'log_level',

@@ -1,6 +1,8 @@
 local M = {}
 
----@return string # A random UUID (version 4). The client chooses session ids, because output can precede the answer to a spawn.
+---Returns a random UUID (version 4). The client chooses session ids, because
+---output can precede the answer to a spawn.
+---@return string
 function M.new()
   local bytes = { vim.uv.random(16):byte(1, 16) }
   bytes[7] = bit.bor(bit.band(bytes[7], 0x0f), 0x40)

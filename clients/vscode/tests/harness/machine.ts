@@ -30,9 +30,8 @@ export function expectedSummary(): "full" | "degraded" {
   const known = (process.env["SIDECAR_MISSING"] ?? "").split(" ");
   const unknown = missing.filter(({ name }) => !known.includes(name));
   if ((process.env["CI"] ?? "") !== "" && unknown.length > 0) {
-    throw new Error(
-      `this machine lacks ${unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ")}, and SIDECAR_MISSING does not list it`,
-    );
+    const names = unknown.map(({ name, detail }) => `${name} (${detail})`).join(", ");
+    throw new Error(`this machine lacks ${names}, and SIDECAR_MISSING does not list it`);
   }
   return missing.length > 0 ? "degraded" : "full";
 }

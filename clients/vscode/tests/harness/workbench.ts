@@ -90,7 +90,8 @@ export class Workbench {
       `${button} of the notification ${String(text)}`,
       async () => {
         const notification = await this.notification(text);
-        await notification.getByText(button).click({ timeout: 5000 }); // it may move from the window into the list meanwhile
+        // It may move from the window into the list meanwhile.
+        await notification.getByText(button).click({ timeout: 5000 });
         return true;
       },
       120,

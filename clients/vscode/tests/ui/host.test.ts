@@ -49,9 +49,8 @@ describe("in the extension host", function () {
         ["extensionTestsPath", remote(path.join(extension, "dist-test", "host", "index"))],
         ["skipWelcome", "true"],
       ];
-      await browser.page.goto(
-        `http://127.0.0.1:${server.port}/?workspace=${workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`,
-      );
+      const query = `workspace=${workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`;
+      await browser.page.goto(`http://127.0.0.1:${server.port}/?${query}`);
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<never>((_, reject) => {
         timer = setTimeout(

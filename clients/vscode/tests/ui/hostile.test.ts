@@ -123,10 +123,8 @@ describe("hostile names", () => {
     const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
     const program = path.join(world.project, hostile["link's end"] ?? "");
-    await window.run(
-      `clear; ${script(world, [`cp /bin/cat ${quoted(program)}; ${quoted(program)} ${quoted(world.secret)} 2>/dev/null; echo don''e`])}`,
-      /^done$/m,
-    );
+    const read = `${quoted(program)} ${quoted(world.secret)} 2>/dev/null`;
+    await window.run(`clear; ${script(world, [`cp /bin/cat ${quoted(program)}; ${read}; echo don''e`])}`, /^done$/m);
     const notification = await window.notification(/refused to let "x\]\\x28command.* read/);
     const text = await harmless(notification, "the notification of a program");
     assert.match(text, /SSH keys/);

@@ -64,7 +64,8 @@ describe("the tool's report", () => {
   it("names the program of a denial, and the setting that would allow it", () => {
     const suggestion = { setting: "additional_read_write_paths", value: "~/notes", message: "" };
     assert.deepEqual(denialLines({ process: { pid: 7, name: "bash" }, suggestion }), [
-      'Refused by the sandbox: write "/home/ada/notes/list.txt" ("bash"); the user can allow it with the setting "additional_read_write_paths": "~/notes"',
+      'Refused by the sandbox: write "/home/ada/notes/list.txt" ("bash"); ' +
+        'the user can allow it with the setting "additional_read_write_paths": "~/notes"',
     ]);
   });
 

@@ -17,6 +17,14 @@ local uuid = require('sandbox_sidecar.uuid')
 ---@field status? { exitCode: integer|vim.NIL, signal: string|vim.NIL }
 ---@field waiters fun(status: table)[]
 
+---@class sandbox_sidecar.AcpCreateParams
+---@field command string
+---@field args? string[]
+---@field env? { name: string, value: string }[]
+---@field cwd? string
+---@field outputByteLimit? integer
+---@field sessionId? string
+
 ---@class sandbox_sidecar.AcpTerminals
 ---@field private terminals table<string, sandbox_sidecar.AcpTerminal>
 ---@field private root string The project.
@@ -97,8 +105,7 @@ local function settle(terminal, status)
 end
 
 ---terminal/create.
----@param params { command: string, args?: string[], env?: { name: string, value: string }[], cwd?: string, outputByteLimit?: integer,
---- sessionId?: string }
+---@param params sandbox_sidecar.AcpCreateParams
 ---@return string? id
 ---@return string? err
 function Terminals:create(params)
