@@ -91,37 +91,32 @@ func (s *Session) Outcome() Outcome { return s.running.outcome }
 // no effect.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
-		outputDone := make(chan struct{})
-		go func() {
-			defer close(outputDone)
+		var delivering sync.WaitGroup
+		delivering.Go(func() {
 			if len(first) > 0 {
 				sink.Output(first)
 			}
 			s.readOutput(sink)
-		}()
-		alarmsDone := make(chan struct{})
-		go func() {
-			defer close(alarmsDone)
+		})
+		delivering.Go(func() {
 			for alarm, ok := s.running.protection.next(); ok; alarm, ok = s.running.protection.next() {
 				sink.Alarm(alarm)
 			}
-		}()
-		denialsDone := make(chan struct{})
-		go func() {
-			defer close(denialsDone)
+		})
+		delivering.Go(func() {
 			for denial, ok := s.running.denials.next(); ok; denial, ok = s.running.denials.next() {
 				sink.Denied(denial)
 			}
-		}()
+		})
 		go s.typeInputs()
-		go s.awaitEnd(sink, outputDone, alarmsDone, denialsDone)
+		go s.awaitEnd(sink, &delivering)
 	})
 }
 
 // awaitEnd owns the end of the session. It reaps the leader, kills what the
 // leader left behind, waits for the rest of the output, and then reports the
 // end.
-func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan struct{}) {
+func (s *Session) awaitEnd(sink Sink, delivering *sync.WaitGroup) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
 	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
@@ -139,9 +134,7 @@ func (s *Session) awaitEnd(sink Sink, outputDone, alarmsDone, denialsDone <-chan
 	// group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
-	<-outputDone
-	<-alarmsDone
-	<-denialsDone
+	delivering.Wait()
 	s.master.Close()
 	s.releaseGroup()
 	sink.Exited(s.exit)
