@@ -18,9 +18,9 @@ import (
 
 func init() { proctest.Helpers["adopt"] = adopter }
 
-// adopter plays a sidecar that adopts: an orphan becomes its child and is
-// reaped, and the end of a child of its own, which nobody waits for meanwhile,
-// is still there to be learned.
+// adopter plays a sidecar that adopts. An orphan becomes its child and is
+// reaped. The end of its own child, which nobody waits for meanwhile, is not
+// lost.
 func adopter([]string) {
 	tracker := Open(Options{Adopt: true})
 	quick, err := proc.Start("/bin/sh", []string{"sh", "-c", "exit 7"}, &os.ProcAttr{})

@@ -9,37 +9,36 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// process identity is a process as the kernel tells it from every other since
-// the machine was started, and whose child it is.
+// processIdentity identifies a process and its parent, uniquely since the start
+// of the machine.
 type processIdentity struct{ self, parent uint64 }
 
-// ancestry is whoever descends from a process, as far as it was looked in time.
-// The kernel remembers of each process who forked it, also after that one has
-// ended and the process was given to another; a line is lost only where a
-// process was born and had gone between two looks.
+// ancestry knows the descendants of a process. The kernel remembers the process
+// that forked each process, even after the parent has ended and another has
+// adopted the child. A branch is lost only if its parent was born and ended
+// between two scans.
 type ancestry struct {
-	// identify tells who a process is; the error wraps ESRCH where it has
-	// ended.
+	// identify identifies a process; the error wraps ESRCH if it has ended.
 	identify func(pid int) (processIdentity, error)
-	// note is called with members who were not known before, before anybody
-	// relies on their being remembered. May be nil.
+	// note is called with new members, before anybody relies on their being
+	// recorded. May be nil.
 	note func([]uint64) error
-	// lost is called with members that are no more. May be nil.
+	// lost is called with members that have ended. May be nil.
 	lost func([]uint64) error
-	// stop ends whoever calls members from time to time. May be nil.
+	// stop ends the periodic scans. May be nil.
 	stop func()
 
 	mu sync.Mutex // guards known
-	// known holds, of each member, how many looks in a row have not seen it.
+	// known holds, for each member, how many scans in a row have not seen it.
 	known map[uint64]int
 }
 
-// forgetAfter is how many looks in a row a member must be missed in: it is dead
-// then, and has no children that were not seen. A child is in no table while
-// its fork is under way, which takes far less than so many looks.
+// forgetAfter is how many scans in a row must miss a member before it is
+// forgotten. It is dead then, and has no child that was not seen: a child is in
+// no table during its fork, which takes far less than so many scans.
 const forgetAfter = 20
 
-// newFamily makes one of known members.
+// newAncestry starts with known members.
 func newAncestry(identify func(pid int) (processIdentity, error), known ...uint64) *ancestry {
 	f := &ancestry{identify: identify, known: map[uint64]int{}}
 	for _, id := range known {
@@ -48,7 +47,7 @@ func newAncestry(identify func(pid int) (processIdentity, error), known ...uint6
 	return f
 }
 
-// follow takes in a process that has no parent in the ancestry.
+// follow adds a process whose parent is not a member.
 func (f *ancestry) follow(pid int) error {
 	who, err := f.identify(pid)
 	if err != nil {
@@ -63,7 +62,7 @@ func (f *ancestry) follow(pid int) error {
 	return nil
 }
 
-// members picks the members out of a table, and remembers them.
+// members returns the members in a table, and records new ones.
 func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +120,7 @@ func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 	return found, nil
 }
 
-// close ends the looks that happen by themselves.
+// close ends the periodic scans.
 func (f *ancestry) close() {
 	if f.stop != nil {
 		f.stop()

@@ -11,16 +11,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// village is a made-up machine on which processes descend from each other.
+// village is a simulated machine on which processes descend from each other.
 type village struct {
 	born  uint64
 	alive map[int]processIdentity // by process id
-	tally int                     // of the last process id given away
+	tally int                     // of the last process id used
 }
 
 func newVillage() *village { return &village{alive: map[int]processIdentity{}} }
 
-// fork makes a child of a process; of 0, one from elsewhere.
+// fork makes a child of a process; a parent of 0 is a process from elsewhere.
 func (v *village) fork(parent int) int {
 	v.tally++
 	return v.forkAs(v.tally, parent)
@@ -54,7 +54,7 @@ func (v *village) table() []proc.Entry {
 	return table
 }
 
-// mustBe looks once.
+// mustBe scans once.
 func (v *village) mustBe(t *testing.T, f *ancestry, want ...int) {
 	t.Helper()
 	members, err := f.members(v.table())
@@ -75,7 +75,7 @@ func TestAncestry_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
 	child := v.fork(leader)
 	v.mustBe(t, f, leader, child)
 	daemon := v.fork(child)
-	v.end(leader, child) // the daemon is init's now
+	v.end(leader, child) // init is the daemon's parent now
 	v.mustBe(t, f, daemon)
 	heir := v.fork(daemon)
 	v.mustBe(t, f, daemon, heir)
@@ -84,7 +84,7 @@ func TestAncestry_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
 	v.mustBe(t, f, grandchildren...)
 }
 
-// A number that is used again names another process.
+// A number that is used again identifies another process.
 func TestAncestry_IsNotFooledByNumbers(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
@@ -100,8 +100,8 @@ func TestAncestry_IsNotFooledByNumbers(t *testing.T) {
 	v.mustBe(t, f)
 }
 
-// Known is never more than the last looks have seen: a session may start
-// millions of processes.
+// The known members are those that the last scans have seen: a session may
+// start millions of processes.
 func TestAncestry_ForgetsTheDead(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
@@ -118,8 +118,8 @@ func TestAncestry_ForgetsTheDead(t *testing.T) {
 	if len(f.known) > forgetAfter+2 {
 		t.Errorf("%d are remembered", len(f.known))
 	}
-	// A child that is in no table during one look, being in the middle of its
-	// fork, is found at the next, although its parent has ended.
+	// A child that is in no table during one scan, because its fork is under
+	// way, is found by the next, although its parent has ended.
 	parent := v.fork(leader)
 	v.mustBe(t, f, leader, parent)
 	late := v.fork(parent)

@@ -15,8 +15,8 @@ import (
 const kindDirectory = "directory"
 
 // directoryEnder removes the directories of a dead sidecar's groups. It removes
-// nothing but clean paths right below the state directory, where nobody else
-// writes: better a directory too many than one of the user's too few.
+// only clean paths directly below the state directory, where nobody else
+// writes. A directory that remains is better than a lost one of the user's.
 var directoryEnder = journal.Ender{Kind: kindDirectory, End: func(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
 	var failures []error
 	for _, r := range records {

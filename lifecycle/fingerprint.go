@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// SessionFingerprint is what every process of a session carries on macOS,
-// inherits and cannot take off: two places in its Seatbelt profile that no
-// other profile treats so. One is denied and its sibling is allowed, and the
-// kernel tells of any process of the user how it stands with both. A process
-// without a sandbox may use both, one in a stranger's sandbox may use both or
-// neither.
+// SessionFingerprint is what every process of a session carries on macOS. It is
+// inherited and cannot be removed: two rules in its Seatbelt profile that no
+// other profile has. One denies a place and the other allows its sibling. The
+// kernel answers for any process of the user what it may do with each. A
+// process without a sandbox may use both, one in another sandbox may use both
+// or neither.
 //
 // The zero value is no fingerprint. Values may be copied.
 type SessionFingerprint struct {
-	// ID is used by no other session.
+	// ID is unique to the session.
 	ID string `json:"id"`
 	// Dir is a directory of the session's own, with a real path, that no
 	// session can write. Empty: there is no mark by path.
 	Dir string `json:"dir,omitempty"`
 }
 
-// NewSessionFingerprint makes the fingerprint of a session. Its ID is part of
-// names in a profile, so it may hold nothing but letters, digits and "-".
+// NewSessionFingerprint makes the fingerprint of a session. The ID becomes part
+// of names in a profile, so it may hold nothing but letters, digits and "-".
 func NewSessionFingerprint(id, dir string) (SessionFingerprint, error) {
 	if id == "" || strings.Trim(id, "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return SessionFingerprint{}, fmt.Errorf("make fingerprint: id %q holds more than letters, digits and \"-\"", id)
@@ -42,23 +42,22 @@ func (f SessionFingerprint) IsZero() bool { return f.ID == "" }
 type Medium string
 
 const (
-	// ByName is a mark made of two names of services that do not exist: there
-	// is nothing that could be removed, moved or spelt otherwise.
+	// ByName is a mark made of two names of services that do not exist: nothing
+	// can be removed, moved or spelt differently.
 	ByName Medium = "mach-lookup"
 	// ByPath is a mark made of two paths.
 	ByPath Medium = "file-read-data"
 )
 
-// Mark is a pair of questions about a process, of which the process is answered
-// one with no and the other with yes.
+// Mark is a pair of questions about a process. A process of the session gets
+// "no" to one and "yes" to the other.
 type Mark struct {
 	Medium          Medium
 	Denied, Allowed string
 }
 
-// Marks are the marks that a session's profile holds. Each is enough to
-// recognise a process; there are two kinds because the system documents
-// neither.
+// Marks are the marks in a session's profile. Each is enough to recognise a
+// process. There are two kinds because the system documents neither.
 func (f SessionFingerprint) Marks() []Mark {
 	if f.IsZero() {
 		return nil
@@ -71,14 +70,14 @@ func (f SessionFingerprint) Marks() []Mark {
 	return marks
 }
 
-// servicePrefix begins the names of services. Nobody registers one under it.
+// servicePrefix begins names of services that nobody registers.
 const servicePrefix = "sandbox-sidecar.session."
 
-// Answer is the kernel's about one process and one operation.
+// Answer is the kernel's answer about one process and one operation.
 type Answer int
 
 const (
-	// Yes: the process may.
+	// Yes: the process may do it.
 	Yes Answer = iota
 	// No: it may not, or there is no such process.
 	No
@@ -86,14 +85,13 @@ const (
 	Unknown
 )
 
-// ErrUnknown means that it could not be found out whether a process carries a
+// ErrUnknown means that the kernel did not tell whether a process carries a
 // fingerprint.
 var ErrUnknown = errors.New("no answer about a process")
 
-// CarriedBy asks about one process. The denied side comes first and the allowed
-// side last: of a process that ends between the two questions, or has ended
-// before, the second answer is not "yes", so that a match is always a match
-// with a living process.
+// CarriedBy asks about one process, first about the denied place and then about
+// the allowed one. For a process that has ended before the second question, the
+// second answer is not "yes". So a match is always a living process.
 func (m Mark) CarriedBy(ask func(medium Medium, argument string) Answer) (bool, error) {
 	switch ask(m.Medium, m.Denied) {
 	case Yes:

@@ -12,14 +12,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// lookInterval bounds how old what a ancestry knows can be where the kernel
-// tells of no fork.
+// lookInterval is the longest time between two scans, if the kernel reports no
+// fork.
 const lookInterval = time.Second
 
-// watchForks looks for new members whenever the kernel tells that one has
-// forked, so that few are born and gone in between. It makes the ancestry's
-// close end that. NOTE_TRACK, with which the kernel itself followed forks, is
-// gone since Mac OS X 10.5.
+// watchForks scans for new members whenever the kernel reports that one has
+// forked, so that few are born and end between two scans. The ancestry's close
+// ends that. NOTE_TRACK, by which the kernel itself followed forks, is gone
+// since Mac OS X 10.5.
 func watchForks(f *ancestry, log *slog.Logger) error {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -39,7 +39,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 		once.Do(func() {
 			close(stop)
 			event.Flags, event.Fflags = 0, unix.NOTE_TRIGGER
-			_, _ = unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil) // where it fails, the interval ends the wait
+			_, _ = unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil) // if it fails, the interval ends the wait
 			running.Wait()
 			unix.Close(queue)
 		})
@@ -51,7 +51,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 			if err := watchMembers(queue, f, watched); err != nil {
 				log.Warn("a process that leaves its session may not be found again", "error", err)
 			}
-			// No more than half of the time: each look asks about every
+			// Scan at most half of the time: each scan asks about every
 			// process, and a build forks thousands of times a second.
 			rest := time.NewTimer(time.Since(begun))
 			select {
@@ -75,8 +75,8 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 	return nil
 }
 
-// watchMembers takes one look, and has the kernel tell of every member's forks.
-// What it is told of a member's end is only that a look is due.
+// watchMembers scans once, and has the kernel report every member's forks. The
+// report of a member's end only causes a scan.
 func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 	for {
 		table, err := proc.OwnProcesses()
@@ -111,6 +111,6 @@ func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 		if !news {
 			return nil
 		}
-		// It may have forked before it was watched.
+		// It may have forked before it was watched: scan again.
 	}
 }

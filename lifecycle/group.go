@@ -7,7 +7,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// Mechanisms of tracking, as they stand in spawn replies.
+// Mechanisms of tracking, as in spawn replies.
 const (
 	MechanismCgroup       = "cgroup"
 	MechanismSubreaper    = "subreaper"
@@ -16,27 +16,27 @@ const (
 	MechanismProcessGroup = "process_group"
 )
 
-// Tracking says how processes are held together.
+// Tracking describes how the processes of a session are held together.
 type Tracking struct {
 	// Mechanism is one of the Mechanism… names.
 	Mechanism string
-	// Guarantee is true where no process can leave its group by its own doing.
+	// Guarantee is true if no process can leave its group by itself.
 	Guarantee bool
-	// Detail says in words what holds and what does not.
+	// Detail describes what the mechanism achieves and what not.
 	Detail string
-	// Fix says what the user can do for a better mechanism; empty where there
-	// is nothing to mend.
+	// Fix is what the user can do for a better mechanism; empty if there is
+	// nothing to fix.
 	Fix string
-	// Warning says in words what the user must know of this session beside
-	// that; empty where there is nothing.
+	// Warning is what else the user must know about this session; empty if
+	// there is nothing.
 	Warning string
-	// CanUseSignalDomain is true where the guarantee can be had by
-	// SignalDomainGroup.UseSignalDomain.
+	// CanUseSignalDomain is true if SignalDomainGroup.UseSignalDomain makes the
+	// guarantee possible.
 	CanUseSignalDomain bool
 }
 
-// InSignalDomain is the tracking of a session that is in a signal domain, and
-// that cannot signal its subreaper. It must be able to use one.
+// InSignalDomain is the tracking of a session that is in a signal domain and
+// cannot signal its subreaper. CanUseSignalDomain must be true.
 func (t Tracking) InSignalDomain() Tracking {
 	t.Guarantee, t.Fix = true, ""
 	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by " +
@@ -44,50 +44,47 @@ func (t Tracking) InSignalDomain() Tracking {
 	return t
 }
 
-// Group is a set of processes that die together. Its methods may be called from
+// Group is a set of processes that end together. Its methods may be called from
 // several goroutines.
 type Group interface {
-	// Start starts the group's leader, as os.StartProcess does, so that it and
-	// whatever it starts are of the group. It may be called once. The leader
-	// must start nothing before Start has returned, and lead a session of its
-	// own unless it is to run on the caller's terminal. attr is changed.
+	// Start starts the group's leader, like os.StartProcess, with all its
+	// descendants in the group. It may be called once. The leader must start
+	// nothing before Start has returned. It must lead a session of its own,
+	// unless it runs on the caller's terminal. attr is changed.
 	Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error)
-	// Kill ends every process of the group and returns how many it had to kill,
-	// once the group is empty. When ctx ends first, the error wraps a
-	// *Survivors.
+	// Kill ends every process of the group. It returns how many it had to kill,
+	// once the group is empty. If ctx ends first, the error wraps a *Survivors.
 	Kill(ctx context.Context) (killed int, err error)
-	// MakeDir makes a private directory that goes with the group, also where
+	// MakeDir makes a private directory that is removed with the group, even if
 	// this process dies first. Its path is real, and short, because a socket's
 	// path is limited to 107 bytes (unix(7)).
 	MakeDir() (string, error)
-	// Close gives back what the group holds: its directories, and what it has
-	// in the kernel. The group must be empty.
+	// Close releases the group's directories and kernel objects. The group must
+	// be empty.
 	Close() error
 	// Tracking describes the mechanism.
 	Tracking() Tracking
 }
 
-// SignalDomainGroup is a group whose processes can be told from all others by
-// the kernel, and killed at one blow.
+// SignalDomainGroup is a group whose processes can be put into a signal domain,
+// and killed by one call.
 type SignalDomainGroup interface {
 	Group
-	// UseSignalDomain gives the leader that is to be started what it needs to
-	// put itself (EnterSignalDomain), and reports whether the leader has it.
-	// After Start it only reports. Its processes gain no privileges, and cannot
-	// mount or signal anybody outside, so it is for sessions that may not do
-	// that anyway.
+	// UseSignalDomain gives the leader what EnterSignalDomain needs, and
+	// reports whether it has it. It is called before Start; afterwards it only
+	// reports. The processes can gain no privileges, mount nothing and signal
+	// no process outside. So it is for sessions that may do none of that
+	// anyway.
 	UseSignalDomain() bool
 }
 
-// Marked is a group whose processes can be recognised by the sandbox that they
-// are in.
+// Marked is a group whose processes can be recognised by their sandbox.
 type Marked interface {
 	Group
-	// Fingerprint is what the sandbox of the leader is to hold.
+	// Fingerprint is what the leader's sandbox must contain.
 	Fingerprint() SessionFingerprint
 	// Recognise proves that the fingerprint can be read. The leader must have
-	// been confined, and not have executed anything. Where it returns nil,
-	// Tracking has its guarantee from then on; otherwise the error stands in
-	// its detail.
+	// been confined, and have executed nothing. If it returns nil, Tracking has
+	// its guarantee from then on. Otherwise the error is in its detail.
 	Recognise() error
 }

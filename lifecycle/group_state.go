@@ -15,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
-// groupState is one group's share of the recovery. A nil one is that of a group
-// outside any tracker, which has none.
+// groupState is what recovery must know about one group. A nil one belongs to a
+// group without a tracker.
 type groupState struct {
 	recovery *recovery
 
@@ -25,7 +25,7 @@ type groupState struct {
 	gone bool
 }
 
-// MakeDir makes a directory after it was written down.
+// MakeDir makes a directory, after noting it.
 func (b *groupState) MakeDir() (string, error) {
 	if b == nil || b.recovery.options.StateDir == "" {
 		return "", errors.New("make private directory: there is no state directory")
@@ -51,7 +51,7 @@ func (b *groupState) MakeDir() (string, error) {
 	return dir, nil
 }
 
-// note writes something of the group's down.
+// note writes a record of the group to the journal.
 func (b *groupState) note(r journal.Record) error {
 	if b == nil {
 		return nil
@@ -59,7 +59,7 @@ func (b *groupState) note(r journal.Record) error {
 	return b.recovery.write(r)
 }
 
-// warned adds to a tracking what the state of the journal takes from it.
+// warned adds to a tracking what is lost if the journal cannot be written.
 func (b *groupState) warned(t Tracking) Tracking {
 	if b != nil {
 		t.Warning = b.recovery.warn()
@@ -67,8 +67,8 @@ func (b *groupState) warned(t Tracking) Tracking {
 	return t
 }
 
-// giveBack removes the directories, once. What takes long goes on in the
-// background.
+// giveBack removes the directories, once. If that takes long, it continues in
+// the background.
 func (b *groupState) giveBack() error {
 	if b == nil {
 		return nil

@@ -25,8 +25,8 @@ type subreapedGroup struct {
 	tracking Tracking
 }
 
-// Close keeps the directories if the subreaper cannot be let go: then the
-// session is not over.
+// Close keeps the directories if the subreaper does not end: then the session
+// is not over.
 func (g *subreapedGroup) Close() error {
 	if err := g.Group.Close(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
-// What a journal says of fingerprints is gathered by their ids: each member of
-// a session is a line of its own.
+// The records of fingerprints are grouped by their ids: each member of a
+// session has a line of its own.
 func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 	t.Parallel()
 	found, senseless := gatherMarked([]journal.Record{
@@ -36,8 +36,8 @@ func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
 	}
 }
 
-// A journal whose sessions have all ended is done, also on a system that could
-// not end them.
+// A journal whose sessions have all ended is removed, also on a system that
+// could not end them.
 func TestSweep_LeavesEndedMarksAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

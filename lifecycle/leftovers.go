@@ -10,13 +10,13 @@ import (
 )
 
 // Sweep ends and removes whatever dead sidecars of this user have left in a
-// state directory. It touches nothing of a living one's, and nothing that a
-// journal names by a number which may be a stranger's by now. The error says
-// what could not be done, and what was found that is wrong.
+// state directory. It touches nothing of a living sidecar, and nothing that a
+// journal names by a number which may be another process's by now. The error
+// holds what could not be done and what was wrong.
 func Sweep(ctx context.Context, stateDir string) error { return journal.Sweep(ctx, stateDir, enders) }
 
-// refuse is the ender of a kind that only other systems have. The journal is
-// kept: the state directory may lie on a file system that machines share.
+// refuse is the ender of a kind that only other systems have. The journal
+// stays, because machines may share the state directory's file system.
 func refuse(kind string) journal.Ender {
 	return journal.Ender{Kind: kind, End: func(_ context.Context, records []journal.Record, _ journal.Place) (int, error) {
 		return 0, fmt.Errorf("end %s %q: this system has none", kind, records[0].Key)

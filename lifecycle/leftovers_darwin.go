@@ -16,7 +16,8 @@ var enders = []journal.Ender{
 	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, session.Ender, directoryEnder,
 }
 
-// unlessRestarted is an ender of what no restart of the machine leaves.
+// unlessRestarted is an ender that has nothing to do after a restart of the
+// machine.
 func unlessRestarted(ender journal.Ender) journal.Ender {
 	end := ender.End
 	ender.End = func(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
@@ -43,7 +44,7 @@ var fingerprintEnder = journal.Ender{Kind: kindFingerprint, End: func(ctx contex
 func endMarked(ctx context.Context, m marked) error {
 	group := markedGroup{fingerprint: m.fingerprint, carries: carriesFingerprint, table: proc.OwnProcesses}
 	boot, err := proc.BootID()
-	if err == nil && boot == m.boot { // or the numbers are those of other processes
+	if err == nil && boot == m.boot { // otherwise the ids belong to other processes
 		group.ancestry = newAncestry(identify, m.relatives...)
 	}
 	if _, err := group.killLoop(0).Run(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// lingerers are groups that something has survived in.
+// lingerers are groups with survivors.
 type lingerers struct {
 	mu      sync.Mutex // guards the fields below
 	end     context.CancelFunc
@@ -19,15 +19,14 @@ type lingerers struct {
 	running sync.WaitGroup
 }
 
-// lingerInterval is the pause between two attempts at the same survivors: each
-// holds the signal that ends it already, and only what it may have started
-// meanwhile is news.
+// lingerInterval is the pause between two attempts to kill the same survivors.
+// SIGKILL is pending for each already, so only their new children matter.
 const lingerInterval = time.Second
 
-// Linger goes on killing a group that Kill has reported survivors of, and
+// Linger continues to kill a group for which Kill has reported survivors, and
 // closes it once it is empty. It returns at once; nobody waits for an
-// uninterruptible system call. Closing the tracker ends it, and what is left
-// then stays in the journal, for the next sweep.
+// uninterruptible system call. Closing the tracker ends it. What is left then
+// stays in the journal, for the next sweep.
 func (t *Tracker) Linger(group Group) {
 	l := &t.lingerers
 	l.mu.Lock()
@@ -41,7 +40,7 @@ func (t *Tracker) Linger(group Group) {
 	ctx := l.ctx
 	l.running.Go(func() {
 		for {
-			// They were killed just now.
+			// The caller has just killed them.
 			if proc.Sleep(ctx, lingerInterval); ctx.Err() != nil {
 				t.recovery.options.logger().Warn("processes of a session are left")
 				return

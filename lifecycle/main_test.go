@@ -14,7 +14,7 @@ import (
 
 func init() {
 	proctest.Helpers["watchdog"] = func(args []string) {
-		// What RunWatchdog does itself, but before the signals are sent.
+		// RunWatchdog does this itself, but perhaps after the first signal.
 		signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 		proctest.Ready()
 		os.Exit(RunWatchdog(args[0]))

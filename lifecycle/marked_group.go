@@ -16,12 +16,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// markedGroup is held together by a fingerprint, where the leader's sandbox has
-// one, and beside it by whatever else is known of descent.
+// markedGroup is held together by a fingerprint, if the leader's sandbox has
+// one, and by what is known of descent.
 type markedGroup struct {
 	sessionGroup
 	fingerprint SessionFingerprint
-	// carries tells whether a process carries the fingerprint.
+	// carries reports whether a process carries the fingerprint.
 	carries func(f SessionFingerprint, pid int) (bool, error)
 	// table lists this user's processes.
 	table    func() ([]proc.Entry, error)
@@ -34,10 +34,9 @@ type markedGroup struct {
 
 func (g *markedGroup) Fingerprint() SessionFingerprint { return g.fingerprint }
 
-// Recognise reads the leader's fingerprint and its own, which must be as
-// different as they are. A call that read its arguments from the wrong place,
-// say, would answer alike about both, and a sweep would find nobody and call
-// that the end.
+// Recognise reads the fingerprint of the leader and of this process, and only
+// the leader may carry it. A call with its arguments in the wrong place would
+// return the same for both. Then a sweep would find nobody and report the end.
 func (g *markedGroup) Recognise() error {
 	g.mu.Lock()
 	leader := g.sid
@@ -58,7 +57,7 @@ func (g *markedGroup) Recognise() error {
 	return err
 }
 
-// Start starts the leader, and follows whom it forks from then on.
+// Start starts the leader, and records its descendants from then on.
 func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
 	process, err := g.sessionGroup.Start(path, argv, attr)
 	if err != nil || g.ancestry == nil {
@@ -71,8 +70,8 @@ func (g *markedGroup) Start(path string, argv []string, attr *os.ProcAttr) (proc
 	return process, nil
 }
 
-// Kill does not begin with the leader's process group: by then its number may
-// be a stranger's, and whoever is in it carries the fingerprint.
+// Kill does not begin with the leader's process group: the number may be
+// another's by then, and its processes carry the fingerprint anyway.
 func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	sid := g.sid
@@ -87,7 +86,7 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 	return len(killed), err
 }
 
-// kill loop looks for a session's processes by every means.
+// killLoop searches for a session's processes by every means.
 func (g *markedGroup) killLoop(sid int) proc.KillLoop {
 	search := &search{group: g, sid: sid, chases: mostChases}
 	return proc.KillLoop{
@@ -98,24 +97,24 @@ func (g *markedGroup) killLoop(sid int) proc.KillLoop {
 }
 
 const (
-	// readings is how often one look reads the table. The kernel does not list
+	// readings is how often one scan reads the table. The kernel does not list
 	// a process in the middle of its fork, nor one that ends while the list is
-	// made: a chain of processes that fork and exit at full speed is in many
+	// made. A chain of processes that fork and exit at full speed is in many
 	// readings, but not in each.
 	readings = 5
-	// mostChases bounds how many looks may be taken for the next link of such a
-	// chain alone, because somebody vanished before he could be asked about. On
-	// a busy machine it is mostly strangers who come and go.
+	// mostChases bounds how many extra scans are made for the next link of such
+	// a chain, because a process ended before it could be asked about. On a
+	// busy machine those are mostly unrelated processes.
 	mostChases = 64
 )
 
-// search is one kill loop's way of looking.
+// search finds the processes for one kill loop.
 type search struct {
 	group  *markedGroup
 	sid    int
 	chases int
 
-	// Of one look:
+	// Of one scan:
 	handed   map[int]bool
 	asked    map[proc.ID]bool
 	vanished []proc.ID
@@ -130,8 +129,7 @@ func (s *search) look(yield func(proc.ID, error) bool) {
 			s.unknown = append(s.unknown, err)
 			break
 		}
-		// The youngest first: they are the ones that may be gone before they
-		// are asked about.
+		// The youngest first: they may end before they are asked about.
 		slices.SortStableFunc(table, func(a, b proc.Entry) int { return cmp.Compare(b.Birth, a.Birth) })
 		if !s.byMark(table, yield) || !s.byDescent(table, yield) {
 			return
@@ -148,7 +146,7 @@ func (s *search) look(yield func(proc.ID, error) bool) {
 	}
 }
 
-// hand gives each process away once.
+// hand yields each process once.
 func (s *search) hand(found proc.ID, yield func(proc.ID, error) bool) bool {
 	if s.handed[found.PID] {
 		return true
@@ -157,7 +155,7 @@ func (s *search) hand(found proc.ID, yield func(proc.ID, error) bool) bool {
 	return yield(found, nil)
 }
 
-// byMark asks about everybody who was not there before.
+// byMark asks about every process that was not there before.
 func (s *search) byMark(table []proc.Entry, yield func(proc.ID, error) bool) bool {
 	for _, entry := range table {
 		if entry.Dead || entry.PID <= 1 || entry.PID == os.Getpid() || s.asked[entry.ID] {
@@ -170,7 +168,7 @@ func (s *search) byMark(table []proc.Entry, yield func(proc.ID, error) bool) boo
 			if !s.hand(entry.ID, yield) {
 				return false
 			}
-		case !proc.Exists(entry.PID): // so that no answer about it means anything
+		case !proc.Exists(entry.PID): // then no answer about it is reliable
 			s.vanished = append(s.vanished, entry.ID)
 		case err != nil:
 			s.unknown = append(s.unknown, fmt.Errorf("process %d: %w", entry.PID, err))
@@ -179,7 +177,7 @@ func (s *search) byMark(table []proc.Entry, yield func(proc.ID, error) bool) boo
 	return true
 }
 
-// byDescent finds relatives, and whoever is of the leader's session.
+// byDescent finds descendants, and processes of the leader's session.
 func (s *search) byDescent(table []proc.Entry, yield func(proc.ID, error) bool) bool {
 	var relatives map[int]bool
 	if s.group.ancestry != nil {
@@ -215,7 +213,7 @@ func (g *markedGroup) Tracking() Tracking {
 	return tracking
 }
 
-// Close also ends the search for relatives.
+// Close also ends the scans for descendants.
 func (g *markedGroup) Close() error {
 	if g.ancestry != nil {
 		g.ancestry.close()

@@ -16,9 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
-// Real processes, which leave their session and are given to init, are found
-// and killed by what they carry alone: a cgroup stands for the fingerprint,
-// which like it is inherited, cannot be taken off, and can be read from
+// Real processes that leave their session, and become children of init, are
+// found and killed by what they carry alone. A cgroup takes the place of the
+// fingerprint: it is inherited, cannot be removed, and can be read from
 // outside.
 func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func killsByMark(t *testing.T, tree *cgroup.Tree, name string, args []string) {
 	}
 }
 
-// markedBy starts a command in a cgroup of its own, and returns how the path of
-// that ends.
+// markedBy starts a command in a cgroup of its own, and returns the end of that
+// cgroup's path.
 func markedBy(t *testing.T, tree *cgroup.Tree, name string, command *exec.Cmd) (group *cgroup.Group, mark string, pids []int) {
 	t.Helper()
 	group, err := tree.NewGroup(name)

@@ -47,7 +47,7 @@ func entry(pid, parent, session int) proc.Entry {
 	return proc.Entry{ID: proc.ID{PID: pid, Birth: uint64(pid)}, Parent: parent, Session: session}
 }
 
-// seen is one look of a kill loop that chases nobody.
+// seen is one scan of a kill loop without extra scans.
 func seen(g *markedGroup, sid int) (pids []int, err error) {
 	(&search{group: g, sid: sid}).look(func(p proc.ID, failure error) bool {
 		if failure != nil {
@@ -70,8 +70,8 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 			entry(1, 0, 1), entry(os.Getpid(), 1, 1),
 			entry(base+1, 1, base+1), // the leader
 			entry(base+2, 1, base+2), // a daemon that carries the mark
-			entry(base+3, base+2, 1), // the daemon's child, of which the kernel says nothing yet
-			entry(base+4, 1, base+4), // a stranger
+			entry(base+3, base+2, 1), // the daemon's child, about which the kernel knows nothing yet
+			entry(base+4, 1, base+4), // an unrelated process
 			entry(base+5, base+1, 9), // the leader's child
 			zombie,
 		},
@@ -85,7 +85,7 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 	if slices.Contains(w.asked, 1) || slices.Contains(w.asked, os.Getpid()) || slices.Contains(w.asked, base+6) {
 		t.Errorf("asked about init, itself or a zombie: %v", w.asked)
 	}
-	// After a crash there is no session to go by.
+	// After a crash no session id is known.
 	if pids, err := seen(w.group(), 0); err != nil || !slices.Equal(pids, []int{base + 2, base + 1}) {
 		t.Errorf("seen %v; %v", pids, err)
 	}
@@ -101,20 +101,21 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 	}
 }
 
-// Nobody may say that a session has ended while there are processes that the
-// system does not answer about.
+// A session has not ended while there are processes about which the system does
+// not answer.
 func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		self := os.Getppid() // somebody who exists
+		self := os.Getppid() // a process that exists
 		w := &towns{table: []proc.Entry{entry(self, 1, 1)}, unknown: map[int]bool{self: true}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.group().killLoop(0).Run(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, proc.ErrSurvivors) {
 			t.Errorf("error is %v", err)
 		}
-		// Of a process that has ended there is no answer either, and that is an
-		// end; but not at once, because another may have taken its place.
+		// The system does not answer about an ended process either, and that is
+		// an end. But another scan must confirm it, because another process may
+		// have taken its place.
 		gone := 1 << 28
 		w = &towns{table: []proc.Entry{entry(gone, 1, 1)}, unknown: map[int]bool{gone: true}}
 		if killed, err := w.group().killLoop(0).Run(t.Context()); err != nil || len(killed) > 0 {

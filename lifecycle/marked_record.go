@@ -9,28 +9,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
-// kindFingerprint is the kind of fingerprints in a journal. The key is the id
-// of one. A part is the unique id of a process of that session, whose
+// kindFingerprint is the kind of fingerprints in a journal. The key is the
+// fingerprint's id. A part is the unique id of a process of that session, whose
 // descendants are to be killed too.
 const kindFingerprint = "fingerprint"
 
-// fingerprintData is what a journal says of a fingerprint or of one process.
+// fingerprintData is the data of a fingerprint, or of one process.
 type fingerprintData struct {
 	// Dir is the directory of the fingerprint.
 	Dir string `json:"dir,omitempty"`
-	// Boot is the start of the machine since which a process's id counts.
+	// Boot is the start of the machine to which a process's unique id belongs.
 	Boot string `json:"boot,omitempty"`
 }
 
-// marked is what a journal says of one fingerprint.
+// marked describes one fingerprint from a journal.
 type marked struct {
 	fingerprint SessionFingerprint
 	relatives   []uint64
 	boot        string
 }
 
-// gatherMarked gathers records by the fingerprints that they are about, and
-// counts those that make no sense.
+// gatherMarked groups records by their fingerprints, and counts those without a
+// meaning.
 func gatherMarked(records []journal.Record) (found []marked, senseless int) {
 	for _, r := range records {
 		var data fingerprintData

@@ -8,8 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 )
 
-// carriesFingerprint asks the kernel by each mark. One that is read is enough;
-// where none is and some cannot be, the error wraps ErrUnknown.
+// carriesFingerprint asks the kernel about each mark. One mark is enough. If
+// none is found and some cannot be read, the error wraps ErrUnknown.
 func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
 	var unknown error
 	for _, mark := range f.Marks() {
@@ -32,21 +32,21 @@ func carriesFingerprint(f SessionFingerprint, pid int) (bool, error) {
 			return true, nil
 		}
 		if err == nil {
-			unknown = nil // this mark says no, whatever the others cannot say
+			unknown = nil // this mark says no, whatever the unreadable ones would
 			break
 		}
 	}
 	return false, unknown
 }
 
-// identify tells a process from every other.
+// identify identifies a process and its parent.
 func identify(pid int) (processIdentity, error) {
 	identity, err := libsystem.IdentityOf(pid)
 	return processIdentity{self: identity.UniqueID, parent: identity.ParentUniqueID}, err
 }
 
 // makeMark makes the allowed side of the mark by path; the denied side is never
-// made. Whoever removes the directory removes it too.
+// made. It is removed with its directory.
 func makeMark(f SessionFingerprint) error {
 	if f.Dir == "" {
 		return nil

@@ -2,33 +2,33 @@ package lifecycle
 
 import "log/slog"
 
-// Options of a tracker. The zero value tracks, but nothing is ended when this
-// process is killed, and groups have no directories.
+// Options of a tracker. The zero value tracks, but nothing ends sessions if
+// this process is killed, and groups have no directories.
 type Options struct {
-	// StateDir is where journals and directories of groups are kept; see
+	// StateDir is the directory of journals and of groups' directories; see
 	// StateDir. It must be a real path.
 	StateDir string
 	// Watchdog is the command line that leads to RunWatchdog; the journal's
-	// path is added to it. nil: no watchdog. Without a state directory, or
-	// where that cannot be used, the journal is in memory for the watchdog.
+	// path is appended. nil: no watchdog. If there is no usable state
+	// directory, the journal is in memory for the watchdog.
 	Watchdog func() (path string, argv []string)
-	// Subreaper is the command line that leads to RunSubreaper (Linux). nil:
-	// where no cgroup can be made, only the session id holds a group together.
+	// Subreaper is the command line that leads to RunSubreaper (Linux). nil: if
+	// no cgroup can be made, only the session id holds a group together.
 	Subreaper func() (path string, argv []string)
 	// Env is the environment that leads to the user's systemd (XDG_RUNTIME_DIR,
-	// DBUS_SESSION_BUS_ADDRESS), which is asked for a scope where no cgroup can
-	// be made otherwise (Linux). nil: it is not asked. Empty, it is looked for
-	// in its usual place.
+	// DBUS_SESSION_BUS_ADDRESS). If no cgroup can be made otherwise, systemd is
+	// asked for a scope (Linux). nil: it is not asked. Empty: its usual socket
+	// is tried.
 	Env []string
-	// Adopt makes this process the parent of whatever its sessions' processes
-	// leave without one, and reaps it (Linux).
+	// Adopt makes this process the parent of its sessions' orphans, and reaps
+	// them (Linux).
 	Adopt bool
-	// Alone says that every child of this process is started by this package,
-	// or waited for at once. Then those that come otherwise are reaped, and
-	// what a subreaper leaves that somebody has killed is ended; and empty
-	// cgroups of dead sidecars are removed (Linux).
+	// Alone declares that this package starts every child of this process, or
+	// that the caller waits for it at once. Then other children are reaped,
+	// orphans of a killed subreaper are ended, and empty cgroups of dead
+	// sidecars are removed (Linux).
 	Alone bool
-	// Logger takes what nobody waits for. nil discards it.
+	// Logger gets reports about background work. nil discards them.
 	Logger *slog.Logger
 }
 

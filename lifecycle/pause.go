@@ -2,13 +2,12 @@ package lifecycle
 
 import "context"
 
-// Pausable is a group whose processes can be made to stand still for a while,
-// so that what a person is asked cannot be painted over, or answered, by them.
+// Pausable is a group whose processes can be stopped for a while, so that they
+// can neither overwrite a question to the user nor answer it.
 type Pausable interface {
 	Group
-	// Pause makes every process of the group stand still. One that is in a
-	// system call that only its death interrupts does not come out of it. On an
-	// error everybody goes on; else resume must be called. Kill needs no
-	// resume.
+	// Pause stops every process of the group. One that is in a system call
+	// which only its death interrupts stays in it. On an error all processes
+	// continue; otherwise resume must be called. Kill needs no resume.
 	Pause(ctx context.Context) (resume func() error, err error)
 }

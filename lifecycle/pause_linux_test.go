@@ -17,7 +17,8 @@ import (
 )
 
 // counter is a command whose two processes count by the lengths of two files,
-// one of them in a session of its own. It names one that is stopped.
+// one of them in a session of its own. It prints the id of a third one, which
+// is stopped.
 func counter(dir string) *exec.Cmd {
 	const line = `read x; count='while test -d "$0"; do printf . >>"$0/$1"; done'
 sh -c "$count" "$1" leader & setsid sh -c "$count" "$1" other &
@@ -111,7 +112,7 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := [2]int64{count(dir, "leader"), count(dir, "other")}
-				time.Sleep(200 * time.Millisecond) // in which each would count by hundreds
+				time.Sleep(200 * time.Millisecond) // each would count by hundreds in this time
 				if after := [2]int64{count(dir, "leader"), count(dir, "other")}; after != before {
 					t.Errorf("counted from %v to %v while paused", before, after)
 				}
@@ -124,7 +125,7 @@ func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
 					t.Errorf("the stopped process: %+v, %v", entry, err)
 				}
 			}
-			// Whoever stands still can be killed.
+			// A paused process can be killed.
 			if _, err := group.Pause(proctest.Soon(t)); err != nil {
 				t.Fatal(err)
 			}

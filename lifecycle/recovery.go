@@ -14,42 +14,40 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
-// recovery is what a tracker leaves to others when it dies: its journal, and
-// the watchdog that reads it. Without a state directory the journal is in
-// memory, for the watchdog alone; without a watchdog there is none then, and
-// every method does nothing.
+// recovery is what ends a tracker's sessions if it dies: its journal, and the
+// watchdog that reads it. Without a state directory the journal is in memory,
+// for the watchdog alone. Without both, there is no journal and every method
+// does nothing.
 type recovery struct {
 	options Options
 
 	mu       sync.Mutex       // guards the fields below
 	journal  *journal.Journal // made with the first record or group
 	watchdog *watchdog        // made with the first group; nil without Options.Watchdog
-	warning  string           // what the state of the journal takes from every session; empty where nothing
-	tried    time.Time        // when the state directory was last tried in vain
+	warning  string           // for every session, if the journal is not in the state directory; empty otherwise
+	tried    time.Time        // when the state directory was last tried without success
 	closed   bool
 	removals int           // groups whose directories are being removed
-	removed  chan struct{} // closed when there is none; nil where there never was one
+	removed  chan struct{} // closed when removals is 0; nil if there never was one
 }
 
 const (
 	// stateRetry is the pause between two attempts to use a state directory
 	// that could not be used.
 	stateRetry = 2 * time.Second
-	// unnamedJournal stands for the name of a journal in memory: no file has
-	// it.
+	// unnamedJournal replaces the name of a journal in memory: no file has it.
 	unnamedJournal = "unnamed" + journal.Suffix
 	// removeAtOnce is how long a group's end waits for its directories to be
 	// removed; most are empty.
 	removeAtOnce = 50 * time.Millisecond
 	// removeAtEnd is how long the tracker's end waits for the rest.
 	removeAtEnd = time.Second
-	// fileEnd bounds, at the tracker's end, what touches a file system that may
-	// hang.
+	// fileEnd bounds, at the tracker's end, calls to a file system that may not
+	// answer.
 	fileEnd = 2 * time.Second
 )
 
-// open makes the watchdog on first use, and the journal that it is to carry
-// out.
+// open makes the watchdog on first use, and the journal for it.
 func (e *recovery) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,8 +66,8 @@ func (e *recovery) open() error {
 	return nil
 }
 
-// pathFor is what the watchdog takes for the journal's path: what it names lies
-// beside.
+// pathFor is the journal's path for the watchdog, which expects the groups'
+// directories beside it.
 func (e *recovery) pathFor(path string) string {
 	if path == "" {
 		return filepath.Join(e.options.StateDir, unnamedJournal)
@@ -101,8 +99,8 @@ func (e *recovery) openJournal() (err error) {
 	return err
 }
 
-// restore brings the journal back to the state directory, if somebody has
-// removed that or it could not be used. The lock is held.
+// restore moves the journal back to the state directory, if that was removed or
+// could not be used. The lock is held.
 func (e *recovery) restore() {
 	dir := e.options.StateDir
 	if dir == "" || e.journal == nil || e.journal.InPlace() || time.Since(e.tried) < stateRetry {
@@ -114,8 +112,8 @@ func (e *recovery) restore() {
 	}
 	if err != nil {
 		e.reportUnusable(err)
-		// What was written has no name any more; a file that nobody can find is
-		// as good as one in memory, and a full file system takes no more.
+		// The file has no name any more, so nobody can find it. Memory is as
+		// good, and a full file system takes no more writes.
 		_ = e.journal.DropFile()
 		return
 	}
@@ -123,8 +121,8 @@ func (e *recovery) restore() {
 	e.warning = ""
 }
 
-// reportUnusable notes that the journal cannot be where the next sidecar would find it.
-// The lock is held.
+// reportUnusable reports that the next sidecar will not find the journal. The
+// lock is held.
 func (e *recovery) reportUnusable(err error) {
 	e.tried = time.Now()
 	if e.warning == "" {
@@ -136,8 +134,8 @@ func (e *recovery) reportUnusable(err error) {
 		"on; free space or make it writable"
 }
 
-// warn says what the state of the journal takes from a session, and mends it if
-// it can: a group may be older than the state directory's end.
+// warn returns the warning for a session. It first tries to fix the cause: a
+// group may be older than the loss of the state directory.
 func (e *recovery) warn() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,12 +152,12 @@ func (e *recovery) release() {
 	}
 }
 
-// write notes something before it comes to be. Where the file system takes no
-// more, the journal goes on in memory.
+// write notes something before it exists. If the file system takes no more, the
+// journal continues in memory.
 func (e *recovery) write(r journal.Record) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closed { // afterwards nothing comes to be any more
+	if !e.closed { // nothing is made after the end
 		if err := e.openJournal(); err != nil {
 			return err
 		}
@@ -178,9 +176,9 @@ func (e *recovery) write(r journal.Record) error {
 	return e.journal.Write(r)
 }
 
-// close ends the watchdog and removes the journal. Nothing may be left that
-// they are for, but directories, which a watchdog removes that is left alone,
-// or else the next sidecar.
+// close ends the watchdog and removes the journal. Every process must have
+// ended. If directories are still being removed, the watchdog continues that,
+// or the next sidecar.
 func (e *recovery) close() error {
 	e.mu.Lock()
 	ended := e.removed
@@ -215,7 +213,7 @@ func (e *recovery) close() error {
 	return j.Leave()
 }
 
-// remove removes directories, and tells when that has come to its end.
+// remove removes directories, and closes the channel when it has finished.
 func (e *recovery) remove(dirs []string) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -235,7 +233,7 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)
 			}
 		}
-		e.release() // a watchdog is there as long as something is
+		e.release() // a watchdog runs as long as anything is left
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.removals--; e.removals == 0 {
@@ -248,7 +246,7 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 // errHangs means that a file system has not answered.
 var errHangs = errors.New("the file system does not answer")
 
-// finishes does something, and returns without it after some time.
+// finishes calls a function, and returns without its result after some time.
 func finishes(within time.Duration, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

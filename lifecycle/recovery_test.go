@@ -35,8 +35,9 @@ func init() {
 func leave([]string) { proctest.Ready(proctest.StartReady(proctest.Helper("wait"))...) }
 
 // What a journal names by a number is ended only if the number is proved to
-// mean the same as when it was written. Each case has a stranger of its own;
-// the first of each kind is the control, in which everything is right.
+// have the same meaning as when it was written. Each case has processes of its
+// own. The first case of each kind is the control, in which everything is
+// right.
 func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	t.Parallel()
 	right := journal.Here()
@@ -52,7 +53,7 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 		name   string
 		origin *journal.Origin
 		forge  func(led session.Session) session.Session
-		leader bool // the stranger's leader lives
+		leader bool // the leader lives
 		dies   bool
 	}
 	same := func(led session.Session) session.Session { return led }
@@ -127,9 +128,9 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 	}
 }
 
-// Whatever stands where a journal would: the sweep is not held up, follows
-// nothing, carries out what can be read of a file that is ours, and the next
-// journal is made beside it.
+// Whatever has the name of a journal: the sweep does not wait for it and
+// follows no link. It carries out what it can read of a file that is ours. The
+// next journal is made beside it.
 func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 	t.Parallel()
 	good := func(dir string) []byte {
@@ -148,7 +149,7 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		make    func(t *testing.T, path, dir string)
-		carried bool // out, and removed
+		carried bool // carried out, and removed
 		told    string
 	}{
 		{"FIFO", func(t *testing.T, path, _ string) {
@@ -255,15 +256,15 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 	}
 }
 
-// Nothing that a journal of another version lists is ended on a guess. Lines of
-// before kinds were named are counted and dropped with their journal, as what
-// they name by numbers cannot be proved. A kind that a newer version knows keeps
-// the journal, for a sidecar that understands it.
+// Nothing that a journal of another version lists is ended on a guess. A line
+// of a version without kinds is counted, and dropped with its journal, because
+// nothing proves what its numbers name. A kind of a newer version keeps the
+// journal, for a sidecar that understands it.
 func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, line string
-		left       bool // the journal
+		left       bool // the journal is left
 		says       string
 	}{
 		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "1 lines make no sense"},
@@ -295,9 +296,9 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// rewrite is a sidecar that does nothing but write its journal anew, while
-// directories come and go. Its argument is the state directory, and a second
-// one gives it a watchdog.
+// rewrite is a sidecar that only compacts its journal, while directories are
+// made and removed. Its argument is the state directory. A second argument
+// gives it a watchdog.
 func rewrite(args []string) {
 	options := Options{StateDir: args[0]}
 	if len(args) > 1 {
@@ -330,8 +331,8 @@ func rewrite(args []string) {
 	}
 }
 
-// Whenever a sidecar is killed while it compacts its journal: what lived is
-// found, by the next sidecar and by the watchdog.
+// A sidecar is killed while it compacts its journal. What lived is found, by
+// the next sidecar and by the watchdog.
 func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"the next sidecar", "the watchdog"} {
@@ -348,7 +349,7 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 					command = proctest.Helper("rewrite", dir, "watched")
 				}
 				proctest.StartReady(command)
-				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // the moment of death is what the round is about
+				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // the round tests a random moment of death
 				_ = command.Process.Kill()
 				_ = command.Wait()
 				if by == "the next sidecar" {
@@ -364,8 +365,8 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 }
 
 // mustBeEmpty waits until a state directory holds nothing but what a sweep
-// removes at once: a watchdog knows nothing of a file that had no name of its
-// own yet.
+// removes at once. A watchdog does not know files that are still under a
+// temporary name.
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
@@ -400,8 +401,7 @@ func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
 	}
 }
 
-// abandon leaves a journal behind as a sidecar does that is killed: unlocked,
-// and still there.
+// abandon leaves a journal as a killed sidecar does: unlocked, and not removed.
 func abandon(t *testing.T, dir string, records ...journal.Record) (path string) {
 	t.Helper()
 	j, err := journal.New(dir)
@@ -529,8 +529,7 @@ func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
 	abandon(t, dir,
 		session.Session{ID: running1[0], Start: start(running1[0])}.Record(),
 		session.Session{ID: ended[0], Start: start(ended[0])}.Record(), session.Ended(ended[0]),
-		// The number was given away again: the leader that has it now started
-		// at another time.
+		// The number was used again: its leader now started at another time.
 		session.Session{ID: stranger[0], Start: "1"}.Record(),
 	)
 	if err := Sweep(proctest.Soon(t), dir); err != nil {
@@ -606,14 +605,14 @@ func TestMakeDir_NeedsAStateDirectory(t *testing.T) {
 	}
 }
 
-// The watchdog outlasts the signals that end a process group, goes when it is
-// told to, and carries the journal out when nobody tells it anything.
+// The watchdog outlasts the signals that end a process group. It ends when it
+// is told to, and carries out the journal when the stream ends without that.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		words   string
-		removed bool // the journal, while the watchdog runs
+		removed bool // the journal is removed while the watchdog runs
 		kept    bool
 	}{
 		{"is told farewell", farewell, false, true},

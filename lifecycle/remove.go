@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes a session's directory, also where the session has locked
-// directories against their owner, and however deep it has nested them: it
-// holds three descriptors at most. Nothing in it is followed out of it, and no
-// mount is entered. What it has removed when ctx ends stays so, and another
-// call goes on.
+// removeTree removes a session's directory. A session may have locked
+// directories against their owner, or nested them arbitrarily deep: removeTree
+// opens at most three descriptors. It follows no link and enters no mount. If
+// ctx ends, another call continues.
 //
-// Each directory below the first is emptied of files, its own directories are
-// moved up to the first, and then it is empty. So none is ever more than two
-// levels down.
+// In each directory below the first it removes the files and moves the
+// subdirectories up to the first. Then the directory is empty. So no directory
+// is ever more than two levels down.
 func removeTree(ctx context.Context, dir string) error {
 	var top unix.Stat_t
 	switch err := unix.Lstat(dir, &top); {
@@ -32,8 +31,8 @@ func removeTree(ctx context.Context, dir string) error {
 	case top.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return os.Remove(dir)
 	}
-	// The directory's own name lies in the state directory, where no session
-	// can put a symlink in its place.
+	// The directory's own name is in the state directory, where no session can
+	// replace it by a symlink.
 	if top.Mode&0o700 != 0o700 {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
@@ -60,14 +59,14 @@ func removeTree(ctx context.Context, dir string) error {
 type removal struct {
 	ctx     context.Context
 	top     *os.File
-	first   unix.Stat_t // of top, for the file system that it is on
-	names   int         // how many names were given to what is moved up
+	first   unix.Stat_t // of top, to recognise its file system
+	names   int         // how many names were given to moved directories
 	moved   int
-	failure error // the first
+	failure error // the first one
 }
 
-// pass goes over the first directory once. It reports whether that has changed
-// anything, so that the next may find more.
+// pass scans the first directory once. It reports whether anything has changed,
+// so that the next pass may find more.
 func (r *removal) pass() (again bool, err error) {
 	if _, err := r.top.Seek(0, io.SeekStart); err != nil {
 		return false, err
@@ -81,8 +80,8 @@ func (r *removal) pass() (again bool, err error) {
 	return removed > 0 || r.moved > moved, errors.Join(err, r.ctx.Err())
 }
 
-// each calls do with the names in a directory. Those that come or go meanwhile
-// may be among them or not.
+// each calls do with the names in a directory. Names that appear or vanish
+// meanwhile may be included or not.
 func (r *removal) each(dir *os.File, do func(name string)) error {
 	for r.ctx.Err() == nil {
 		names, err := dir.Readdirnames(256)
@@ -102,8 +101,8 @@ func (r *removal) each(dir *os.File, do func(name string)) error {
 	return nil
 }
 
-// remove removes what has a name in the first directory, whatever it is, and
-// reports whether it is gone.
+// remove removes a name in the first directory, whatever it is, and reports
+// whether it is gone.
 func (r *removal) remove(name string) bool {
 	gone, isDir := r.unlink(r.top, name)
 	if gone || !isDir {
@@ -130,7 +129,7 @@ func (r *removal) remove(name string) bool {
 }
 
 // unlink removes a file or an empty directory. It reports whether it is gone,
-// or else whether it is a directory with something in it.
+// or otherwise whether it is a directory that is not empty.
 func (r *removal) unlink(dir *os.File, name string) (gone, full bool) {
 	err := unix.Unlinkat(int(dir.Fd()), name, 0)
 	switch {
@@ -164,7 +163,7 @@ func (r *removal) moveUp(dir *os.File, child string) {
 		var there unix.Stat_t
 		taken = unix.Fstatat(int(r.top.Fd()), name, &there, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	err := unlock(dir, child) // who moves a directory writes its ".."
+	err := unlock(dir, child) // moving a directory writes its ".."
 	if err == nil {
 		err = unix.Renameat(int(dir.Fd()), child, int(r.top.Fd()), name)
 	}
@@ -175,8 +174,8 @@ func (r *removal) moveUp(dir *os.File, child string) {
 	r.moved++
 }
 
-// unlock opens a directory to its owner, against whom the session may have
-// locked it. It follows no symlink.
+// unlock makes a directory accessible to its owner again, which the session may
+// have prevented. It follows no symlink.
 func unlock(dir *os.File, child string) error {
 	err := unix.Fchmodat(int(dir.Fd()), child, 0o700, unix.AT_SYMLINK_NOFOLLOW)
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
@@ -190,7 +189,7 @@ func unlock(dir *os.File, child string) error {
 	return root.Chmod(child, 0o700)
 }
 
-// fail notes what went wrong first. It returns false.
+// fail records the first failure. It returns false.
 func (r *removal) fail(name string, err error) bool {
 	if r.failure == nil {
 		r.failure = fmt.Errorf("remove %q: %w", name, err)

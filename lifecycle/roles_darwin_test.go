@@ -1,4 +1,4 @@
 package lifecycle
 
-// roles are none: there are no subreapers here.
+// roles are none: macOS has no subreapers.
 var roles = map[string]func() int{}

@@ -12,10 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/session"
 )
 
-// sessionGroup is the group of last resort: every process whose session id is
-// the leader's. Job control puts each job into a process group of its own, so
-// the leader's process group alone would miss them; the session id holds them
-// all until one calls setsid(2).
+// sessionGroup is the group of last resort: every process with the leader's
+// session id. Job control puts each job into a process group of its own, so the
+// leader's process group alone would miss them. The session id holds all
+// processes until one calls setsid(2).
 type sessionGroup struct {
 	*groupState
 	tracking Tracking

@@ -59,8 +59,8 @@ func TestSessionGroup_KillsChainsThatStayInTheSession(t *testing.T) {
 	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)
 	}
-	// The chain may outrun a look, as the absence of a guarantee says; each
-	// further kill must end what it finds.
+	// The chain may outrun a scan, because there is no guarantee. Each further
+	// kill must end what it finds.
 	for {
 		left, err := sessionMembers(pids[0])
 		if err != nil {
@@ -125,7 +125,7 @@ func TestProcessTable_TellsZombies(t *testing.T) {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	// It stays the zombie that this is about until it is waited for.
+	// It remains a zombie until it is waited for.
 	for deadline := time.Now().Add(proctest.Timeout); proctest.Running(pid); {
 		if time.Now().After(deadline) {
 			t.Fatal("the process does not die")

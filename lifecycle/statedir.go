@@ -15,10 +15,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// StateDir makes and returns the directory where this user's sidecars keep what
-// belongs to their sessions: journals, private runtime directories. It must not
-// lie in a place that sessions may write, or one session could reach another's
-// sockets: /tmp is out. The first that can be made counts. Its path is real.
+// StateDir makes and returns the directory for the journals and private
+// directories of this user's sidecars. Sessions must not be able to write
+// there, or one could reach another's sockets; so /tmp is excluded. The first
+// candidate that can be made is used. Its path is real.
 func StateDir(env []string) (string, error) {
 	value := func(name string) string {
 		for _, entry := range env {
@@ -51,7 +51,7 @@ func StateDir(env []string) (string, error) {
 	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
 }
 
-// makeStateDir makes a state directory, or finds that it is there and can be
+// makeStateDir makes a state directory, or finds that it exists and can be
 // used.
 func makeStateDir(dir string) error {
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
@@ -60,7 +60,7 @@ func makeStateDir(dir string) error {
 	if !private(dir) {
 		return fmt.Errorf("%s: not a directory of ours that is closed to others", dir)
 	}
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil { // a file system that is read-only, say
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil { // for example a read-only file system
 		return &os.PathError{Op: "write to", Path: dir, Err: err}
 	}
 	return nil

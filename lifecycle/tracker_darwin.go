@@ -12,14 +12,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// Tracker makes groups by the best mechanism this machine has.
+// Tracker makes groups by the best mechanism of this machine.
 type Tracker struct {
 	recovery recovery
 	lingerers
 }
 
-// Open sweeps up what dead sidecars of this user have left. It never fails: the
-// mechanism of last resort needs nothing.
+// Open first sweeps what dead sidecars of this user have left. It never fails:
+// the mechanism of last resort needs nothing.
 func Open(options Options) *Tracker {
 	if options.StateDir != "" {
 		if err := Sweep(context.Background(), options.StateDir); err != nil {
@@ -29,7 +29,7 @@ func Open(options Options) *Tracker {
 	return &Tracker{recovery: recovery{options: options}}
 }
 
-// Tracking describes the mechanism that groups get before anything is known of
+// Tracking describes the mechanism of groups before anything is known about
 // their sandbox.
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
@@ -42,7 +42,7 @@ func (t *Tracker) Tracking() Tracking {
 }
 
 // NewGroup makes an empty group. The name must be unique among the tracker's
-// groups and fit for a file name.
+// groups and be a valid file name.
 func (t *Tracker) NewGroup(string) (Group, error) {
 	if err := t.recovery.open(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	if t.recovery.options.StateDir != "" {
 		var err error
 		if dir, err = share.MakeDir(); err != nil {
-			dir = "" // it is marked by names alone
+			dir = "" // marked by names alone
 		}
 	}
 	fingerprint, err := NewSessionFingerprint(id, dir)
@@ -104,7 +104,7 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	}, nil
 }
 
-// Close gives back what the tracker holds in the file system.
+// Close releases what the tracker has in the file system.
 func (t *Tracker) Close() error {
 	t.lingerers.stop()
 	return t.recovery.close()

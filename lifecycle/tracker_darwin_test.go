@@ -7,8 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 )
 
-// Without any sandbox a daemon is found by whom the kernel remembers as its
-// parents.
+// Without any sandbox a daemon is found by the parents that the kernel
+// remembers.
 func TestTracker_FindsDaemonsByDescent(t *testing.T) {
 	t.Parallel()
 	state, err := filepath.EvalSymlinks(t.TempDir())

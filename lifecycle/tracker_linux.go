@@ -14,11 +14,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 )
 
-// Tracker makes groups by the best mechanism this machine has.
+// Tracker makes groups by the best mechanism of this machine.
 type Tracker struct {
-	tree             *cgroup.Tree       // nil where no cgroup can be made
+	tree             *cgroup.Tree       // nil if no cgroup can be made
 	reason           error              // why tree is nil
-	subreapers       *subreaper.Factory // nil where there is a tree, and where no subreaper can run
+	subreapers       *subreaper.Factory // nil if there is a tree, or no subreaper can run
 	subreaperProblem error              // why subreapers is nil
 	recovery         recovery
 	lingerers
@@ -27,10 +27,10 @@ type Tracker struct {
 	stop       context.CancelFunc
 }
 
-// Open finds the best mechanism by trying it, and starts to sweep up what dead
+// Open finds the best mechanism by trying it, and starts to sweep what dead
 // sidecars of this user have left. It never fails: the mechanism of last resort
 // needs nothing. With Options.Env it may move this process into a scope of the
-// user's systemd, for good; it waits at most two seconds for that.
+// user's systemd, for good. It waits at most two seconds for that.
 func Open(options Options) *Tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tracker{recovery: recovery{options: options}, stop: cancel}
@@ -63,10 +63,9 @@ func Open(options Options) *Tracker {
 // secondLook is the pause before the second sweep.
 const secondLook = 2 * time.Second
 
-// sweepTwice sweeps at once, and again when whoever still had a dead sidecar's
-// journal must be done: a child that it was about to start shares its
-// descriptors, and with them the lock, until it execs; a watchdog that is
-// cleaning up may be killed, too.
+// sweepTwice sweeps at once, and again after a pause. A dead sidecar's journal
+// may still be locked at the first sweep: by a child that it was starting,
+// until that execs, or by a watchdog, which may be killed.
 func sweepTwice(ctx context.Context, options Options) {
 	for again := range 2 {
 		if again == 1 {
@@ -113,7 +112,7 @@ func (t *Tracker) Tracking() Tracking {
 }
 
 // NewGroup makes an empty group. The name must be unique among the tracker's
-// groups and fit for a file name.
+// groups and be a valid file name.
 func (t *Tracker) NewGroup(name string) (Group, error) {
 	if err := t.recovery.open(); err != nil {
 		return nil, err
@@ -133,13 +132,13 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	return &containedGroup{group, share, t.Tracking()}, nil
 }
 
-// Close kills whatever is left in any group and gives back what the tracker
-// holds in the kernel and the file system.
+// Close kills what is left in any group and releases what the tracker has in
+// the kernel and the file system.
 func (t *Tracker) Close() error {
 	if t.stop != nil { // a tracker that Open did not make has nothing in the background
 		t.stop()
 	}
-	// What it does ends with its context, unless a file system does not answer.
+	// The sweep ends with its context, unless a file system does not answer.
 	hangs := finishes(fileEnd, func() error {
 		t.background.Wait()
 		return nil

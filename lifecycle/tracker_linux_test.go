@@ -66,8 +66,7 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 	}
 }
 
-// The lock of a dead sidecar may be held for a moment by a child that it was
-// starting.
+// A child that a dead sidecar was starting may hold its lock for a moment.
 func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
@@ -82,7 +81,7 @@ func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
 			defer close(ended)
 			sweepTwice(t.Context(), Options{StateDir: dir})
 		}()
-		synctest.Wait() // it has looked and waits
+		synctest.Wait() // it has swept once and waits
 		if !proctest.Exist(path) {
 			t.Error("a locked journal was swept")
 		}
@@ -150,8 +149,8 @@ func subreaperCommand() (string, []string) {
 	return path, []string{path, "subreaper"}
 }
 
-// What the reply says to do must be able to help: systemd-run needs the very
-// systemd that did not answer.
+// The fix in the reply must be able to help: systemd-run needs the very systemd
+// that did not answer.
 func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

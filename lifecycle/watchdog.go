@@ -18,21 +18,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// watchdog is a second process that ends every session when this one dies
-// without having done so: by SIGKILL, by a crash, for want of memory. It holds
-// one end of a socket of which only we hold the other; the kernel closes that
-// one whatever happens. It runs only while there are sessions.
+// watchdog is a second process that ends every session if this one dies first:
+// by SIGKILL, by a crash, for lack of memory. It holds one end of a socket.
+// Only this process holds the other, and the kernel closes that in any case.
+// The watchdog runs only while there are sessions.
 type watchdog struct {
 	command func() (path string, argv []string)
 	log     *slog.Logger
 
 	mu      sync.Mutex // guards the fields below
 	journal string     // its path
-	reader  *os.File   // the journal, opened without its lock; it is closed when another one takes its place
+	reader  *os.File   // the journal, opened without its lock; closed when another takes its place
 	users   int
 	pipe    *os.File      // a socket; nil while none is running
 	process proc.Process  // the running one
-	retired chan struct{} // closed once the running one has been told to go
+	retired chan struct{} // closed once the running one was told to end
 	idle    *time.Timer
 	running sync.WaitGroup
 }
@@ -42,20 +42,20 @@ const (
 	watchdogFD = 3
 	// watchdogJournalFD is the journal's.
 	watchdogJournalFD = 4
-	// lingering is how long a watchdog without sessions waits for the next: an
-	// agent runs one tool after another.
+	// lingering is how long a watchdog without sessions waits for the next one:
+	// an agent runs one tool after another.
 	lingering = 5 * time.Second
-	// restartPause keeps a watchdog that cannot live from being started over
-	// and over.
+	// restartPause keeps a watchdog that always dies from being restarted in a
+	// loop.
 	restartPause = time.Second
-	// farewell tells the watchdog to go without doing anything.
+	// farewell tells the watchdog to end without doing anything.
 	farewell = "q"
 	// endTimeout bounds the wait for the end of a watchdog that was killed.
 	endTimeout = 2 * time.Second
 )
 
-// follow lets the watchdog carry out another file from now on. The journal must
-// say in the old one what it says in the new one.
+// follow tells the watchdog that the journal is another file now. Both files
+// must list the same.
 func (w *watchdog) follow(path string, reader *os.File) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,12 +64,12 @@ func (w *watchdog) follow(path string, reader *os.File) {
 		return
 	}
 	if err := sendJournal(w.pipe, path, reader); err != nil {
-		_ = w.process.Signal(unix.SIGKILL) // it does not listen; the next one is told by its start
+		_ = w.process.Signal(unix.SIGKILL) // it does not read; the next one gets the file at its start
 	}
 }
 
-// use makes sure that a watchdog runs until release is called as often. It is
-// there before use returns.
+// use makes sure that a watchdog runs until release was called as often as use.
+// It is running before use returns.
 func (w *watchdog) use() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,9 +100,8 @@ func (w *watchdog) release() {
 	}
 }
 
-// close ends the watchdog and waits for its end. There is nothing left for it
-// to do. After a short command it may not even have come up yet, so it is not
-// asked to go.
+// close ends the watchdog and waits for its end. Nothing is left for it to do.
+// After a short command it may not even have started to read, so it is killed.
 func (w *watchdog) close() {
 	w.mu.Lock()
 	if w.idle != nil {
@@ -120,7 +119,7 @@ func (w *watchdog) close() {
 	})
 }
 
-// leave lets the watchdog carry out the journal, and does not wait for that.
+// leave lets the watchdog carry out the journal, without waiting for it.
 func (w *watchdog) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +133,7 @@ func (w *watchdog) leave() {
 	}
 }
 
-// retire says farewell. The lock is held.
+// retire sends farewell. The lock is held.
 func (w *watchdog) retire() {
 	if w.pipe == nil {
 		return
@@ -161,8 +160,8 @@ func (w *watchdog) start() error {
 	process, err := proc.Start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs, w.reader},
 		Env:   proc.SmallRuntime,
-		// A session of its own keeps signals to our process group, and the
-		// hang-up of a terminal, away.
+		// A session of its own protects it from signals to our process group
+		// and from the hang-up of a terminal.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	null.Close()
@@ -177,7 +176,7 @@ func (w *watchdog) start() error {
 	return nil
 }
 
-// mind notices the watchdog's own death and puts another in its place.
+// mind waits for the watchdog's death and starts another one.
 func (w *watchdog) mind(process proc.Process, retired chan struct{}) {
 	status, err := process.Wait(false)
 	select {
@@ -204,12 +203,12 @@ func (w *watchdog) mind(process proc.Process, retired chan struct{}) {
 	}
 }
 
-// watchdogTimeout bounds the clean-up. What an uninterruptible system call
-// keeps alive is left to the next sidecar's sweep.
+// watchdogTimeout bounds the clean-up. Processes in uninterruptible system
+// calls are left to the next sidecar's sweep.
 const watchdogTimeout = time.Minute
 
-// inheritsJournal reports whether a sidecar has handed its journal over. What
-// the Go runtime opens is close-on-exec.
+// inheritsJournal reports whether the sidecar has passed its journal.
+// Descriptors that the Go runtime has opened are close-on-exec.
 func inheritsJournal() bool {
 	var stat unix.Stat_t
 	flags, err := unix.FcntlInt(watchdogJournalFD, unix.F_GETFD, 0)
@@ -217,19 +216,20 @@ func inheritsJournal() bool {
 		stat.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// RunWatchdog is the watchdog's whole life; it returns the exit status. The
-// journal's path is its argument.
+// RunWatchdog is the watchdog's whole life; it returns the exit status. Its
+// argument is the journal's path.
 func RunWatchdog(path string) int {
-	// It is to outlast everything but SIGKILL. Sessions cannot reach it where
-	// they are confined (Landlock ABI 6).
+	// It must outlast everything but SIGKILL. Confined sessions cannot signal
+	// it (Landlock ABI 6).
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN,
 		unix.SIGTTOU)
 	complain := func(err error) int {
 		fmt.Fprintf(os.Stderr, "sandbox-sidecar: watchdog: %v\n", err)
 		return 1
 	}
-	// It holds the journal open: somebody may remove the state directory while
-	// the sidecar lives, and what is in it still has to be ended.
+	// It holds the journal open, because somebody may remove the state
+	// directory while the sidecar lives. What the journal lists still has to be
+	// ended.
 	held := heldJournal{path: path}
 	if inheritsJournal() {
 		held.file = os.NewFile(watchdogJournalFD, "journal")

@@ -20,19 +20,19 @@ import (
 // writes:
 //
 //	{"journal":PATH} and a line end, with a descriptor ─► the journal is this file now
-//	farewell, end of stream ────────────────────────────► go without doing anything
-//	end of stream ──────────────────────────────────────► carry the journal out
+//	farewell, end of stream ────────────────────────────► end without doing anything
+//	end of stream ──────────────────────────────────────► carry out the journal
 
 // watchdogOrder is one line.
 type watchdogOrder struct {
 	Journal string `json:"journal"`
 }
 
-// watchdogSocket makes the socket. Neither end is passed on to a process that
-// is not given it.
+// watchdogSocket makes the socket. No process inherits an end that it was not
+// given.
 func watchdogSocket() (theirs, ours *os.File, err error) {
-	// Other goroutines start processes too; the lock keeps the descriptors out
-	// of them until they are close-on-exec.
+	// Other goroutines start processes too. The lock keeps them from inheriting
+	// the descriptors before those are close-on-exec.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -46,7 +46,7 @@ func watchdogSocket() (theirs, ours *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "watchdog's end"), os.NewFile(uintptr(fds[1]), "watchdog"), nil
 }
 
-// sendJournal names a journal, and hands over its file.
+// sendJournal sends a journal's path and its file.
 func sendJournal(socket *os.File, path string, file *os.File) error {
 	line, err := json.Marshal(watchdogOrder{Journal: path})
 	if err != nil {
@@ -55,11 +55,11 @@ func sendJournal(socket *os.File, path string, file *os.File) error {
 	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
 }
 
-// sendTimeout bounds the wait for a watchdog that does not read: somebody may
-// have stopped it.
+// sendTimeout bounds the wait for a watchdog that does not read, for example
+// because somebody has stopped it.
 const sendTimeout = time.Second
 
-// sendNow sends all, or fails.
+// sendNow sends the whole message, or fails.
 func sendNow(socket *os.File, message, rights []byte) error {
 	fd := int(socket.Fd())
 	for deadline := time.Now().Add(sendTimeout); ; {
@@ -78,15 +78,15 @@ func sendNow(socket *os.File, message, rights []byte) error {
 	}
 }
 
-// heldJournal is what a watchdog will carry out.
+// heldJournal is the journal that a watchdog will carry out.
 type heldJournal struct {
 	path string
 	file *os.File
 }
 
-// listen takes what the sidecar says until its end, and reports whether the
-// last word was farewell. A socket that cannot be read is as good as one that
-// has ended: the journal's lock tells whether the sidecar lives.
+// listen reads the sidecar's messages until the end of the stream, and reports
+// whether the last one was farewell. It treats a socket that cannot be read as
+// one that has ended: the journal's lock tells whether the sidecar lives.
 func (h *heldJournal) listen(socket int) (told bool) {
 	var said []byte
 	var files []*os.File
@@ -137,8 +137,8 @@ func handedOver(control []byte) []*os.File {
 	return files
 }
 
-// checkHeld refuses what is no file: it came from the sidecar, and may have no
-// name any more.
+// checkHeld refuses anything but a regular file. The file came from the
+// sidecar, and may have no name any more.
 func checkHeld(file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
