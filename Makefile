@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -73,13 +73,16 @@ RACE := ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/no
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
 	CGO_ENABLED=1 tests/failures-last go test -race -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' $(RACE)
 
-check: format vet lint lint-lua lint-vscode cross ## formatting, vet, linters, and the builds for other systems (generated files and imports are tests)
+check: format vet measure lint lint-lua lint-vscode cross ## formatting, vet, lengths, linters, and the builds for other systems (generated files and imports are tests)
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }
 
 vet:
 	go vet ./...
+
+measure: ## check the lengths of lines, sentences and packages
+	go run ./cmd/measure -check
 
 lint: $(GOLANGCI) ## run the linters of .golangci.yml
 	$(GOLANGCI) run --allow-parallel-runners ./...

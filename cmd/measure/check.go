@@ -58,7 +58,7 @@ func longSentences(file mdFile) []string {
 	if file.generated {
 		remedy += " (the file is generated: change the doc comment or template it comes from)"
 	}
-	say := func(s sentence, most string) {
+	report := func(s sentence, most string) {
 		all = append(all, fmt.Sprintf("%s:%d: sentence of %d words, %s: %s: %q",
 			file.name, s.line, s.words, most, remedy, shortened(s.start)))
 	}
@@ -71,9 +71,9 @@ func longSentences(file mdFile) []string {
 	for i, s := range over {
 		switch {
 		case s.words > mostWords:
-			say(s, fmt.Sprintf("at most %d", mostWords))
+			report(s, fmt.Sprintf("at most %d", mostWords))
 		case i < tooMany:
-			say(s, fmt.Sprintf("and only one in ten may have more than %d", mostWordsNinety))
+			report(s, fmt.Sprintf("and only one in ten may have more than %d", mostWordsNinety))
 		}
 	}
 	return all

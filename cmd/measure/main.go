@@ -52,7 +52,7 @@ func checkAll(out io.Writer, projects []project) error {
 		}
 	}
 	if count > 0 {
-		return fmt.Errorf("%d over the limits: see above, and words.md's rules in CONTRIBUTING.md", count)
+		return fmt.Errorf("%d over the limits (CONTRIBUTING.md has the rules)", count)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const (
 // explanations are the functions, fields and variables whose texts are shown
 // behind a first line or on request: details, and descriptions of settings and
 // tools. Their length is that of sentences.
-var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|why|about|enforced|seen|unproven|without|open|` +
+var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|` +
 	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|usage|newFlags)$`)
 
 // machineText are what takes texts for programs: profiles and scripts.
@@ -41,8 +41,8 @@ var wordings = []wording{
 	{"riddle", "say what is wrong and what to do", words(`waits? for its day|think twice|a second time|` +
 		`something else than|makes? no sense|goes on|found no room|find no room|gives no rest|none of the words`), false},
 	{`ends in "cannot be"`, `"invalid …"`, regexp.MustCompile(`cannot be[.!]?$`), false},
-	{`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)((^|[,;:(] |only |required |and |refused )where|` +
-		`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b`), false},
+	{`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)(([,;:(] |only |required |and |refused )where|` +
+		`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b|^where [^,]*,`), false},
 	{"errno", "say it in words; the cause belongs behind the first line", regexp.MustCompile(`\bE(PERM|NOENT|ACCES|` +
 		`INVAL|NOSYS|XIST|BUSY|AGAIN|INTR|SRCH|IO|MFILE|NOSPC|ROFS)\b|(?i)operation not permitted|permission denied|` +
 		`no such file or directory|invalid argument|function not implemented`), true},
