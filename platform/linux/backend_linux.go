@@ -63,7 +63,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	for _, dir := range hooks.Learn {
 		// To execute a file is to read it, too (get_required_file_open_access
 		// in the kernel's security/landlock/fs.c).
-		ruleset.Rules = append(ruleset.Rules, Rule{Path: dir, Access: (fsRead | fsExecute) & ruleset.FS})
+		ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS})
 	}
 	confinement, err := confine(ruleset, p, hooks)
 	if err == nil && ruleset.Requested.ProtectedPaths {

@@ -41,7 +41,7 @@ func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 // withhold takes back the right to connect to a path.
 func (r *Ruleset) withhold(path string) {
 	for i := range r.Rules {
-		if r.Rules[i].Path == path {
+		if string(r.Rules[i].Path) == path {
 			r.Rules[i].Access &^= fsConnect
 		}
 	}

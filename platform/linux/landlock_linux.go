@@ -54,7 +54,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 		if rule.Required || !unreachable(err) {
 			return nil, fmt.Errorf("grant %s: %w", rule.Path, err)
 		}
-		missing = append(missing, platform.Missing{Path: rule.Path, Reason: err.Error()})
+		missing = append(missing, platform.Missing{Path: string(rule.Path), Reason: err.Error()})
 	}
 	if r.Requested.Terminals {
 		if err := addTerminals(fd, r.FS, ownTerminals); err != nil {
@@ -102,7 +102,7 @@ func unreachable(err error) bool {
 func addRule(ruleset int, rule Rule) error {
 	// The policy's paths are real paths. A component that has become a symlink
 	// since was put there to move the grant.
-	fd, err := unix.Openat2(unix.AT_FDCWD, rule.Path, &unix.OpenHow{
+	fd, err := unix.Openat2(unix.AT_FDCWD, string(rule.Path), &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})

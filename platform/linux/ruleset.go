@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -64,34 +63,11 @@ type Ruleset struct {
 // Rule grants rights below a path. Rights that mean nothing on a file are left
 // out by the stage where the path is one.
 type Rule struct {
-	Path   string
-	Access FSAccess
+	Path   platform.RawString `json:"path"`
+	Access FSAccess           `json:"access"`
 	// Required rules must be granted: a session without its project directory
 	// is not the session that was asked for.
-	Required bool
-}
-
-// wireRule is a Rule on its way to the stage. A path is bytes to the kernel,
-// and need not be the UTF-8 of a JSON string.
-type wireRule struct {
-	Path     []byte   `json:"path"`
-	Access   FSAccess `json:"access"`
-	Required bool     `json:"required,omitempty"`
-}
-
-// MarshalJSON keeps every byte of the path; see UnmarshalJSON.
-func (r Rule) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireRule{Path: []byte(r.Path), Access: r.Access, Required: r.Required})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (r *Rule) UnmarshalJSON(data []byte) error {
-	var wire wireRule
-	if err := json.Unmarshal(data, &wire); err != nil {
-		return err
-	}
-	*r = Rule{Path: string(wire.Path), Access: wire.Access, Required: wire.Required}
-	return nil
+	Required bool `json:"required,omitempty"`
 }
 
 // Canary is an access that works before the ruleset is in force and must not
@@ -132,13 +108,13 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 			continue
 		}
 		ruleset.Rules = append(ruleset.Rules, Rule{
-			Path: rule.Path, Access: access,
+			Path: platform.RawString(rule.Path), Access: access,
 			Required: rule.Origin.File == policy.OriginSession,
 		})
 	}
 	for _, socket := range p.UnixSockets {
 		if socket.Path != "" && fsConnect&fs != 0 {
-			ruleset.Rules = append(ruleset.Rules, Rule{Path: socket.Path, Access: fsConnect})
+			ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(socket.Path), Access: fsConnect})
 		}
 	}
 	for _, path := range canaryPaths {
@@ -160,10 +136,10 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 // dropGuarded takes back what a policy grants only where protected paths are
 // kept as they are.
 func (r *Ruleset) dropGuarded(p *policy.Policy) {
-	guarded := map[string]FSAccess{}
+	guarded := map[platform.RawString]FSAccess{}
 	for _, rule := range p.Rules {
 		if rule.Guarded != 0 {
-			guarded[rule.Path] = translateAccess(rule.Guarded)
+			guarded[platform.RawString(rule.Path)] = translateAccess(rule.Guarded)
 		}
 	}
 	for i, rule := range r.Rules {

@@ -230,7 +230,7 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 func covered(p *policy.Policy, granted Rule) bool {
 	for _, asked := range p.Rules {
 		have := translateAccess(asked.Access)
-		if asked.Path != granted.Path || granted.Access&^have != 0 {
+		if asked.Path != string(granted.Path) || granted.Access&^have != 0 {
 			continue
 		}
 		if granted.Access&fsDevice == 0 || asked.Access.Has(policy.Device) {
@@ -238,7 +238,7 @@ func covered(p *policy.Policy, granted Rule) bool {
 		}
 	}
 	for _, socket := range p.UnixSockets {
-		if socket.Path == granted.Path && granted.Access == fsConnect {
+		if socket.Path == string(granted.Path) && granted.Access == fsConnect {
 			return true
 		}
 	}
@@ -247,7 +247,7 @@ func covered(p *policy.Policy, granted Rule) bool {
 
 func required(r Ruleset, path string) bool {
 	for _, granted := range r.Rules {
-		if granted.Path == path && granted.Required {
+		if string(granted.Path) == path && granted.Required {
 			return true
 		}
 	}

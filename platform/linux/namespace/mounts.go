@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -21,16 +22,15 @@ type ProtectedMounts struct {
 	Pinned []string
 }
 
-// wireMounts is the JSON form of ProtectedMounts. A path is bytes, and need not
-// be the UTF-8 of a JSON string.
+// wireMounts is the JSON form of ProtectedMounts.
 type wireMounts struct {
-	Protected [][]byte `json:"protected"`
-	Pinned    [][]byte `json:"pinned"`
+	Protected []platform.RawString `json:"protected"`
+	Pinned    []platform.RawString `json:"pinned"`
 }
 
-// MarshalJSON keeps every byte of the paths; see UnmarshalJSON.
+// MarshalJSON keeps every byte of the paths; see platform.RawString.
 func (m ProtectedMounts) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireMounts{Protected: toBytes(m.Protected), Pinned: toBytes(m.Pinned)})
+	return json.Marshal(wireMounts{Protected: platform.RawStrings(m.Protected), Pinned: platform.RawStrings(m.Pinned)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -39,24 +39,8 @@ func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*m = ProtectedMounts{Protected: toStrings(wire.Protected), Pinned: toStrings(wire.Pinned)}
+	*m = ProtectedMounts{Protected: platform.PlainStrings(wire.Protected), Pinned: platform.PlainStrings(wire.Pinned)}
 	return nil
-}
-
-func toBytes(list []string) [][]byte {
-	var out [][]byte
-	for _, s := range list {
-		out = append(out, []byte(s))
-	}
-	return out
-}
-
-func toStrings(list [][]byte) []string {
-	var out []string
-	for _, b := range list {
-		out = append(out, string(b))
-	}
-	return out
 }
 
 // PlanMounts returns the mounts for a policy. A directory is pinned if the
