@@ -109,7 +109,7 @@ func (b *asker) grants() {
 	}
 	sets := map[string][]grant{} // grants of a toolchain, by its name
 	for _, g := range b.e.granted {
-		if g.origin.File != b.e.projectFile || b.alone.rules.at(g.path).Has(g.access) {
+		if g.origin.File != b.e.projectFile || b.alone.cover.at(g.path).Has(g.access) {
 			continue
 		}
 		if g.origin.Key == toolchainsKey {
@@ -144,7 +144,7 @@ func (b *asker) grants() {
 // opened says what a grant opens.
 func (b *asker) opened(g grant) string {
 	where := display.Quote(g.path)
-	if target := b.e.resolver.Resolve(g.path); !target.Exists || target.Mode.IsDir() {
+	if target := b.e.Resolve(g.path); !target.Exists || target.Mode.IsDir() {
 		where += " and everything below it"
 	}
 	text := fmt.Sprintf("sessions may %s %s", verbs(g.access), where)
@@ -246,10 +246,10 @@ func (b *asker) writes(path string) bool {
 	})
 }
 
-// reportAsks tells in the project's file what is without effect until the
+// remarkAsks says in the project's file what is without effect until the
 // project is trusted, and what has only part of its effect. What the session
 // gets in another way is not worth a remark.
-func (e *evaluation) reportAsks(asks []Ask) {
+func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
 	told := map[document.Position]bool{}
 	for _, a := range asks {
 		at := document.Position{Line: a.Line, Column: a.Column}
@@ -257,7 +257,7 @@ func (e *evaluation) reportAsks(asks []Ask) {
 		if a.never {
 			continue // that has been said
 		}
-		e.report(e.projectFile, at, document.SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
+		r.add(e.projectFile, at, document.SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
 			display.Quote(a.Value), a.Opens)
 	}
 	reached := map[string]bool{}
@@ -267,8 +267,8 @@ func (e *evaluation) reportAsks(asks []Ask) {
 		}
 	}
 	for _, g := range e.asked {
-		if !told[g.at] && !e.rules.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
-			e.report(e.projectFile, g.at, document.SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
+		if !told[g.at] && !e.cover.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
+			r.add(e.projectFile, g.at, document.SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
 				display.Quote(g.text))
 		}
 	}

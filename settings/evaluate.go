@@ -1,9 +1,10 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -12,65 +13,64 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
-// evaluation is what a snapshot means on the file system as it is now:
-// everything of a policy that does not depend on the kind.
+// evaluation is what a snapshot means: everything of a policy that does not
+// depend on the kind of session, and what the parts of it came from. Nothing
+// changes it after evaluate has returned. docs/design/settings-pipeline.md says
+// how it is made.
 type evaluation struct {
-	host       resolve.Host
-	resolver   *resolve.View
-	projectDir string
-	// user are the layers that count as they are written, a trusted project's
-	// file included.
-	user    settings
-	project *settings // an untrusted project's file, which may only tighten; nil where there is none
-	// projectFile is the file whose relative paths start at the project; ""
-	// where there is none.
-	projectFile string
-	guarded     []string // what no session may write
-	sensitive   *sensitive.Paths
+	fsView
+	layers
+	grantSet
 
-	policy     policy.Policy
+	projectDir string // as it was named
 	git        git.Repository
+	policy     policy.Policy
 	restricted document.Kinds
-	writable   cover // all grants for writing, refused ones included
-	rules      cover
-	granted    []grant  // what the rules were made of
-	asked      []grant  // what an untrusted project's file grants, for its own part
-	sockets    []socket // what the policy's sockets were made of
-
-	toolchains    []chosen
-	create        []string   // directories that a session needs and cannot make
-	variablesFrom []Variable // the variables that arrive, by what lets them
+	toolchains []chosen
+	sockets    []socket   // what the policy's sockets were made of
+	variables  []Variable // the variables that sessions get
 
 	merged      document.Sandbox
 	origins     map[string]string
 	diagnostics []document.FileDiagnostic
 	refusals    []string // built-in grants that do not count
-	// projectRisks are warnings of a project directory that holds too much.
-	projectRisks []string
-	exposed      []exposure // see Compiled.Exposures
-	forbidden    []place
-	rejected     []rejectedGrant
-	// unclear is an entry of which nobody knows what it would have protected;
-	// nil where there is none.
+	// unclear is an entry of protected_paths that could not be understood; nil
+	// if there is none.
 	unclear *document.FileDiagnostic
-	// stale are the files of which an older content counts: remarks on it would
-	// stand at the wrong lines.
-	stale map[string]bool
+	// noAnswer is a path of the project whose file system does not answer, so
+	// that nobody knows what to protect; "" if all answer.
+	noAnswer string
 
-	// silent is what of the project's does not answer, so that nobody can say
-	// what is to be protected; "" where all of it does.
-	silent string
-
-	trusted  bool        // the project's file counts as it is written
-	alone    *evaluation // without the project's file; nil where there is none
-	exposure string      // why no project can be trusted; "" where one can
-	asks     []Ask       // what the project's file asks for beyond the user's policy
+	// The rest is set by judge and evaluate.
+	trusted      bool        // the project's file counts as it is written
+	alone        *evaluation // without the project's file; nil if there is none
+	exposure     string      // why no project can be trusted; "" if one can
+	asks         []Ask       // what the project's file asks for beyond the user's policy
+	projectRisks []string    // warnings of a project directory that holds too much
+	exposed      []exposure  // see Compiled.Exposures
 }
 
-// treatment is how a project's file is taken.
+// fsView is what one evaluation sees of the machine. All parts of it see the
+// same.
+type fsView struct {
+	*resolve.View
+	host      resolve.Host
+	guarded   []string // what no session may write
+	forbidden []place
+	sensitive *sensitive.Paths
+}
+
+func (s *Snapshot) view() fsView {
+	view := resolve.NewView(s.files)
+	return fsView{
+		View: view, host: s.host, guarded: s.guarded(view), forbidden: s.forbidden(view),
+		sensitive: sensitive.Find(view, s.host.Home),
+	}
+}
+
+// treatment is how a project's file counts.
 type treatment int
 
 const (
@@ -79,175 +79,178 @@ const (
 	asTrusted
 )
 
-// evaluate resolves, layers and restricts. Its invariants: with an untrusted
-// project's file the policy is contained in the one without, and whatever a
-// trusted one opens beyond that is in asks.
+// evaluate makes the evaluation. With an untrusted project's file its policy is
+// contained in the policy without the file. Whatever a trusted file opens beyond
+// that is in asks.
 func (s *Snapshot) evaluate() *evaluation {
-	e := s.judgeAll()
-	e.projectRisks, e.exposed = e.findProjectRisks(), s.findExposed(e)
-	return e
-}
-
-func (s *Snapshot) judgeAll() *evaluation {
-	g := s.view()
-	everywhere := s.run(g, "", asIgnored, nil)
-	everywhere.remarkSecrets()
-	if s.projectDir == "" {
-		everywhere.diagnostics = document.Sort(everywhere.diagnostics)
-		return everywhere
-	}
-	e := s.run(g, s.projectDir, asIgnored, nil)
-	if s.project != nil {
-		e = s.judge(g, e)
-	}
-	e.diagnostics = s.attribute(e.diagnostics, everywhere.diagnostics)
-	return e
-}
-
-// judge evaluates with the project's file; alone is the evaluation without it.
-func (s *Snapshot) judge(g *fsView, alone *evaluation) *evaluation {
-	trusting := s.run(g, s.projectDir, asTrusted, alone)
-	asks, exposure, listed := trusting.beyond(alone), s.trustExposed(alone), s.trusts(alone.policy.Project)
-	e := trusting
-	if !listed || exposure != "" {
-		e = s.run(g, s.projectDir, asTightening, nil)
-		e.reportAsks(asks)
-		if listed {
-			e.report(e.projectFile, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "the project is not trusted: %s", exposure)
+	view := s.view()
+	everywhere := s.run(view, "", asIgnored, nil)
+	result := *everywhere
+	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretRemarks()))
+	if s.projectDir != "" {
+		shared := result.diagnostics
+		result = *s.run(view, s.projectDir, asIgnored, nil)
+		if s.project != nil {
+			result = s.judge(view, &result)
 		}
+		result.diagnostics = s.attribute(result.diagnostics, shared)
 	}
-	e.trusted, e.alone, e.exposure, e.asks = listed && exposure == "", alone, exposure, asks
-	return e
+	result.projectRisks, result.exposed = result.findProjectRisks(), s.findExposed(&result)
+	return &result
 }
 
-// fsView is what one evaluation sees of the file system, so that its parts see
-// the same.
-type fsView struct {
-	*resolve.View
-	guarded   []string
-	forbidden []place
-	sensitive *sensitive.Paths
+// judge evaluates with the project's file. alone is the evaluation without it.
+func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
+	alone := *without
+	trusting := s.run(view, s.projectDir, asTrusted, &alone)
+	asks, exposure, listed := trusting.beyond(&alone), s.trustExposed(&alone), s.trusts(alone.policy.Project)
+	result := *trusting
+	if !listed || exposure != "" {
+		result = *s.run(view, s.projectDir, asTightening, nil)
+		r := result.reporter()
+		result.remarkAsks(r, asks)
+		if listed {
+			r.add(result.projectFile, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "",
+				"the project is not trusted: %s", exposure)
+		}
+		result.diagnostics = slices.Concat(result.diagnostics, r.list)
+	}
+	result.trusted, result.alone, result.exposure, result.asks = listed && exposure == "", &alone, exposure, asks
+	return result
 }
 
-func (s *Snapshot) view() *fsView {
-	r := resolve.NewView(s.files)
-	return &fsView{View: r, guarded: s.guarded(r), forbidden: s.forbidden(r), sensitive: sensitive.Find(r, s.host.Home)}
-}
-
-// attribute marks the remarks that hold for this project alone, so that whoever
-// shows them for several projects can tell them apart, and adds those that hold
-// everywhere.
+// attribute marks the remarks that hold for this project alone and adds those
+// that hold everywhere. A client that shows several projects can tell them apart.
 func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []document.FileDiagnostic {
 	known := map[document.FileDiagnostic]bool{}
 	for _, d := range everywhere {
 		known[d] = true
 	}
-	list := everywhere
+	list := slices.Clone(everywhere)
 	for _, d := range here {
-		if known[d] {
-			continue
+		if !known[d] {
+			d.Project = s.projectDir
+			list = append(list, d)
 		}
-		d.Project = s.projectDir
-		list = append(list, d)
 	}
 	return document.Sort(list)
 }
 
-// run evaluates once. alone is the evaluation without the project's file, where
-// that is trusted: what may be written without it counts for the judgement of
-// symlinks all the same, because sessions of other projects can move them.
-func (s *Snapshot) run(g *fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
+// run evaluates once: layers, requests, grants, policy. alone is the evaluation
+// without the project's file if that is trusted: what may be written without the
+// file counts when symlinks are judged, because sessions of other projects can
+// move them.
+func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
+	l := s.layers(how)
+	r := &reporter{stale: l.stale, list: s.readRemarks(l)}
+	base := l.user.withDefaults()
+	tightened := newSettings() // the values that an untrusted project's file decides
+
+	project := projectOf(view, projectDir, l.projectFile)
+	toolchains := chooseToolchains(l, tightened, r)
+	grants := resolveGrants(view, l, project, toolchains, tightened, alone, r)
+	restricted := restrict(base, l, tightened)
+	variables, environment := chooseVariables(l, toolchains, tightened, r)
+	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
+	protected, unclear := choosePaths(view, l, project, tightened, r)
+	p := policy.Policy{
+		Project: project.path, Rules: grants.rules, Protected: sortProtected(append(protected, guard(view, grants.cover)...)),
+		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
+		Network: network(base, l, tightened), Environment: environment, UnixSockets: socketRules(sockets),
+		OnDenied: onDenied[*base.OnDenied],
+	}
+	if view.host.Platform == "darwin" {
+		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt
+		// Sockets in /tmp and in the user's temporary directory belong to other
+		// programs, too. The session's own need a directory that is its alone.
+		p.PrivateRuntimeDir = true
+	}
+	requireSandbox(base, l, tightened)
+
 	e := &evaluation{
-		host: s.host, resolver: g.View, guarded: g.guarded, sensitive: g.sensitive, projectDir: projectDir, writable: cover{}, rules: cover{}, origins: map[string]string{}, stale: map[string]bool{},
+		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
+		restricted: restricted, toolchains: toolchains, sockets: sockets, variables: variables,
+		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
+		refusals: slices.Concat(project.refusals, grants.refusals), unclear: unclear,
+		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
-	states := s.user
-	if s.project != nil && how != asIgnored {
-		e.projectFile = s.project.File
-		states = s.states()
-	}
-	if how == asTightening {
-		project := mergeUser(states[len(s.user):])
-		e.project = &project
-		e.user = mergeUser(s.user)
-	} else {
-		e.user = mergeUser(states)
-	}
-	if alone != nil {
-		maps.Copy(e.writable, alone.writable)
-	}
-	e.forbidden = g.forbidden
-	e.reportFiles(states)
-	if s.trust != nil && s.trust.Problem != "" {
-		e.report(s.trust.Path, document.Position{Line: 1, Column: 1}, document.SeverityError, "", "%s: no project is trusted", s.trust.Problem)
-	}
-	e.merged = e.user.withDefaults()
-	for key, from := range e.user.from {
-		e.origins[key] = from.file
-	}
-	e.chooseToolchains()
-	e.paths()
-	e.kinds()
-	e.network()
-	e.variables()
-	e.unixSockets()
-	e.protection()
-	e.rest()
-	e.policy.Protected = sortProtected(append(e.policy.Protected, e.guard()...))
-	for _, p := range e.policy.Protected {
-		// To protect it, a session's stage would have to look at it, too.
-		if e.silent == "" && errors.Is(e.resolver.Resolve(p.Path).Err, fsguard.ErrNoAnswer) {
-			e.silent = p.Path
-		}
-	}
-	e.remark()
-	e.diagnostics = document.Sort(e.diagnostics)
+	e.remark(r)
+	e.diagnostics = document.Sort(r.list)
 	return e
 }
 
-// reportFiles repeats what was found while the files were read.
-func (e *evaluation) reportFiles(states []source.State) {
-	for _, state := range states {
-		if state.Problem != nil {
-			e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.File, Diagnostic: *state.Problem})
-			e.stale[state.File] = true
-		} else if state.Good != nil {
-			if state.Good.Empty && state.Exists {
-				e.report(state.File, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "", "%s", document.EmptyText)
-			}
-			for _, d := range state.Good.Problems {
-				e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: state.File, Diagnostic: d})
-			}
+// onDenied is the setting in the policy's words.
+var onDenied = map[document.OnDenied]policy.OnDenied{
+	document.OnDeniedReport: policy.Report, document.OnDeniedAsk: policy.Ask, document.OnDeniedIgnore: policy.Ignore,
+}
+
+// unanswered is the first protected path whose file system does not answer, or
+// "". A session's stage would have to inspect it, too, to protect it.
+func unanswered(view fsView, protected []policy.Protected) string {
+	for _, p := range protected {
+		if errors.Is(view.Resolve(p.Path).Err, fsguard.ErrNoAnswer) {
+			return p.Path
 		}
-	}
-}
-
-func (e *evaluation) report(file string, at document.Position, severity document.Severity, key, format string, args ...any) {
-	if e.stale[file] {
-		return
-	}
-	e.diagnostics = append(e.diagnostics, document.FileDiagnostic{File: file, Diagnostic: document.Diagnostic{
-		Line: at.Line, Column: at.Column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
-	}})
-}
-
-// base is what relative paths of a file are relative to; "" where they do not
-// count.
-func (e *evaluation) base(file string) string {
-	if file != "" && file == e.projectFile {
-		return e.policy.Project
 	}
 	return ""
 }
 
-// fromProject notes that the project's file decides about a key.
-func (e *evaluation) fromProject(key string) { e.origins[key] = e.project.from[key].file }
+// project is the directory of an evaluation; the zero value if there is none.
+type project struct {
+	dir  string // as it was named
+	path string // real
+	file string // the project's settings file if its relative paths count
+	git  git.Repository
+	// grants are those of the project and of its repository.
+	grants   []grant
+	refusals []string
+	noAnswer string // see evaluation
+}
 
-// projectSets reports whether an untrusted project's file says anything about a
-// key.
-func (e *evaluation) projectSets(key string) bool {
-	if e.project == nil {
-		return false
+func projectOf(view fsView, dir, file string) project {
+	if dir == "" {
+		return project{}
 	}
-	_, ok := e.project.from[key]
-	return ok
+	target := view.Resolve(dir)
+	p := project{dir: dir, path: target.Path, file: file}
+	if errors.Is(target.Err, fsguard.ErrNoAnswer) {
+		p.noAnswer = p.path
+	}
+	// Symlinks on the way to the project are fine: the editor names the
+	// directory anew for each session.
+	own, refusal := projectGrant(view, p.path)
+	p.grants = append(p.grants, own)
+	if refusal != "" {
+		p.refusals = append(p.refusals, refusal)
+	}
+	p.git = git.Find(view.View, view.host.Home, p.path)
+	p.noAnswer = cmp.Or(p.noAnswer, p.git.NoAnswer)
+	for _, path := range p.git.Skipped {
+		p.refusals = append(p.refusals, fmt.Sprintf(
+			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
+	}
+	for _, outside := range p.git.Outside {
+		p.grants = append(p.grants, grant{path: outside, request: request{access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"}}})
+	}
+	return p
+}
+
+// base is what relative paths of a file start from; "" if they do not count.
+func (p project) base(file string) string {
+	if file != "" && file == p.file {
+		return p.path
+	}
+	return ""
+}
+
+// originsOf maps the keys that are set to their files.
+func originsOf(user, tightened settings) map[string]string {
+	origins := map[string]string{}
+	for _, from := range []map[string]origin{user.from, tightened.from} {
+		for key, where := range from {
+			origins[key] = where.file
+		}
+	}
+	return origins
 }

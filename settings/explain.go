@@ -100,7 +100,7 @@ type explainer struct {
 // view of its own: explanations may run at the same time.
 func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 	e := *s.evaluation()
-	e.resolver, e.diagnostics, e.policy = resolve.NewView(s.files), nil, e.policyFor(kind)
+	e.View, e.policy = resolve.NewView(s.files), e.policyFor(kind)
 	return &explainer{evaluation: &e, kind: kind, attempt: attempt}
 }
 
@@ -120,7 +120,7 @@ func (x *explainer) follow(target string) error {
 	case !filepath.IsAbs(path):
 		return errors.New("not an absolute path")
 	}
-	x.end = x.resolver.Resolve(path)
+	x.end = x.Resolve(path)
 	for _, l := range x.end.Links {
 		if policy.Contains("/proc", l.Dir) {
 			// Where it leads is another file for each process; what can be said
@@ -194,7 +194,7 @@ func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule,
 			continue
 		}
 		// The caches of toolchains are made before a session starts.
-		if x.resolver.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path) {
+		if x.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path) {
 			best, found = rule, true
 		}
 	}
@@ -298,7 +298,7 @@ const neverWritable = "no setting lets a session change what decides about sessi
 // nearestDir is the nearest directory on the way to the target that exists.
 func (x *explainer) nearestDir() string {
 	for dir := range upwards(filepath.Dir(x.end.Path)) {
-		if x.resolver.Resolve(dir).Exists {
+		if x.Resolve(dir).Exists {
 			return dir
 		}
 	}

@@ -65,11 +65,11 @@ func stateDirs(h resolve.Host) []string {
 
 // undoes says why a grant for writing of a path would undo the sandbox; ""
 // where it would not.
-func (e *evaluation) undoes(path string) string {
+func (v fsView) undoes(path string) string {
 	if path == "/" {
 		return "it would grant writing everything, the settings and the kernel's own files included"
 	}
-	for _, forbidden := range e.forbidden {
+	for _, forbidden := range v.forbidden {
 		if policy.Contains(forbidden.path, path) {
 			return "a session that writes there changes " + forbidden.gain
 		}
@@ -79,8 +79,8 @@ func (e *evaluation) undoes(path string) string {
 
 // enfolds says what a grant for writing of path would lay open beside, of what
 // decides about sessions; "" where it is nothing.
-func (e *evaluation) enfolds(path string) string {
-	for _, forbidden := range e.forbidden {
+func (v fsView) enfolds(path string) string {
+	for _, forbidden := range v.forbidden {
 		if path != forbidden.path && policy.Contains(path, forbidden.path) {
 			return forbidden.gain
 		}
@@ -88,17 +88,14 @@ func (e *evaluation) enfolds(path string) string {
 	return ""
 }
 
-// projectGrant is what a session may do in its project: everything, but where
-// that would undo the sandbox.
-func (e *evaluation) projectGrant() grant {
-	g := grant{
-		path: e.policy.Project, access: policy.ReadWrite, origin: policy.Origin{File: policy.OriginSession,
-			Key: "projectDir"},
-	}
-	if why := e.undoes(g.path); why != "" {
+// projectGrant is what a session may do in its project: everything, unless that
+// would undo the sandbox. refusal says that it would.
+func projectGrant(view fsView, path string) (g grant, refusal string) {
+	g = grant{path: path, request: request{access: policy.ReadWrite,
+		origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"}}}
+	if why := view.undoes(path); why != "" {
 		g.access = readExecute
-		e.refusals = append(e.refusals, fmt.Sprintf("the project directory %s is granted for reading only: %s",
-			display.Quote(g.path), why))
+		refusal = fmt.Sprintf("the project directory %s is granted for reading only: %s", display.Quote(path), why)
 	}
-	return g
+	return g, refusal
 }

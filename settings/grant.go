@@ -28,121 +28,182 @@ var categories = []category{
 	{"additional_read_write_paths", policy.ReadWrite},
 }
 
-// grant is one resolved entry of a category.
-type grant struct {
-	text   string // as written
-	path   string
+// request is one entry of a list of paths as it is written, or a built-in one.
+type request struct {
+	text   string
 	access policy.Access
 	origin policy.Origin
 	at     document.Position
-	links  []resolve.Link
-	// private: a runtime directory of the session's own stands for the path.
+	// private: a runtime directory of the session's own replaces the path.
 	private bool
 }
 
-// rejectedGrant is a grant that does not count, because it would undo the sandbox.
+// grant is a request with the path that it leads to.
+type grant struct {
+	request
+	path  string
+	links []resolve.Link
+}
+
+// rejectedGrant is a grant that does not count, because it would undo the
+// sandbox.
 type rejectedGrant struct {
 	grant
 	why string
 }
 
-// grantsOf resolves the list of a category in one layer. Where the layer does
-// not set it, it is the platform's baseline, which the additional lists do not
-// have.
-func (e *evaluation) grantsOf(s *settings, c category) []grant {
+// requestsOf lists what a layer requests in a category. If the layer does not
+// set the key, that is the platform's baseline, which the additional lists do
+// not have.
+func requestsOf(s *settings, c category, platform string) []request {
 	from, ok := s.from[c.key]
 	if !ok {
-		return e.baseline(c.key)
+		return baseline(c.key, platform)
 	}
-	var list []grant
+	var list []request
 	for i, text := range s.values.List(c.key) {
 		at := from.element(i)
-		target, ok := e.locate(from.file, at, c.key, text)
-		if !ok {
-			continue
-		}
-		g := grant{
-			text: text, path: target.Path, access: c.access, at: at, links: target.Links, origin: from.policy(c.key, at),
-		}
-		if c.access.Has(policy.Write) {
-			if why := e.undoes(g.path); why != "" {
-				e.report(from.file, at, document.SeverityError, c.key, "%s undoes the sandbox: %s; the entry does not count", display.Quote(text),
-					why)
-				e.rejected = append(e.rejected, rejectedGrant{grant: g, why: why})
-				continue
-			}
-			e.judgeWritable(from.file, &g, target)
-		}
-		list = append(list, g)
+		list = append(list, request{text: text, access: c.access, at: at, origin: from.policy(c.key, at)})
 	}
 	return list
 }
 
-// judgeWritable completes a grant for writing and says what it opens.
-func (e *evaluation) judgeWritable(file string, g *grant, target resolve.Target) {
-	remark := func(severity document.Severity, message string) {
-		e.report(file, g.at, severity, g.origin.Key, "%s", message)
+// baseline lists what a category requests if the user left it null.
+func baseline(key, platform string) []request {
+	var list []request
+	for _, b := range baselines[platform][key] {
+		list = append(list, request{text: b.path, access: b.access, private: b.private,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key}})
 	}
-	if policy.Contains("/dev", g.path) && !policy.Contains("/dev/shm", g.path) {
-		g.access |= policy.Device
+	return list
+}
+
+// dotfiles requests what shells read at start-up.
+func dotfiles(home string) []request {
+	if home == "" {
+		return nil
+	}
+	var list []request
+	for _, name := range homeDotfiles {
+		list = append(list, request{text: "~/" + name, access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"}})
+	}
+	return list
+}
+
+// resolveRequests follows the paths of requests. Those that do not count are
+// left out, with a remark; rejected are those that would undo the sandbox.
+func resolveRequests(
+	view fsView, p project, requests []request, r *reporter,
+) (grants []grant, rejected []rejectedGrant) {
+	for _, q := range requests {
+		if q.origin.File == policy.OriginBuiltIn {
+			if g, ok := resolveBuiltIn(view, q); ok {
+				grants = append(grants, g)
+			}
+			continue
+		}
+		target, ok := locate(view, p, q, r)
+		if !ok {
+			continue
+		}
+		g := grant{request: q, path: target.Path, links: target.Links}
+		if q.access.Has(policy.Write) {
+			if why := view.undoes(g.path); why != "" {
+				r.add(q.origin.File, q.at, document.SeverityError, q.origin.Key,
+					"%s undoes the sandbox: %s; the entry does not count", display.Quote(q.text), why)
+				rejected = append(rejected, rejectedGrant{grant: g, why: why})
+				continue
+			}
+			g.access |= deviceAccess(g.path)
+			remarkWritable(g, target, r)
+		}
+		grants = append(grants, g)
+	}
+	return grants, rejected
+}
+
+// resolveBuiltIn resolves a built-in request. It has no remarks: nobody wrote it.
+func resolveBuiltIn(view fsView, q request) (grant, bool) {
+	path, err := view.host.Expand(q.text, "")
+	if err != nil {
+		return grant{}, false
+	}
+	target := view.Resolve(path)
+	return grant{request: q, path: target.Path, links: target.Links}, target.Err == nil
+}
+
+// deviceAccess is what a grant for writing of a path gives beyond that.
+func deviceAccess(path string) policy.Access {
+	if policy.Contains("/dev", path) && !policy.Contains("/dev/shm", path) {
+		return policy.Device
+	}
+	return 0
+}
+
+// remarkWritable says what a grant for writing opens beyond what it seems to.
+func remarkWritable(g grant, target resolve.Target, r *reporter) {
+	remark := func(severity document.Severity, message string) {
+		r.add(g.origin.File, g.at, severity, g.origin.Key, "%s", message)
 	}
 	switch {
 	case g.path == "/dev":
-		remark(document.SeverityWarning, "grants every device, the terminals of other programs and what is typed into them included;"+
-			" without this entry the safe devices are granted")
+		remark(document.SeverityWarning,
+			"grants every device, the terminals of other programs and what is typed into them included;"+
+				" without this entry the safe devices are granted")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
 		remark(document.SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
 			" with /dev/ptmx alone a session has terminals of its own")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		remark(document.SeverityWarning, "grants the session bus and systemd's user manager, which start programs outside of the "+
-			"sandbox:"+
-			" this is a full escape; without this entry a session has a runtime directory of its own")
+		remark(document.SeverityWarning, "grants the session bus and systemd's user manager, which start programs "+
+			"outside of the sandbox: this is a full escape; without this entry a session has a runtime directory of its own")
 	case target.Exists && target.Mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
-		remark(document.SeverityInfo, "is a file: programs that save by replacing it cannot; grant the directory if that is needed")
+		remark(document.SeverityInfo,
+			"is a file: programs that save by replacing it cannot; grant the directory if that is needed")
 	}
 }
 
-// locate makes an entry absolute and resolves it, with a diagnostic where it
+// locate makes an entry absolute and resolves it. It adds a remark if the entry
 // does not count or leads elsewhere than it seems to.
-func (e *evaluation) locate(file string, at document.Position, key, text string) (resolve.Target, bool) {
-	path, err := e.host.Expand(text, e.base(file))
+func locate(view fsView, p project, q request, r *reporter) (resolve.Target, bool) {
+	key := q.origin.Key
+	remark := func(severity document.Severity, format string, args ...any) {
+		r.add(q.origin.File, q.at, severity, key, "%s"+format, append([]any{display.Quote(q.text)}, args...)...)
+	}
+	path, err := view.host.Expand(q.text, p.base(q.origin.File))
 	if err != nil {
 		severity := document.SeverityError
 		var unset resolve.UnsetError
-		if key == "allowed_unix_sockets" && errors.As(err, &unset) {
+		if key == socketsKey && errors.As(err, &unset) {
 			// SSH_AUTH_SOCK is set on one machine and not on the next, with the
 			// same settings.
 			severity = document.SeverityInfo
 		}
-		e.report(file, at, severity, key, "%s: %v; the entry does not count", display.Quote(text), err)
+		remark(severity, ": %v; the entry does not count", err)
 		return resolve.Target{}, false
 	}
-	target := e.resolver.Resolve(path)
+	target := view.Resolve(path)
 	switch {
 	case errors.Is(target.Err, fsguard.ErrNoAnswer):
-		// A session that is granted it would wait for it, too, before it
-		// starts.
-		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), textfile.Cause(target.Err))
+		// A session with this grant would wait for it, too, before it starts.
+		remark(document.SeverityError, ": %v; the entry does not count", textfile.Cause(target.Err))
 		return resolve.Target{}, false
 	case errors.Is(target.Err, resolve.ErrTooManyLinks):
-		e.report(file, at, document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(text), target.Err)
+		remark(document.SeverityError, ": %v; the entry does not count", target.Err)
 		return resolve.Target{}, false
 	case target.Err != nil:
-		e.report(file, at, document.SeverityWarning, key, "%s: cannot look at %s: %s", display.Quote(text), display.Quote(target.Path),
-			textfile.Cause(target.Err))
-	case !target.Exists && key != "allowed_unix_sockets":
-		e.report(file, at, document.SeverityWarning, key, "%s: there is no %s; the entry counts from when there is, for sessions "+
-			"started then",
-			display.Quote(text), display.Quote(target.Path))
+		remark(document.SeverityWarning, ": cannot look at %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
+	case !target.Exists && key != socketsKey:
+		remark(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions started then",
+			display.Quote(target.Path))
 	}
 	if hasDotDot(path) {
-		e.report(file, at, document.SeverityWarning, key, "%s leads to %s", display.Quote(text), display.Quote(target.Path))
+		remark(document.SeverityWarning, " leads to %s", display.Quote(target.Path))
 	}
 	for _, l := range target.Links {
 		if policy.Contains("/proc", l.Dir) {
-			e.report(file, at, document.SeverityError, key, "%s crosses %s, which is another file for each process; the entry does "+
-				"not count",
-				display.Quote(text), display.Quote(l.Path))
+			remark(document.SeverityError, " crosses %s, which is another file for each process; the entry does not count",
+				display.Quote(l.Path))
 			return resolve.Target{}, false
 		}
 	}
@@ -158,64 +219,28 @@ func hasDotDot(path string) bool {
 	return false
 }
 
-// baseline resolves what a category grants where the user left it null.
-func (e *evaluation) baseline(key string) []grant {
-	var list []grant
-	for _, b := range baselines[e.host.Platform][key] {
-		target := e.resolver.Resolve(b.path)
-		if target.Err != nil {
-			continue
-		}
-		list = append(list, grant{
-			text: b.path, path: target.Path, access: b.access, links: target.Links, private: b.private,
-			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key},
-		})
-	}
-	return list
-}
-
-// dotfiles grants what shells read at start-up.
-func (e *evaluation) dotfiles() []grant {
-	if e.host.Home == "" {
-		return nil
-	}
-	var list []grant
-	for _, name := range homeDotfiles {
-		target := e.resolver.Resolve(e.host.Home + "/" + name)
-		if target.Err != nil {
-			continue
-		}
-		list = append(list, grant{
-			text: "~/" + name, path: target.Path, access: policy.Read, links: target.Links,
-			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},
-		})
-	}
-	return list
-}
-
-// refuseMovable drops the grants that cross a symlink lying in a directory that
-// the session may write: the session could point the link to any file, and the
-// next session would be granted it. All grants for writing count, those that
-// are dropped themselves included, so that the outcome does not depend on an
-// order.
-func (e *evaluation) refuseMovable(list []grant) []grant {
-	var kept []grant
+// dropMovable drops the grants that cross a symlink in a directory that the
+// session may write. The session could point the link to any file, and the next
+// session would be granted that. All grants for writing count, the dropped ones
+// included, so that the result does not depend on an order. refusals are the
+// messages for built-in grants.
+func dropMovable(list []grant, writable cover, r *reporter) (rest []grant, refusals []string) {
 next:
 	for _, g := range list {
 		for _, l := range g.links {
-			if !e.writable.at(l.Dir).Has(policy.Write) {
+			if !writable.at(l.Dir).Has(policy.Write) {
 				continue
 			}
 			message := fmt.Sprintf("%s crosses the symlink %s, which a session may replace because it may write its directory:"+
 				" the entry does not count; grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path))
 			if g.origin.File == policy.OriginBuiltIn {
-				e.refusals = append(e.refusals, message)
+				refusals = append(refusals, message)
 			} else {
-				e.report(g.origin.File, g.at, document.SeverityError, g.origin.Key, "%s", message)
+				r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key, "%s", message)
 			}
 			continue next
 		}
-		kept = append(kept, g)
+		rest = append(rest, g)
 	}
-	return kept
+	return rest, refusals
 }

@@ -6,6 +6,49 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
+// layers are the settings of an evaluation, by how they count.
+type layers struct {
+	// user are the layers that count as they are written, a trusted project's
+	// file included.
+	user settings
+	// project is an untrusted project's file, which may only tighten; nil if
+	// there is none.
+	project *settings
+	// projectFile is the project's file if it is not ignored; else "".
+	projectFile string
+	states      []source.State
+	stale       map[string]bool // see reporter
+}
+
+// layers sorts the files by how they count.
+func (s *Snapshot) layers(how treatment) layers {
+	l := layers{states: s.user, stale: map[string]bool{}}
+	if s.project != nil && how != asIgnored {
+		l.projectFile, l.states = s.project.File, s.states()
+	}
+	if how == asTightening {
+		tightening := mergeStates(l.states[len(s.user):])
+		l.project, l.user = &tightening, mergeStates(s.user)
+	} else {
+		l.user = mergeStates(l.states)
+	}
+	for _, state := range l.states {
+		if state.Problem != nil {
+			l.stale[state.File] = true
+		}
+	}
+	return l
+}
+
+// projectSets reports whether an untrusted project's file sets a key.
+func (l layers) projectSets(key string) bool {
+	if l.project == nil {
+		return false
+	}
+	_, ok := l.project.from[key]
+	return ok
+}
+
 // origin says where the value of a key stands.
 type origin struct {
 	file string
@@ -19,14 +62,16 @@ type settings struct {
 	from   map[string]origin
 }
 
-// mergeUser lays the trusted layers over each other, lowest first, without the
-// defaults. Objects merge key by key, arrays replace.
-func mergeUser(states []source.State) settings {
-	merged := settings{from: map[string]origin{}}
+func newSettings() *settings { return &settings{from: map[string]origin{}} }
+
+// mergeStates merges layers, lowest first, without the defaults. Objects merge
+// key by key; arrays replace.
+func mergeStates(states []source.State) settings {
+	merged := newSettings()
 	for _, state := range states {
 		merged.overlay(state)
 	}
-	return merged
+	return *merged
 }
 
 func (s *settings) overlay(state source.State) {
@@ -41,17 +86,22 @@ func (s *settings) overlay(state source.State) {
 	}
 }
 
-// withDefaults returns a copy in which no key is nil that has a default of its
-// own.
-func (s *settings) withDefaults() document.Sandbox {
-	values := document.Defaults()
+// over returns a copy of other in which the keys that s sets have its values.
+func (s *settings) over(other document.Sandbox) document.Sandbox {
+	result := other.Clone()
 	for _, l := range document.Keys {
 		if v, ok := l.Get(&s.values); ok {
-			l.Set(&values, v)
+			l.Set(&result, v)
 		}
 	}
-	return values
+	return result.Clone()
 }
+
+// withDefaults returns the values, completed by the defaults.
+func (s *settings) withDefaults() document.Sandbox { return s.over(document.Defaults()) }
+
+// decide records that the project's file decides about a key.
+func (s *settings) decide(l layers, key string) { s.from[key] = l.project.from[key] }
 
 // originOf is where a key as a whole was set.
 func (s *settings) originOf(key string) policy.Origin {

@@ -97,7 +97,7 @@ func (s *Snapshot) trusts(project string) bool {
 // list of trusted projects; then nobody knows who wrote it, and nothing on it
 // counts. It is "" where they cannot.
 func (s *Snapshot) trustExposed(e *evaluation) string {
-	for _, path := range s.trustFiles(e.resolver) {
+	for _, path := range s.trustFiles(e.View) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
 			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", display.Quote(path),
 				display.Quote(rule.Path), rule.Origin)

@@ -13,67 +13,68 @@ import (
 
 const protectedKey = "protected_paths"
 
-// protectedOf returns the protected paths of one layer; nil where the layer
-// does not set them. Relative entries are relative to the project in every
-// layer. Symlinks are not followed: it is the name inside the project that has
-// to stay as it is.
-func (e *evaluation) protectedOf(s *settings) []policy.Protected {
+// protectedOf returns the protected paths of one layer; nil if the layer does not
+// set them. Relative entries are relative to the project in every layer. Symlinks
+// are not followed: the name inside the project has to stay as it is. unclear is
+// the first entry that could not be understood.
+func protectedOf(view fsView, p project, s *settings, r *reporter) (list []policy.Protected, unclear *document.FileDiagnostic) {
 	from, ok := s.from[protectedKey]
-	if !ok || e.policy.Project == "" {
-		return nil
+	if !ok || p.path == "" {
+		return nil, nil
 	}
-	list := []policy.Protected{}
+	list = []policy.Protected{}
 	for i, text := range s.values.ProtectedPaths {
 		at := from.element(i)
-		path, err := e.host.Expand(text, e.policy.Project)
+		path, err := view.host.Expand(text, p.path)
 		if err != nil {
-			e.report(from.file, at, document.SeverityError, protectedKey, "%s: %v; the entry does not count", display.Quote(text), err)
-			if e.unclear == nil {
-				e.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
-					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey, Message: fmt.Sprintf("%s: %v",
-						display.Quote(text), err),
+			r.add(from.file, at, document.SeverityError, protectedKey, "%s: %v; the entry does not count",
+				display.Quote(text), err)
+			if unclear == nil {
+				unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey,
+					Message: fmt.Sprintf("%s: %v", display.Quote(text), err),
 				}}
 			}
 			continue
 		}
-		path, inside := e.insideProject(filepath.Clean(path))
+		path, inside := p.inside(filepath.Clean(path))
 		if !inside {
-			e.report(from.file, at, document.SeverityError, protectedKey,
+			r.add(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project, where nothing is writable without a grant of its own; the entry does not count",
 				display.Quote(text))
 			continue
 		}
 		list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
 	}
-	return list
+	return list, unclear
 }
 
-// insideProject expresses a clean path below the project's real path. The
-// project may have been named through a symlink.
-func (e *evaluation) insideProject(path string) (string, bool) {
-	if policy.Contains(e.policy.Project, path) {
+// inside expresses a clean path below the project's real path. The project may
+// have been named through a symlink.
+func (p project) inside(path string) (string, bool) {
+	if policy.Contains(p.path, path) {
 		return path, true
 	}
-	if policy.Contains(e.projectDir, path) {
-		return filepath.Join(e.policy.Project, path[len(e.projectDir):]), true
+	if policy.Contains(p.dir, path) {
+		return filepath.Join(p.path, path[len(p.dir):]), true
 	}
 	return "", false
 }
 
-// builtInProtected is what a null protected_paths stands for in this project.
-func (e *evaluation) builtInProtected() []policy.Protected {
-	if e.policy.Project == "" {
+// builtInProtected is what a null protected_paths means in this project.
+func builtInProtected(p project) []policy.Protected {
+	if p.path == "" {
 		return nil
 	}
 	var list []policy.Protected
 	for _, name := range protectedByDefault {
-		path := filepath.Join(e.policy.Project, name)
-		if e.git.Pointer && policy.Contains(filepath.Join(e.policy.Project, ".git"), path) {
+		path := filepath.Join(p.path, name)
+		if p.git.Pointer && policy.Contains(filepath.Join(p.path, ".git"), path) {
 			continue // .git is a file, which is protected itself
 		}
 		list = append(list, builtIn(path))
 	}
-	for _, path := range e.git.Inside {
+	for _, path := range p.git.Inside {
 		list = append(list, builtIn(path))
 	}
 	return list
@@ -86,13 +87,13 @@ func builtIn(path string) policy.Protected {
 // guardKey names the origin of the protection of settings files.
 const guardKey = "settings files"
 
-// guard protects what no session may change of the files that decide about
-// sessions, where the rules would let it. A grant that holds them is the user's
-// own, so it stays; the files in it do not become writable.
-func (e *evaluation) guard() []policy.Protected {
+// guard protects the files that decide about sessions if the grants would let a
+// session change them. A grant that contains them is the user's own, so it stays;
+// these files do not become writable.
+func guard(view fsView, granted cover) []policy.Protected {
 	var list []policy.Protected
-	for _, path := range e.guarded {
-		if e.rules.at(path).Has(policy.Write) {
+	for _, path := range view.guarded {
+		if granted.at(path).Has(policy.Write) {
 			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey},
 				Decides: true})
 		}

@@ -16,30 +16,30 @@ import (
 // seems, and keys that contradict each other. An untrusted project's file
 // cannot grant anything, so only the layers that count as they are written are
 // looked at.
-func (e *evaluation) remark() {
-	e.remarkSwitches()
+func (e *evaluation) remark(r *reporter) {
+	e.remarkSwitches(r)
 	writers := e.writers()
 	for _, g := range e.granted {
 		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
 			continue
 		}
 		if what := e.sensitive.Holds(g.path); what != "" {
-			e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
+			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
 				verbs(g.access), what)
 		}
-		e.remarkWider(g, writers)
-		e.remarkProtected(g)
+		e.remarkWider(r, g, writers)
+		e.remarkProtected(r, g)
 	}
-	e.remarkSockets()
+	e.remarkSockets(r)
 }
 
-func (e *evaluation) remarkSwitches() {
+func (e *evaluation) remarkSwitches(r *reporter) {
 	set := func(key string) (origin, bool) {
 		from, ok := e.user.from[key]
 		return from, ok
 	}
 	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither {
-		e.report(from.file, from.At, document.SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
+		r.add(from.file, from.At, document.SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
 	}
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
 		// One remark, where the first key stands of the file that counts most.
@@ -51,10 +51,10 @@ func (e *evaluation) remarkSwitches() {
 			}
 		}
 		from := e.user.from[key]
-		e.report(from.file, from.At, document.SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
+		r.add(from.file, from.At, document.SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
 	}
 	if from, ok := set("process_tracking"); ok && e.host.Platform != "darwin" {
-		e.report(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")
+		r.add(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")
 	}
 }
 
@@ -67,13 +67,13 @@ func later(a, b origin) bool {
 // wrote this one may think that it keeps something as it is. writers are the
 // grants that do, by path: to compare each grant with each other takes as long
 // as all the rest where there are thousands.
-func (e *evaluation) remarkWider(g grant, writers map[string]grant) {
+func (e *evaluation) remarkWider(r *reporter, g grant, writers map[string]grant) {
 	if g.access.Has(policy.Write) {
 		return
 	}
 	for path := g.path; ; path = filepath.Dir(path) {
 		if nearest, found := writers[path]; found {
-			e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key,
+			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key,
 				"%s can be written all the same: %s is granted (%s) by %s",
 				display.Quote(g.text), display.Quote(nearest.path), nearest.access, nearest.origin)
 			return
@@ -97,27 +97,27 @@ func (e *evaluation) writers() map[string]grant {
 
 // remarkProtected finds a grant for writing of what protected_paths keeps as it
 // is.
-func (e *evaluation) remarkProtected(g grant) {
+func (e *evaluation) remarkProtected(r *reporter, g grant) {
 	if !g.access.Has(policy.Write) {
 		return
 	}
 	if protected, ok := e.policy.ProtectedAt(g.path); ok {
-		e.report(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
+		r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
 			display.Quote(g.text), display.Quote(protected.Path), protected.Origin)
 	}
 }
 
-func (e *evaluation) remarkSockets() {
+func (e *evaluation) remarkSockets(r *reporter) {
 	for _, s := range e.sockets {
 		file, at := s.origin.File, s.at
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
-				e.report(file, at, document.SeverityWarning, socketsKey,
+				r.add(file, at, document.SeverityWarning, socketsKey,
 					"sessions do not get the variable %s, so programs will not find the socket: allowed_env_vars leaves it out", name)
 			}
 		}
 		if !e.policy.Network.Allowed {
-			e.report(file, at, document.SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
+			r.add(file, at, document.SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
 				display.Quote(s.text))
 		}
 	}
@@ -135,16 +135,17 @@ func variablesIn(text string) []string {
 	return names
 }
 
-// remarkSecrets warns of start-up files that sessions may read and that assign
+// secretRemarks warns of start-up files that sessions may read and that assign
 // what looks like a secret. It names file, line and variable, and never the
 // value.
-func (e *evaluation) remarkSecrets() {
+func (e *evaluation) secretRemarks() []document.FileDiagnostic {
+	r := e.reporter()
 	if e.host.Home == "" || e.restricted == (document.Kinds{}) {
-		return
+		return nil
 	}
 	for _, name := range sensitive.StartupFiles {
 		file := filepath.Join(e.host.Home, name)
-		target := e.resolver.Resolve(file)
+		target := e.Resolve(file)
 		if !target.Exists || !target.Mode.IsRegular() {
 			continue
 		}
@@ -152,13 +153,14 @@ func (e *evaluation) remarkSecrets() {
 		if !readable {
 			continue
 		}
-		data, err := e.resolver.FS.ReadFile(target.Path)
+		data, err := e.FS.ReadFile(target.Path)
 		if err != nil || len(data) > sensitive.MaxStartupFile {
 			continue
 		}
 		for _, found := range sensitive.Assignments(file, string(data)) {
-			e.report(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
+			r.add(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
 				" keep it in a file that no setting grants, or in a password manager", found.Name, rule.Origin)
 		}
 	}
+	return r.list
 }

@@ -2,84 +2,98 @@ package settings
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 )
 
-// paths compiles the rules.
-func (e *evaluation) paths() {
+// grantSet are the grants of an evaluation and the rules that they make.
+type grantSet struct {
+	granted  []grant         // what the rules were made of
+	asked    []grant         // what an untrusted project's file grants for its part
+	rejected []rejectedGrant // those that would undo the sandbox
+	create   []string        // directories that a session needs and cannot make
+	refusals []string        // messages on built-in grants that do not count
+
+	writable cover // all grants for writing, dropped ones included
+	cover    cover // the grants that count
+	rules    []policy.Rule
+
+	privateTerminals, privateRuntimeDir bool
+}
+
+// resolveGrants turns the requests of all layers into grants and rules.
+func resolveGrants(
+	view fsView, l layers, p project, toolchains []chosen, tightened *settings, alone *evaluation, r *reporter,
+) grantSet {
+	set := grantSet{writable: cover{}}
+	if alone != nil {
+		maps.Copy(set.writable, alone.writable)
+	}
+	resolved := func(s *settings, c category) []grant {
+		list, rejected := resolveRequests(view, p, requestsOf(s, c, view.host.Platform), r)
+		set.rejected = append(set.rejected, rejected...)
+		return list
+	}
+	steady := func(list []grant) []grant {
+		rest, refusals := dropMovable(list, set.writable, r)
+		set.refusals = append(set.refusals, refusals...)
+		return rest
+	}
 	user := make([][]grant, len(categories))
-	var granted []grant
-	if e.projectDir != "" {
-		target := e.resolver.Resolve(e.projectDir)
-		e.policy.Project = target.Path
-		if errors.Is(target.Err, fsguard.ErrNoAnswer) {
-			e.silent = e.policy.Project
-		}
-		// Symlinks on the way to it are fine: the editor names the directory
-		// anew for each session.
-		granted = append(granted, e.projectGrant())
-	}
-	if e.policy.Project != "" {
-		e.git = git.Find(e.resolver, e.host.Home, e.policy.Project)
-		e.silent = cmp.Or(e.silent, e.git.NoAnswer)
-	}
-	for _, path := range e.git.Skipped {
-		e.refusals = append(e.refusals, fmt.Sprintf(
-			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
-	}
-	for _, dir := range e.git.Outside {
-		granted = append(granted, grant{
-			path: dir, access: policy.Read, origin: policy.Origin{File: policy.OriginBuiltIn,
-				Key: "the project's git repository"},
-		})
-	}
 	for i, c := range categories {
-		user[i] = e.grantsOf(&e.user, c)
+		user[i] = resolved(&l.user, c)
 	}
-	tools := e.toolchainGrants()
-	for _, g := range slices.Concat(append(user, granted, tools)...) {
+	tools, create := toolchainGrants(view, toolchains, r)
+	for _, g := range slices.Concat(append(slices.Clone(user), p.grants, tools)...) {
 		if g.access.Has(policy.Write) && !g.private {
-			e.writable.add(g.path, policy.Write)
+			set.writable.add(g.path, policy.Write)
 		}
 	}
-	granted = append(granted, e.refuseMovable(e.dotfiles())...)
+	home, _ := resolveRequests(view, p, dotfiles(view.host.Home), r)
+	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
 	for i, c := range categories {
-		list := e.refuseMovable(user[i])
-		if e.projectSets(c.key) {
-			asked := e.refuseMovable(e.grantsOf(e.project, c))
-			e.asked = append(e.asked, asked...)
+		list := steady(user[i])
+		if l.projectSets(c.key) {
+			asked := steady(resolved(l.project, c))
+			set.asked = append(set.asked, asked...)
 			list = meetGrants(list, asked)
-			e.merged.SetList(c.key, texts(list))
-			e.fromProject(c.key)
+			tightened.values.SetList(c.key, texts(list))
+			tightened.decide(l, c.key)
 		}
-		granted = append(granted, list...)
+		set.granted = append(set.granted, list...)
 	}
-	granted = append(granted, e.refuseMovable(tools)...)
-	e.granted = granted
-	e.policy.Rules = e.mergeRules(granted)
-	e.guardOutsideGit()
-	e.policy.PrivateTerminals = e.privateTerminals()
+	set.granted = append(set.granted, steady(tools)...)
+	set.cover = coverOf(set.granted)
+	set.rules = allowGuarded(mergeRules(set.granted), set.cover, p.git)
+	set.privateTerminals = privateTerminals(view, set.cover)
+	set.privateRuntimeDir = slices.ContainsFunc(set.granted, func(g grant) bool { return g.private })
+	return set
+}
+
+// coverOf is what grants give together.
+func coverOf(granted []grant) cover {
+	c := cover{}
+	for _, g := range granted {
+		if !g.private {
+			c.add(g.path, g.access)
+		}
+	}
+	return c
 }
 
 // mergeRules makes one rule a path, with the origin of the grant that gives
 // most.
-func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
+func mergeRules(granted []grant) []policy.Rule {
 	index := map[string]int{}
 	strongest := []policy.Access{}
 	rules := []policy.Rule{}
 	for _, g := range granted {
 		if g.private {
-			e.policy.PrivateRuntimeDir = true
 			continue
 		}
-		e.rules.add(g.path, g.access)
 		i, ok := index[g.path]
 		if !ok {
 			index[g.path] = len(rules)
@@ -96,28 +110,28 @@ func (e *evaluation) mergeRules(granted []grant) []policy.Rule {
 	return rules
 }
 
-// guardOutsideGit lets git write to a repository outside of the project: only
-// where what is dangerous in it is protected.
-func (e *evaluation) guardOutsideGit() {
-	for i := range e.policy.Rules {
-		rule := &e.policy.Rules[i]
-		if !slices.Contains(e.git.Outside, rule.Path) || e.rules.at(rule.Path).Has(policy.Write) {
-			continue
+// allowGuarded lets git write to a repository outside of the project, but only
+// if the machine can protect what is dangerous in it. See
+// docs/design/git-repositories.md.
+func allowGuarded(rules []policy.Rule, granted cover, repository git.Repository) []policy.Rule {
+	list := slices.Clone(rules)
+	for i, rule := range list {
+		if slices.Contains(repository.Outside, rule.Path) && !granted.at(rule.Path).Has(policy.Write) {
+			list[i].Access |= policy.Write
+			list[i].Guarded = policy.Write
 		}
-		rule.Access |= policy.Write
-		rule.Guarded = policy.Write
 	}
+	return list
 }
 
-// privateTerminals reports whether the session may open terminals, and is not
-// granted those of others beside: then it gets its own. A program that opens a
-// terminal needs its other side, too, which lies in a directory with
-// everybody's.
-func (e *evaluation) privateTerminals() bool {
-	if e.host.Platform != "linux" {
+// privateTerminals reports whether the session gets terminals of its own: it may
+// open terminals and is not granted those of other programs. A program that
+// opens a terminal needs its other side, which lies in /dev/pts with everybody's.
+func privateTerminals(view fsView, granted cover) bool {
+	if view.host.Platform != "linux" {
 		return false
 	}
-	return e.rules.at(e.resolver.Resolve("/dev/ptmx").Path).Has(policy.Write) && !e.rules.at("/dev/pts").Has(policy.Write)
+	return granted.at(view.Resolve("/dev/ptmx").Path).Has(policy.Write) && !granted.at("/dev/pts").Has(policy.Write)
 }
 
 // texts lists what was written, each once, in order.

@@ -65,11 +65,11 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluation()
 	compiled := Compiled{
 		Policy: e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind), Risks: e.risks(kind),
-		Variables: slices.Clone(e.variablesFrom),
+		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),
 	}
 	if compiled.Policy.Restricted {
-		compiled.NoAnswer = e.silent
+		compiled.NoAnswer = e.noAnswer
 		if s.project != nil && s.project.NoAnswer && s.project.Good == nil {
 			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.File)
 		}

@@ -32,7 +32,7 @@ func (s socket) named() string {
 func (s socket) same(other socket) bool { return s.path == other.path && s.abstract == other.abstract }
 
 // socketsOf resolves the entries of one layer.
-func (e *evaluation) socketsOf(s *settings) []socket {
+func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter) []socket {
 	from, ok := s.from[socketsKey]
 	if !ok {
 		return nil
@@ -40,22 +40,22 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 	var list []socket
 	for i, text := range s.values.AllowedUnixSockets {
 		at := from.element(i)
-		found := socket{grant: grant{text: text, at: at, origin: from.policy(socketsKey, at)}}
+		found := socket{grant: grant{request: request{text: text, at: at, origin: from.policy(socketsKey, at)}}}
 		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
 			if name == "" || strings.ContainsRune(name, 0) {
-				e.report(from.file, at, document.SeverityError, socketsKey,
+				r.add(from.file, at, document.SeverityError, socketsKey,
 					"%s: expected a name behind abstract:; the entry does not count", display.Quote(text))
 				continue
 			}
 			found.abstract = name
 		} else {
-			target, ok := e.locate(from.file, at, socketsKey, text)
+			target, ok := locate(view, p, found.request, r)
 			if !ok {
 				continue
 			}
 			found.path, found.links = target.Path, target.Links
-			if e.writable.at(filepath.Dir(found.path)).Has(policy.Write) {
-				e.report(from.file, at, document.SeverityInfo, socketsKey,
+			if writable.at(filepath.Dir(found.path)).Has(policy.Write) {
+				r.add(from.file, at, document.SeverityInfo, socketsKey,
 					"%s lies in a directory that sessions may write: only the socket counts that is"+
 						" there when a session starts, and only if it was bound under this very name; one that is made anew needs a "+
 						"new session",
@@ -64,10 +64,13 @@ func (e *evaluation) socketsOf(s *settings) []socket {
 		}
 		list = append(list, found)
 	}
-	return slices.DeleteFunc(list, func(s socket) bool { return len(e.refuseMovable([]grant{s.grant})) == 0 })
+	return slices.DeleteFunc(list, func(s socket) bool {
+		rest, _ := dropMovable([]grant{s.grant}, writable, r)
+		return len(rest) == 0
+	})
 }
 
-// meetSockets keeps the user's sockets that the project names too.
+// meetSockets returns the user's sockets that the project names too.
 func meetSockets(user, project []socket) []socket {
 	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !slices.ContainsFunc(project, s.same) })
 }

@@ -152,8 +152,8 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 		if p.Platform != "" && p.Platform != x.host.Platform || !p.Create {
 			continue
 		}
-		for _, dir := range x.placeDirs(chosen{Toolchain: t}, p) {
-			if policy.Contains(x.end.Path, x.resolver.Resolve(filepath.Join(dir, p.Below)).Path) {
+		for _, dir := range x.placeDirs(chosen{Toolchain: t}, p, &reporter{}) {
+			if policy.Contains(x.end.Path, x.Resolve(filepath.Join(dir, p.Below)).Path) {
 				return t.Name, false
 			}
 		}
@@ -175,8 +175,8 @@ func (x *explainer) toolchainOf(access policy.Access) string {
 			if p.Platform != "" && p.Platform != x.host.Platform || !p.Access.Has(access) {
 				continue
 			}
-			for _, dir := range x.placeDirs(chosen{Toolchain: t}, p) {
-				place := x.resolver.Resolve(filepath.Join(dir, p.Below))
+			for _, dir := range x.placeDirs(chosen{Toolchain: t}, p, &reporter{}) {
+				place := x.Resolve(filepath.Join(dir, p.Below))
 				if place.Err == nil && (place.Exists || p.Create) && policy.Contains(place.Path, x.end.Path) &&
 					len(place.Path) > longest {
 					found, longest = t.Name, len(place.Path)

@@ -8,139 +8,142 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// kinds combines enabled and apply_to.
-func (e *evaluation) kinds() {
-	alone := strictestKinds(e.merged, nil)
-	e.restricted = alone
-	if e.project == nil {
-		return
+// Each function here decides one part of a policy from the user's values, base,
+// and from what an untrusted project's file tightens. It writes the values that
+// the project decides to tightened.
+
+// restrict combines enabled and apply_to.
+func restrict(base document.Sandbox, l layers, tightened *settings) document.Kinds {
+	user := strictestKinds(base, nil)
+	if l.project == nil {
+		return user
 	}
-	e.restricted = strictestKinds(e.merged, &e.project.values)
-	if e.restricted == alone {
-		return
+	both := strictestKinds(base, &l.project.values)
+	if both == user {
+		return user
 	}
-	e.merged.Enabled, e.merged.ApplyTo = new(true), new(e.restricted.ApplyTo())
+	tightened.values.Enabled, tightened.values.ApplyTo = new(true), new(both.ApplyTo())
 	for _, key := range []string{"enabled", "apply_to"} {
-		if e.projectSets(key) {
-			e.fromProject(key)
+		if l.projectSets(key) {
+			tightened.decide(l, key)
 		}
 	}
+	return both
 }
 
-func (e *evaluation) network() {
+func network(base document.Sandbox, l layers, tightened *settings) policy.Network {
 	const key = "allow_network"
-	e.policy.Network = policy.Network{Allowed: *e.merged.AllowNetwork, Origin: e.user.originOf(key)}
-	if !e.projectSets(key) {
-		return
+	if l.projectSets(key) && !*l.project.values.AllowNetwork && *base.AllowNetwork {
+		tightened.values.AllowNetwork = new(false)
+		tightened.decide(l, key)
+		return policy.Network{Allowed: false, Origin: l.project.originOf(key)}
 	}
-	if !*e.project.values.AllowNetwork && e.policy.Network.Allowed {
-		e.merged.AllowNetwork = new(false)
-		e.policy.Network = policy.Network{Allowed: false, Origin: e.project.originOf(key)}
-		e.fromProject(key)
-	}
+	return policy.Network{Allowed: *base.AllowNetwork, Origin: l.user.originOf(key)}
 }
 
-func (e *evaluation) variables() {
+// chooseVariables lists the variables that sessions get, those of the toolchains
+// included.
+func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *reporter) ([]Variable, policy.Environment) {
 	const key = "allowed_env_vars"
-	allowed := e.patternsOf(&e.user)
+	allowed := patternsOf(&l.user, r)
 	if allowed == nil {
 		allowed = slices.Sorted(slices.Values(document.DefaultEnvVars))
 	}
-	from := e.user.originOf(key)
-	if e.projectSets(key) {
-		asked := e.patternsOf(e.project)
-		both := meetPatterns(allowed, asked)
+	from := l.user.originOf(key)
+	if l.projectSets(key) {
+		both := meetPatterns(allowed, patternsOf(l.project, r))
 		if !slices.Equal(both, allowed) {
-			from = e.project.originOf(key)
-			e.fromProject(key)
-			e.merged.AllowedEnvVars = both
+			from = l.project.originOf(key)
+			tightened.decide(l, key)
+			tightened.values.AllowedEnvVars = slices.Concat([]string{}, both)
 		}
 		allowed = both
 	}
+	var variables []Variable
 	for _, pattern := range allowed {
 		origin := from
-		// The line of the entry itself, where the list is a file's and not the
-		// outcome of two.
-		if source := e.user.from[key]; !e.projectSets(key) && source.file != "" {
-			origin = source.policy(key, source.element(slices.Index(e.user.values.AllowedEnvVars, pattern)))
+		// The line of the entry itself, if the list is one file's.
+		if source := l.user.from[key]; !l.projectSets(key) && source.file != "" {
+			origin = source.policy(key, source.element(slices.Index(l.user.values.AllowedEnvVars, pattern)))
 		}
-		e.variablesFrom = append(e.variablesFrom, Variable{Pattern: pattern, Origin: origin})
+		variables = append(variables, Variable{Pattern: pattern, Origin: origin})
 	}
-	for _, v := range e.toolchainVariables() {
-		if !slices.Contains(allowed, v.Pattern) {
-			allowed = append(allowed, v.Pattern)
-			e.variablesFrom = append(e.variablesFrom, v)
+	for _, v := range toolchainVariables(toolchains) {
+		if !slices.ContainsFunc(variables, func(known Variable) bool { return known.Pattern == v.Pattern }) {
+			variables = append(variables, v)
 		}
 	}
-	slices.Sort(allowed)
-	slices.SortStableFunc(e.variablesFrom, func(a, b Variable) int { return strings.Compare(a.Pattern, b.Pattern) })
-	e.policy.Environment = policy.Environment{Allowed: append([]string{}, allowed...), Origin: from}
+	slices.SortStableFunc(variables, func(a, b Variable) int { return strings.Compare(a.Pattern, b.Pattern) })
+	environment := policy.Environment{Allowed: []string{}, Origin: from}
+	for _, v := range variables {
+		environment.Allowed = append(environment.Allowed, v.Pattern)
+	}
+	return variables, environment
 }
 
-func (e *evaluation) unixSockets() {
-	list := e.socketsOf(&e.user)
-	if e.projectSets(socketsKey) {
-		list = meetSockets(list, e.socketsOf(e.project))
-		e.merged.AllowedUnixSockets = []string{}
+func chooseSockets(
+	view fsView, l layers, p project, writable cover, tightened *settings, r *reporter,
+) []socket {
+	list := socketsOf(view, p, &l.user, writable, r)
+	if l.projectSets(socketsKey) {
+		list = meetSockets(list, socketsOf(view, p, l.project, writable, r))
+		tightened.values.AllowedUnixSockets = []string{}
 		for _, s := range list {
-			e.merged.AllowedUnixSockets = append(e.merged.AllowedUnixSockets, s.text)
+			tightened.values.AllowedUnixSockets = append(tightened.values.AllowedUnixSockets, s.text)
 		}
-		e.fromProject(socketsKey)
+		tightened.decide(l, socketsKey)
 	}
-	e.sockets = list
-	e.policy.UnixSockets = socketRules(list)
+	return list
 }
 
-// protection unites the protected paths of the user and of the project.
-func (e *evaluation) protection() {
-	list := e.protectedOf(&e.user)
-	if _, ok := e.user.from[protectedKey]; !ok {
-		list = e.builtInProtected()
+// choosePaths unites the protected paths of the user and of the project. unclear
+// is the first entry that could not be understood.
+func choosePaths(
+	view fsView, l layers, p project, tightened *settings, r *reporter,
+) (list []policy.Protected, unclear *document.FileDiagnostic) {
+	list, unclear = protectedOf(view, p, &l.user, r)
+	if _, ok := l.user.from[protectedKey]; !ok {
+		list = builtInProtected(p)
 	}
-	if e.projectSets(protectedKey) {
-		more := e.protectedOf(e.project)
+	if l.projectSets(protectedKey) {
+		more, alsoUnclear := protectedOf(view, p, l.project, r)
 		if len(more) > 0 {
-			if e.merged.ProtectedPaths == nil {
-				e.merged.ProtectedPaths = slices.Clone(protectedByDefault)
+			users := l.user.values.ProtectedPaths
+			if users == nil {
+				users = protectedByDefault
 			}
-			e.merged.ProtectedPaths = slices.Concat(e.merged.ProtectedPaths, e.project.values.ProtectedPaths)
-			e.fromProject(protectedKey)
+			tightened.values.ProtectedPaths = slices.Concat(users, l.project.values.ProtectedPaths)
+			tightened.decide(l, protectedKey)
 		}
 		list = append(list, more...)
-	}
-	for _, path := range e.git.OutsideProtected {
-		list = append(list, builtIn(path)) // whatever the settings say: it is what the grant of the repository rests on
-	}
-	e.policy.Protected = sortProtected(append([]policy.Protected{}, list...))
-}
-
-// rest is what needs no resolution, or what a project may not decide.
-func (e *evaluation) rest() {
-	e.policy.OnDenied = map[document.OnDenied]policy.OnDenied{
-		document.OnDeniedReport: policy.Report, document.OnDeniedAsk: policy.Ask, document.OnDeniedIgnore: policy.Ignore,
-	}[*e.merged.OnDenied]
-	if e.host.Platform == "darwin" {
-		e.policy.TrackBySandbox = *e.merged.ProcessTracking == document.ProcessTrackingSeatbelt
-		// Sockets in /tmp and in the user's temporary directory are other
-		// programs' too; the session's own need a place that is its alone.
-		e.policy.PrivateRuntimeDir = true
-	}
-	if e.projectSets("on_unavailable") && *e.project.values.OnUnavailable == document.OnUnavailableRefuse {
-		if was := e.merged.OnUnavailable; was == nil || *was != document.OnUnavailableRefuse {
-			e.merged.OnUnavailable = new(document.OnUnavailableRefuse)
-			e.fromProject("on_unavailable")
+		if unclear == nil {
+			unclear = alsoUnclear
 		}
 	}
-	e.merged = e.merged.Clone()
+	for _, path := range p.git.OutsideProtected {
+		list = append(list, builtIn(path)) // the grant of the repository depends on it, whatever the settings say
+	}
+	return append([]policy.Protected{}, list...), unclear
 }
 
-// requireProtected reports whether a machine that cannot keep the protected
-// paths is to start nothing: only somebody who has said so wants that. What can
-// be kept without is much, and the default for tools would leave them without
-// any sandbox in most containers.
+// requireSandbox tightens on_unavailable.
+func requireSandbox(base document.Sandbox, l layers, tightened *settings) {
+	const key = "on_unavailable"
+	if !l.projectSets(key) || *l.project.values.OnUnavailable != document.OnUnavailableRefuse {
+		return
+	}
+	if user := base.OnUnavailable; user == nil || *user != document.OnUnavailableRefuse {
+		tightened.values.OnUnavailable = new(document.OnUnavailableRefuse)
+		tightened.decide(l, key)
+	}
+}
+
+// requireProtected reports whether nothing starts on a machine that cannot
+// protect the paths. That needs an explicit setting: as a default it would leave
+// tools without any sandbox in most containers.
 func (e *evaluation) requireProtected() bool {
-	asked := e.merged.OnUnavailable
-	return asked != nil && *asked == document.OnUnavailableRefuse && len(e.policy.Protected) > 0
+	set := e.merged.OnUnavailable
+	return set != nil && *set == document.OnUnavailableRefuse && len(e.policy.Protected) > 0
 }
 
 // onUnavailable is the stricter of what the user and the project say for the

@@ -16,16 +16,21 @@ import (
 
 const toolchainsKey = "toolchains"
 
-// chosen is a toolchain that a layer names, with where it does.
+// chosen is a toolchain that a layer names, with the place of the name.
 type chosen struct {
 	toolchain.Toolchain
 	origin policy.Origin
 	at     document.Position
 }
 
-// toolchainsOf returns the toolchains that a layer names, each once, with a
-// remark on a name that is none.
-func (e *evaluation) toolchainsOf(s *settings) []chosen {
+// hasToolchain reports whether a toolchain is among those chosen.
+func hasToolchain(list []chosen, name string) bool {
+	return slices.ContainsFunc(list, func(c chosen) bool { return c.Name == name })
+}
+
+// toolchainsOf returns the toolchains that a layer names, each once. It adds a
+// remark on an unknown name.
+func toolchainsOf(s *settings, r *reporter) []chosen {
 	from, ok := s.from[toolchainsKey]
 	if !ok {
 		return nil
@@ -34,10 +39,11 @@ func (e *evaluation) toolchainsOf(s *settings) []chosen {
 	for i, name := range s.values.Toolchains {
 		t, known := toolchain.Find(name)
 		if !known {
-			e.unknownToolchain(from, i, name)
+			r.add(from.file, from.element(i), document.SeverityError, toolchainsKey, "%s: no such toolchain, %s",
+				display.Quote(name), knownToolchains(name))
 			continue
 		}
-		if !slices.ContainsFunc(list, func(c chosen) bool { return c.Name == name }) {
+		if !hasToolchain(list, name) {
 			at := from.element(i)
 			origin := from.policy(toolchainsKey, at)
 			origin.Entry = name
@@ -47,88 +53,86 @@ func (e *evaluation) toolchainsOf(s *settings) []chosen {
 	return list
 }
 
-func (e *evaluation) unknownToolchain(from origin, i int, name string) {
+// knownToolchains is a hint for a name that is unknown.
+func knownToolchains(name string) string {
 	names := toolchain.Names()
-	hint := "known are " + strings.Join(names, ", ")
-	if close := document.Nearest(name, names); close != "" {
-		hint = fmt.Sprintf("did you mean %q?", close)
+	if near := document.Nearest(name, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
-	e.report(from.file, from.element(i), document.SeverityError, toolchainsKey, "%s: no such toolchain, %s", display.Quote(name), hint)
+	return "known are " + strings.Join(names, ", ")
 }
 
-// chooseToolchains decides which toolchains count: an untrusted project can
-// only drop some.
-func (e *evaluation) chooseToolchains() {
-	e.toolchains = e.toolchainsOf(&e.user)
-	if !e.projectSets(toolchainsKey) {
-		return
+// chooseToolchains decides which toolchains count: an untrusted project can only
+// drop some.
+func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
+	list := toolchainsOf(&l.user, r)
+	if !l.projectSets(toolchainsKey) {
+		return list
 	}
-	asked := e.toolchainsOf(e.project)
-	e.toolchains = slices.DeleteFunc(e.toolchains, func(c chosen) bool {
-		return !slices.ContainsFunc(asked, func(other chosen) bool { return other.Name == c.Name })
-	})
+	asked := toolchainsOf(l.project, r)
+	list = slices.DeleteFunc(list, func(c chosen) bool { return !hasToolchain(asked, c.Name) })
 	names := []string{}
-	for _, c := range e.toolchains {
+	for _, c := range list {
 		names = append(names, c.Name)
 	}
-	e.merged.Toolchains = names
-	e.fromProject(toolchainsKey)
+	tightened.values.Toolchains = names
+	tightened.decide(l, toolchainsKey)
+	return list
 }
 
-// toolchainGrants resolves what the toolchains grant. What is not there is left
-// out without a word: nobody has every tool.
-func (e *evaluation) toolchainGrants() []grant {
-	var list []grant
-	for _, c := range e.toolchains {
+// toolchainGrants resolves what the toolchains grant. Paths that do not exist are
+// left out without a remark: nobody has every tool. create lists the directories
+// to be made before a session starts.
+func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
+	for _, c := range toolchains {
 		for _, p := range c.Places {
-			if p.Platform != "" && p.Platform != e.host.Platform {
+			if p.Platform != "" && p.Platform != view.host.Platform {
 				continue
 			}
-			for _, dir := range e.placeDirs(c, p) {
-				target := e.resolver.Resolve(filepath.Join(dir, p.Below))
+			for _, dir := range view.placeDirs(c, p, r) {
+				target := view.Resolve(filepath.Join(dir, p.Below))
 				if target.Err != nil || !target.Exists && !p.Create {
 					continue
 				}
 				origin := c.origin
 				origin.Reason = p.Why
 				if !target.Exists {
-					e.create = append(e.create, target.Path)
+					create = append(create, target.Path)
 				}
-				list = append(list, grant{
-					text: c.Name, path: target.Path, access: p.Access, origin: origin, at: c.at, links: target.Links,
-				})
+				list = append(list, grant{path: target.Path, links: target.Links,
+					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at}})
 			}
 		}
 	}
-	return list
+	return list, create
 }
 
-// placeDirs are the directories that a place is in, as the environment says, or
-// else as is usual.
-func (e *evaluation) placeDirs(c chosen, p toolchain.Place) []string {
-	if p.Variable == "" || e.host.Env[p.Variable] == "" {
-		if dir, err := e.host.Expand(p.At, ""); err == nil {
+// placeDirs are the directories that a place is in: those of its variable, or
+// the usual one if the variable is not set.
+func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
+	if p.Variable == "" || v.host.Env[p.Variable] == "" {
+		if dir, err := v.host.Expand(p.At, ""); err == nil {
 			return []string{dir}
 		}
 		return nil
 	}
 	var dirs []string
-	for _, dir := range filepath.SplitList(e.host.Env[p.Variable]) {
+	for _, dir := range filepath.SplitList(v.host.Env[p.Variable]) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		// Variables are set by programs, and programs err: nobody asked for the
-		// whole home directory.
-		real := e.resolver.Resolve(filepath.Join(dir, p.Below)).Path
-		why := e.sensitive.Holds(real)
+		// Programs set variables, and programs make mistakes: nobody asked for
+		// the whole home directory.
+		real := v.Resolve(filepath.Join(dir, p.Below)).Path
+		why := v.sensitive.Holds(real)
 		if why != "" {
 			why = "that is " + why
 		} else if p.Access.Has(policy.Write) {
-			why = e.undoes(real)
+			why = v.undoes(real)
 		}
 		if why != "" {
-			e.report(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s: the variable %s is %s: not granted, because %s",
-				display.Quote(c.Name), p.Variable, display.Quote(dir), why)
+			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
+				"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable, display.Quote(dir), why)
 			continue
 		}
 		dirs = append(dirs, dir)
@@ -136,11 +140,11 @@ func (e *evaluation) placeDirs(c chosen, p toolchain.Place) []string {
 	return dirs
 }
 
-// toolchainVariables are the names that arrive because of the toolchains, each
-// with what asks for it.
-func (e *evaluation) toolchainVariables() []Variable {
+// toolchainVariables are the variables that sessions get because of the
+// toolchains.
+func toolchainVariables(toolchains []chosen) []Variable {
 	var list []Variable
-	for _, c := range e.toolchains {
+	for _, c := range toolchains {
 		for _, v := range c.Variables {
 			origin := c.origin
 			origin.Reason = v.Why

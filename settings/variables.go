@@ -26,9 +26,9 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// patternsOf returns the valid entries of allowed_env_vars, sorted; nil where
-// the layer does not set it.
-func (e *evaluation) patternsOf(s *settings) []string {
+// patternsOf returns the valid entries of allowed_env_vars, sorted; nil if the
+// layer does not set it.
+func patternsOf(s *settings, r *reporter) []string {
 	const key = "allowed_env_vars"
 	from, ok := s.from[key]
 	if !ok {
@@ -37,7 +37,7 @@ func (e *evaluation) patternsOf(s *settings) []string {
 	list := []string{}
 	for i, pattern := range s.values.AllowedEnvVars {
 		if err := checkPattern(pattern); err != nil {
-			e.report(from.file, from.element(i), document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(pattern), err)
+			r.add(from.file, from.element(i), document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(pattern), err)
 			continue
 		}
 		list = append(list, pattern)

@@ -89,7 +89,7 @@ func (e *evaluation) findProjectRisks() []string {
 	if project == "" {
 		return nil
 	}
-	real := func(path string) string { return e.resolver.Resolve(path).Path }
+	real := func(path string) string { return e.Resolve(path).Path }
 	home := ""
 	if e.host.Home != "" {
 		home = real(e.host.Home)
@@ -125,15 +125,15 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	add := func(what string, paths []string) {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
-				list = append(list, exposure{there: e.resolver.Resolve(path).Exists, warning: fmt.Sprintf(
+				list = append(list, exposure{there: e.Resolve(path).Exists, warning: fmt.Sprintf(
 					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
 					display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
 			}
 		}
 	}
-	add("the settings file", s.settingsFiles(e.resolver))
-	add("the list of trusted projects", s.trustFiles(e.resolver))
+	add("the settings file", s.settingsFiles(e.View))
+	add("the list of trusted projects", s.trustFiles(e.View))
 	return list
 }
 
