@@ -158,7 +158,7 @@ func (r *running) listen(answers *os.File) {
 		if err != nil {
 			r.gone = true
 			for _, p := range r.pending {
-				p.answers <- answerOf(result{}, errors.New("the helper that looks at it has died"))
+				p.answers <- answerOf(result{}, errors.New("the helper process for slow file systems has died"))
 			}
 			r.pending = nil
 			r.mu.Unlock()

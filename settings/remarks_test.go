@@ -31,7 +31,7 @@ func TestRemarks(t *testing.T) {
 		{"relative path", ok + `, "additional_read_only_paths": ["src"]`,
 			`1:75: error: additional_read_only_paths: "src": a relative path counts only in a project's settings`},
 		{"another's home", ok + `, "additional_read_only_paths": ["~root/x"]`,
-			`1:75: error: additional_read_only_paths: "~root/x": ~ can only stand for your own home directory`},
+			`1:75: error: additional_read_only_paths: "~root/x": ~ can only mean your own home directory`},
 		{
 			"symlink in a writable place", ok + `, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/link"]`,
 			`1:119: error: additional_read_only_paths: "~/cache/link" crosses the symlink "/home/u/cache/link"`,

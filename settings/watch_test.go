@@ -206,7 +206,7 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 			return syscall.ENOSPC
 		}, "", false, "no space left on device; on Linux fs.inotify.max_user_watches"},
 		"a file system of another's": {fine, "NFS", true,
-			"is on a file system (NFS) that does not tell of changes made by other machines"},
+			"is on a file system (NFS) that does not report changes by other machines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +222,7 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 			})
 			select {
 			case text := <-notices:
-				if !strings.Contains(text, test.says) || !strings.Contains(text, "looked at every 2s") {
+				if !strings.Contains(text, test.says) || !strings.Contains(text, "checked every 2s") {
 					t.Errorf("said %q", text)
 				}
 			case <-time.After(20 * time.Second):

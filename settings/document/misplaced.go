@@ -29,7 +29,7 @@ var commonWords = []string{"enabled", "toolchains"}
 // otherNames are what people call a platform's block.
 var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "macos", "win32": "windows"}
 
-const rightPlace = `settings stand in {"terminal": {"sandbox": {…}}}`
+const rightPlace = `settings belong in {"terminal": {"sandbox": {…}}}`
 
 // mostLookedAt bounds the time that a file with a million keys takes; Zed's
 // default settings have some two hundred.

@@ -7,7 +7,7 @@ import (
 
 func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	t.Parallel()
-	const place = `settings stand in {"terminal": {"sandbox": {…}}}`
+	const place = `settings belong in {"terminal": {"sandbox": {…}}}`
 	const block = `{"enabled": true}`
 	for _, test := range []struct {
 		text string

@@ -18,7 +18,7 @@ var (
 	errTooLong   = fmt.Errorf("longer than %d bytes, which no path may be", maxPathLength)
 	errEmptyPath = errors.New("an empty path")
 	ErrNUL       = errors.New("holds a NUL byte, which no file name does")
-	errOtherHome = errors.New("~ can only stand for your own home directory: write ~/ or an absolute path")
+	errOtherHome = errors.New("~ can only mean your own home directory: write ~/ or an absolute path")
 	errNoHome    = errors.New("the home directory is not known")
 	errRelative  = errors.New("a relative path counts only in a project's settings")
 )

@@ -191,7 +191,7 @@ func (w *watch) arm() {
 type unreliableError struct{ dir, kind string }
 
 func (e unreliableError) Error() string {
-	return fmt.Sprintf("%s is on a file system (%s) that does not tell of changes made by other machines", e.dir, e.kind)
+	return fmt.Sprintf("%s is on a file system (%s) that does not report changes by other machines", e.dir, e.kind)
 }
 
 // fallBack polls, beside what watches there are, and says so.
@@ -204,7 +204,7 @@ func (w *watch) fallBack(err error) {
 	if !errors.As(err, &deaf) {
 		hint = "; on Linux fs.inotify.max_user_watches or max_user_instances may be used up"
 	}
-	message := fmt.Sprintf("settings files are looked at every %s, because they cannot be watched: %v%s", pollInterval,
+	message := fmt.Sprintf("settings files are checked every %s, because they cannot be watched: %v%s", pollInterval,
 		err, hint)
 	w.store.log.Warn("settings: " + message)
 	if w.store.options.OnNotice != nil {
