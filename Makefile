@@ -44,7 +44,7 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 
 test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: with fewer rounds where a test repeats itself)
 	@tests/prerequisites
-	tests/as-user tests/failures-last go test -timeout 10m $(if $(SHORT),-short) $$(tests/packages)
+	tests/as-user tests/failures-last go test -vet=off -timeout 10m $(if $(SHORT),-short) $$(tests/packages)
 
 test-vscode-user: ## run the tests of the VS Code extension as an ordinary user (root only)
 	@tests/prerequisites
@@ -71,7 +71,7 @@ RACE := ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/no
 
 # Property tests run on one goroutine and can show no race.
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 tests/failures-last go test -race -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' $(RACE)
+	CGO_ENABLED=1 tests/failures-last go test -race -vet=off -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' $(RACE)
 
 check: format vet measure lint lint-lua lint-vscode cross ## formatting, vet, lengths, linters, and the builds for other systems (generated files and imports are tests)
 

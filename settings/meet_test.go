@@ -19,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // meetTree has symlinks in all directions: into and out of what is likely to be
@@ -266,6 +267,7 @@ func forPairs(t *testing.T, count int, check func(user, project string)) {
 
 func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
 	t.Parallel()
+	harness.Once(t, "its files are in memory")
 	f := resolvetest.InMemory(meetTree)
 	forPairs(t, pairs(t, 3000), func(user, project string) { checkMeet(t, f, user, project) })
 }
