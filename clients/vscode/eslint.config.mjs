@@ -6,12 +6,15 @@ export default tseslint.config(
   {
     languageOptions: { parserOptions: { project: "./tsconfig.json" } },
     rules: {
-      // Numbers in messages are what they look like.
+      // Numbers and booleans need no conversion in messages.
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true, allowBoolean: true }],
-      // An arrow function that calls something is no claim about what it returns.
-      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true }],
+      // An arrow function may ignore the result of its call.
+      "@typescript-eslint/no-confusing-void-expression": [
+        "error",
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
-      // Terminals and escape sequences are made of them.
+      // Escape sequences contain control characters.
       "no-control-regex": "off",
       eqeqeq: "error",
       "no-console": "error",

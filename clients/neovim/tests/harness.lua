@@ -292,7 +292,7 @@ function M.screenshot(child, name)
   local update = vim.env.UPDATE == '1'
   if not update and vim.fn.filereadable(path) == 0 then
     error(
-      ('no reference screenshot %s: look at what "UPDATE=1 make test-neovim" writes'):format(path),
+      ('no reference screenshot %s: check what "UPDATE=1 make test-neovim" writes'):format(path),
       2
     )
   end

@@ -20,7 +20,7 @@ local COLS, ROWS = 160, 50
 ---@field on_output? fun(bytes: string) Receives raw output.
 
 ---@class sandbox_sidecar.RunResult
----@field exit_code? integer nil where a signal ended it, or it was not started.
+---@field exit_code? integer nil if a signal ended it, or it did not start.
 ---@field signal? string
 ---@field output string Standard output and error together, as on a terminal.
 ---@field truncated boolean Whether older output was dropped.

@@ -20,10 +20,10 @@ const ofTheTeam = `// of the team
 describe("a denial", () => {
   const fixture = useFixture({
     prepare: (world) => {
-      world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
-      world.write(path.join(world.home, "more", "list.txt"), "what-stands-in-more\n");
-      world.write(path.join(world.home, "third", "list.txt"), "what-stands-in-the-third\n");
-      world.write(path.join(world.home, "books", "list.txt"), "what-stands-in-the-books\n");
+      world.write(path.join(world.home, "notes", "list.txt"), "content-of-the-notes\n");
+      world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
+      world.write(path.join(world.home, "third", "list.txt"), "content-of-the-third\n");
+      world.write(path.join(world.home, "books", "list.txt"), "content-of-the-books\n");
       world.directory("home/crowd");
       world.write(path.join(world.project, ".zed", "settings.json"), ofTheTeam);
     },
@@ -71,7 +71,7 @@ describe("a denial", () => {
     assert.match(await window.run(`clear; cat ${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await until("it is allowed", async () => {
       await window.newTerminal();
-      return /^what-stands-in-the-books\nafter=0$/m.test(
+      return /^content-of-the-books\nafter=0$/m.test(
         await window.run(`clear; cat ${file}; echo after=$?`, /^after=\d+$/m),
       );
     });
@@ -127,7 +127,7 @@ describe("a denial", () => {
     assert.match(await window.run(`clear; echo x >>${file}; echo ol''d`, /^old$/m), /Permission denied/);
     await window.newTerminal();
     await window.run(`clear; echo written >>${file}; echo status=$?`, /^status=0$/m);
-    assert.match(readFileSync(file, "utf8"), /^what-stands-in-the-third\nwritten\n$/);
+    assert.match(readFileSync(file, "utf8"), /^content-of-the-third\nwritten\n$/);
   });
 
   it("of credentials offers no setting, and says why", async () => {
@@ -162,8 +162,8 @@ describe("a question about an access", () => {
   const fixture = useFixture({
     prepare: (world) => {
       world.settings({ enabled: true, on_denied: "ask" });
-      world.write(path.join(world.home, "notes", "list.txt"), "what-stands-in-the-notes\n");
-      world.write(path.join(world.home, "more", "list.txt"), "what-stands-in-more\n");
+      world.write(path.join(world.home, "notes", "list.txt"), "content-of-the-notes\n");
+      world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
     },
   });
 
@@ -173,7 +173,7 @@ describe("a question about an access", () => {
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
     await window.answer(`"cat" wants to read "${file}"`, "Deny");
-    await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
+    await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
     assert.match(await window.terminal(), /Permission denied/);
   });
 
@@ -183,8 +183,8 @@ describe("a question about an access", () => {
     await window.type(`clear; cat ${file}`);
     await window.answer(`"cat" wants to read "${file}"`, "Allow…");
     await window.choose("Until the session ends");
-    await until("the text", async () => (await window.terminal()).includes("what-stands-in-more"));
+    await until("the text", async () => (await window.terminal()).includes("content-of-more"));
     // The session is not asked again.
-    await window.run(`clear; cat ${file}; echo aga''in`, /what-stands-in-more\nagain$/m);
+    await window.run(`clear; cat ${file}; echo aga''in`, /content-of-more\nagain$/m);
   });
 });

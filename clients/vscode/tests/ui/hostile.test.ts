@@ -166,7 +166,7 @@ describe("hostile names in questions", () => {
       await picture(list, `question-how-long-${what}`);
       // Enter without a selection denies.
       await window.page.keyboard.press("Enter");
-      await until("the refusal", async () => /^status=1$/m.test(await window.terminal()));
+      await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
     }
   });
 });

@@ -33,7 +33,7 @@ describe("a workspace that is not trusted", () => {
     world.settings({ enabled: true, apply_to: "tool" });
     await window.notification("still uses the old ones");
     await newTerminal();
-    await until("a refusal", async () => (await window.terminal()).includes("This workspace is not trusted"));
+    await until("a denial", async () => (await window.terminal()).includes("This workspace is not trusted"));
     assert.doesNotMatch(await window.terminal(), /ready\$/);
   });
 
