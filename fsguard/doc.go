@@ -1,15 +1,15 @@
-// Package fsguard makes file system calls that a file system which does not
-// answer cannot hold up.
+// Package fsguard makes file system calls that an unresponsive file system
+// cannot block.
 //
 // A call on NFS, FUSE, SMB and the like waits for another machine or another
-// process, perhaps for ever, and often nothing ends the wait, not even SIGKILL:
+// process, perhaps forever. Often nothing ends the wait, not even SIGKILL, and
 // a process with such a thread cannot end. So this process makes no such call
-// itself. Calls on file systems of this machine's own are made at once, as they
-// come; those on others are made by a helper, which is this program run again,
-// and given up after some seconds. While one is overdue, further calls on the
-// same file system fail at once, so that few threads of the helper ever wait.
+// itself. It makes calls on local file systems directly. A helper, which is
+// this program run again, makes the others, and they are given up after two
+// seconds. While one is overdue, further calls on the same file system fail at
+// once.
 //
-// Which file system a path is on is told by the table of mounts, which nobody
-// can hold up. For that no symlink may be on the path, so each function follows
-// them one by one; those whose names end in Plain leave that to the caller.
+// [Stat], [ReadDir], [ReadFile] and the others replace the functions of package
+// os. The functions whose names end in Plain expect a path without symlinks.
+// See docs/design/unresponsive-file-systems.md.
 package fsguard

@@ -29,7 +29,8 @@ func Lstat(path string) (fs.FileInfo, error) {
 	return LstatPlain(at)
 }
 
-// LstatPlain is os.Lstat of a clean path to which no symlink leads.
+// LstatPlain is os.Lstat of a clean path without symlinks on the way to its
+// last name.
 func LstatPlain(path string) (fs.FileInfo, error) {
 	remote := remoteOf(path)
 	if remote == nil {
@@ -38,8 +39,8 @@ func LstatPlain(path string) (fs.FileInfo, error) {
 	return remote.info(request{Op: opLstat, Path: text(path)})
 }
 
-// ReadlinkPlain is os.Readlink of a clean path to whose directory no symlink
-// leads.
+// ReadlinkPlain is os.Readlink of a clean path without symlinks on the way to
+// its last name.
 func ReadlinkPlain(path string) (string, error) {
 	remote := remoteOf(path)
 	if remote == nil {
@@ -49,7 +50,7 @@ func ReadlinkPlain(path string) (string, error) {
 	return string(done.Text), err
 }
 
-// ReadDir lists a directory, sorted, up to so many entries; 0 is all of them.
+// ReadDir lists a directory, sorted, up to a number of entries; 0 means all.
 func ReadDir(path string, most int) ([]Entry, error) {
 	remote, at, err := follow(path)
 	if err != nil {
@@ -66,10 +67,10 @@ func ReadDir(path string, most int) ([]Entry, error) {
 	return list, err
 }
 
-// Entry is what a directory says of a name in it.
+// Entry is one entry of a directory.
 type Entry struct {
 	Name string
-	// Type has the bits of the type alone.
+	// Type holds only the type bits.
 	Type fs.FileMode
 }
 
@@ -91,16 +92,16 @@ func readDir(path string, most int) ([]Entry, error) {
 	return list, err
 }
 
-// File is what was read of a file. Unless before and after are alike it changed
+// File is the content of a file. If Before and After differ, the file changed
 // meanwhile.
 type File struct {
 	Before, After fs.FileInfo
-	// Data is what the file holds, up to a byte more than was asked for; nil
-	// where it is no regular file.
+	// Data is the content, up to one byte more than was asked for; nil if it is
+	// not a regular file.
 	Data []byte
 }
 
-// ReadFile reads a regular file of up to so many bytes.
+// ReadFile reads a regular file up to a number of bytes.
 func ReadFile(path string, most int) (File, error) {
 	remote, at, err := follow(path)
 	if err != nil {
@@ -117,8 +118,8 @@ func ReadFile(path string, most int) (File, error) {
 }
 
 func readFile(path string, most int) (File, error) {
-	// O_NONBLOCK: without it, opening a FIFO waits for a writer, perhaps for
-	// ever.
+	// O_NONBLOCK: without it, opening a FIFO waits for a writer, perhaps
+	// forever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return File{}, err
@@ -132,7 +133,7 @@ func readFile(path string, most int) (File, error) {
 		read.After = read.Before
 		return read, nil
 	}
-	// The limit holds for the read too: the file may grow meanwhile.
+	// The read needs the limit too: the file may grow meanwhile.
 	if read.Data, err = io.ReadAll(io.NewSectionReader(file, 0, int64(most)+1)); err != nil {
 		return File{}, err
 	}
@@ -140,7 +141,7 @@ func readFile(path string, most int) (File, error) {
 	return read, err
 }
 
-// MkdirAll is os.MkdirAll. It makes nothing where a symlink leads nowhere.
+// MkdirAll is os.MkdirAll. It makes nothing if a symlink is dangling.
 func MkdirAll(path string, mode fs.FileMode) error {
 	remote, _, err := follow(path)
 	if err != nil {
@@ -165,8 +166,8 @@ func EvalSymlinks(path string) (string, error) {
 	return at, err
 }
 
-// Local reports whether a call by this path asks this machine's own file
-// systems alone. It never waits.
+// Local reports whether a call with this path uses only local file systems. It
+// never waits.
 func Local(path string) bool {
 	if !anyRemote() {
 		return true
@@ -179,9 +180,9 @@ func Local(path string) bool {
 	return local
 }
 
-// Answers returns ErrNoAnswer where a call by this path would wait for a file
-// system that does not answer, for calls that cannot be made here: those on a
-// descriptor, or in another's name. It is right about this moment.
+// Answers returns ErrNoAnswer if a call with this path would wait for an
+// unresponsive file system. It is for calls that the helper cannot make: on a
+// descriptor, or under another identity. The answer is about this moment.
 func Answers(path string) error {
 	if Local(path) {
 		return nil
@@ -192,8 +193,8 @@ func Answers(path string) error {
 	return nil
 }
 
-// Kind names the kind of a path's file system where calls on it are made by the
-// helper; else it returns "".
+// Kind is the kind of a path's file system if the helper makes calls on it;
+// otherwise "".
 func Kind(path string) string {
 	remote, _, err := follow(path)
 	switch {
@@ -216,8 +217,8 @@ func described(path string, op operation, local func(string) (fs.FileInfo, error
 	return remote.info(request{Op: op, Path: text(at)})
 }
 
-// follow finds where a path leads, and the file system that is there; nil where
-// calls on it are made here.
+// follow finds the target of a path and its file system; nil if calls on it are
+// made directly.
 func follow(path string) (*remote, string, error) {
 	if !anyRemote() {
 		return nil, path, nil
@@ -231,12 +232,13 @@ func follow(path string) (*remote, string, error) {
 
 const maxLinks = 40 // as in path_resolution(7)
 
-// real follows the symlinks on a path, that at its end only where last is true.
-// What is not there, or cannot be looked at, stays as it is written: whoever
-// uses the path is told why.
+// real follows the symlinks in a path, and the last one only if last is true. A
+// part that does not exist or cannot be inspected stays as it is: the caller's
+// own call then returns the error.
 func real(path string, last bool) (string, error) { return walk(path, last, nil) }
 
-// walk is real, and asks step before each name is looked at; a no ends it.
+// walk is real. It calls step before it inspects each name, and ends if step
+// returns false.
 func walk(path string, last bool, step func(at string) bool) (string, error) {
 	if !filepath.IsAbs(path) {
 		return path, nil
@@ -288,6 +290,6 @@ func walk(path string, last bool, step func(at string) bool) (string, error) {
 	return at, nil
 }
 
-// leadsBack reports whether the rest of a path has a "..": behind a name that
-// is no directory the kernel finds nothing, where a clean path would.
+// leadsBack reports whether the rest of a path has a "..". After a name that is
+// no directory the kernel finds nothing, but cleaning the path would.
 func leadsBack(rest string) bool { return slices.Contains(strings.Split(rest, "/"), "..") }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartHelper starts this program again, as one that calls RunHelper, with
-// these files as its descriptors from 3 on. It is to wait for its end.
+// StartHelper starts this program again with a call of RunHelper, with these
+// files as its descriptors from 3 on. It must also wait for its end.
 type StartHelper func(files []*os.File) error
 
-// SetHelper says how the helper is started, which happens when there is
-// something for it to do. Without it this process's own threads wait.
+// SetHelper says how to start the helper, which happens at its first call.
+// Without it, threads of this process wait.
 func SetHelper(start StartHelper) {
 	helper.mu.Lock()
 	defer helper.mu.Unlock()
@@ -25,7 +25,7 @@ func SetHelper(start StartHelper) {
 
 var helper helpers
 
-// helpers are the process that makes calls for this one, and those before it.
+// helpers are the current helper and its predecessors.
 type helpers struct {
 	mu      sync.Mutex // guards the fields below
 	start   StartHelper
@@ -47,8 +47,8 @@ type pending struct {
 	answers chan answer
 }
 
-// transport has a call made by the helper, or by a thread of ours where there
-// is none to be had.
+// transport has the helper make a call, or a thread of this process if no
+// helper can be started.
 func transport(q request) <-chan answer {
 	for range 2 { // one that has died meanwhile is replaced
 		r := helper.get()
@@ -72,7 +72,8 @@ func (h *helpers) get() *running {
 	if h.start == nil {
 		return nil
 	}
-	// On a goroutine of its own: the caller's thread may act for somebody else.
+	// It needs a goroutine of its own: the caller's thread may have another
+	// identity.
 	var starting sync.WaitGroup
 	starting.Go(func() {
 		if r, err := startHelper(h.start); err == nil {
@@ -83,8 +84,8 @@ func (h *helpers) get() *running {
 	return h.current
 }
 
-// Requests go over a socket that keeps them apart, because a descriptor may
-// come with one; answers, which may be long, over a pipe.
+// Requests are sent over a socket with message boundaries, because a descriptor
+// may come with one. Answers may be long, and are sent over a pipe.
 func startHelper(start StartHelper) (*running, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *running) send(q request) (<-chan answer, error) {
 	return p.answers, nil
 }
 
-// listen hands answers to who waits for them. What a helper that has died
-// leaves unanswered fails.
+// listen passes answers to the goroutines that wait for them. If the helper
+// dies, its unanswered calls fail.
 func (r *running) listen(answers *os.File) {
 	defer answers.Close()
 	defer r.requests.Close()
@@ -173,8 +174,8 @@ func (r *running) listen(answers *os.File) {
 	}
 }
 
-// RunHelper is the helper's whole life: it makes calls until nobody asks for
-// any more. Each has a thread of its own, which may wait for ever.
+// RunHelper is the helper's whole life: it makes calls until the end of the
+// stream. Each call has its own thread, which may wait forever.
 func RunHelper() int {
 	file := os.NewFile(3, "requests")
 	conn, err := net.FileConn(file)
@@ -207,8 +208,8 @@ func RunHelper() int {
 			mu.Lock()
 			defer mu.Unlock()
 			if err := encoder.Encode(a); err != nil {
-				// Somebody waits for an answer, whatever it is. If nobody
-				// listens any more, nobody asks either.
+				// A goroutine waits for an answer, whatever it is. If none
+				// listens any more, none sends requests either.
 				failed := answerOf(result{}, err)
 				failed.ID = q.ID
 				_ = encoder.Encode(failed)
@@ -217,7 +218,7 @@ func RunHelper() int {
 	}
 }
 
-// taken is the descriptor that came with a request; -1 where none did.
+// taken is the descriptor that came with a request; -1 if there was none.
 func taken(rights []byte) int {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) == 0 {
@@ -231,7 +232,7 @@ func taken(rights []byte) int {
 	return fds[0]
 }
 
-// performHere makes the calls that only Linux has.
+// performHere makes the calls that exist only on Linux.
 func performHere(q request) (int, error) {
 	switch q.Op {
 	case opPlain:
@@ -242,8 +243,8 @@ func performHere(q request) (int, error) {
 	return 0, unix.ENOSYS
 }
 
-// Plain reports by its error whether something is at a path that crosses no
-// symlink and is none; ELOOP where it does.
+// Plain returns nil if the path exists and has no symlink at all, its last name
+// included; ELOOP if it has one.
 func Plain(path string) error {
 	remote, _, err := follow(path)
 	if err != nil {
@@ -263,13 +264,13 @@ func openPlain(path string) error {
 		if err == nil {
 			unix.Close(fd)
 		}
-		if !errors.Is(err, unix.EAGAIN) { // a rename elsewhere got in the way (openat2(2))
+		if !errors.Is(err, unix.EAGAIN) { // a concurrent rename elsewhere (openat2(2))
 			return err
 		}
 	}
 }
 
-// AddWatch is inotify_add_watch(2) by an inotify instance.
+// AddWatch is inotify_add_watch(2) on an inotify instance.
 func AddWatch(fd int, path string, mask uint32) (int, error) {
 	remote, at, err := follow(path)
 	if err != nil {

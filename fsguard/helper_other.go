@@ -4,9 +4,8 @@ package fsguard
 
 import "errors"
 
-// transport has a call made by a thread of this process's own.
+// transport has a thread of this process make a call.
 func transport(q request) <-chan answer { return inProcess(q) }
 
-// performHere would make the calls that only Linux has, which nobody asks for
-// here.
+// performHere refuses the calls that exist only on Linux.
 func performHere(q request) (int, error) { return q.handed, errors.ErrUnsupported }

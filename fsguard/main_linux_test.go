@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain also is the helper: the tests start themselves again.
+// TestMain also plays the helper: the tests start themselves again.
 func TestMain(m *testing.M) {
 	if os.Getenv("FSGUARD_HELPER") != "" {
 		os.Exit(RunHelper())
@@ -39,8 +39,8 @@ var helperPIDs struct {
 	last int
 }
 
-// An answer comes from another process; one that dies fails what it was asked,
-// and is replaced.
+// The answer comes from another process. If that dies, its calls fail, and
+// another helper replaces it.
 func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	r := newRemote()
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
@@ -91,7 +91,7 @@ func helperPending() map[uint64]pending {
 	return list
 }
 
-// A watch that the helper adds is one of this process's own inotify instance.
+// A watch that the helper adds belongs to this process's own inotify instance.
 func TestAddWatch_IsOfTheInstanceThatWasGiven(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

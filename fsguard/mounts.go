@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// mount is a line of the table of mounts.
+// mount is one line of the mount table.
 type mount struct {
 	id, parent int
-	device     string // names the file system
+	device     string // identifies the file system
 	point      string
 	kind       string
 }
 
-// mounts is a table of mounts at one moment.
+// mounts is the mount table at one moment.
 type mounts struct {
 	list  []mount
-	below map[int][]int // by a mount's id, those on it
-	root  int           // of list; -1 where it is not known
-	// remote is true where some are not of this machine alone.
+	below map[int][]int // by a mount's id, the mounts on it
+	root  int           // index in list; -1 if unknown
+	// remote is true if any file system is not local.
 	remote bool
 }
 
@@ -35,8 +35,8 @@ func newMounts(list []mount) *mounts {
 		if one.point == "/" && (!known[one.parent] || one.parent == one.id) {
 			m.root = i
 		}
-		// What the kernel mounts for itself, such as the place of binfmt_misc,
-		// is nobody's.
+		// The kernel's own mounts, such as the one of binfmt_misc, belong to no
+		// user.
 		if !localKinds[one.kind] && !within("/proc", one.point) && !within("/sys", one.point) {
 			m.remote = true
 		}
@@ -44,10 +44,10 @@ func newMounts(list []mount) *mounts {
 	return m
 }
 
-// at is the mount that a clean path without symlinks is on, or the last one on
-// the way to it that is not of this machine alone, since the kernel looks up
-// names there as well; nil if that is not known. A root of that kind counts
-// only for what is on it itself: without it nothing here runs at all.
+// at is the mount of a clean path without symlinks. If the path passes a remote
+// mount, at is the last of those, because the kernel looks up names there too.
+// It is nil if that is unknown. A remote root counts only for what is directly
+// on it: without the root nothing here runs at all.
 func (m *mounts) at(path string) *mount {
 	if m.root < 0 {
 		return nil
@@ -59,8 +59,8 @@ func (m *mounts) at(path string) *mount {
 		}
 		next := -1
 		for _, i := range m.below[m.list[at].id] {
-			// The one that is met first on the way. Of several at one place the
-			// later covers the earlier, on which it is mounted.
+			// The first mount on the way. Of several at one place the later one
+			// covers the earlier one, on which it is mounted.
 			if within(m.list[i].point, path) && (next < 0 || len(m.list[i].point) < len(m.list[next].point)) {
 				next = i
 			}
@@ -81,8 +81,8 @@ func within(dir, path string) bool {
 	return dir == path || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// remoteOf is the file system of a clean path without symlinks, where calls on
-// it are not to be made here; else nil.
+// remoteOf is the file system of a clean path without symlinks, if the helper
+// must make calls on it; otherwise nil.
 func remoteOf(path string) *remote {
 	if !filepath.IsAbs(path) || !anyRemote() {
 		return nil

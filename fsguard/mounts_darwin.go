@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localKinds has the one kind that mounts with MNT_LOCAL get here.
+// localKinds has one entry: mounts with MNT_LOCAL get this kind here.
 var localKinds = map[string]bool{"local": true}
 
-// tableLife is for how long the table is believed: nothing tells of a change.
+// tableLife is how long the table is reused: nothing reports a change.
 const tableLife = 100 * time.Millisecond
 
 var mountTable struct {
@@ -19,8 +19,8 @@ var mountTable struct {
 	read time.Time
 }
 
-// table is the table of mounts as it was a moment ago. The kernel has it in
-// memory (MNT_NOWAIT, getfsstat(2)).
+// table is the recent mount table. The kernel has it in memory (MNT_NOWAIT,
+// getfsstat(2)).
 func table() *mounts {
 	t := &mountTable
 	t.mu.Lock()
@@ -40,8 +40,8 @@ func table() *mounts {
 	return t.last
 }
 
-// asTree makes every mount one on the root's, which is enough where nothing
-// covers anything.
+// asTree makes every mount a child of the nearest one above it. That is enough,
+// because nothing covers another mount.
 func asTree(found []unix.Statfs_t) []mount {
 	var list []mount
 	for i := range found {

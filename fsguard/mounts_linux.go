@@ -12,8 +12,7 @@ import (
 )
 
 // localKinds are file systems that answer without another machine or another
-// process, an overlay as far as its layers do. What is not known counts as one
-// that does not.
+// process. An overlay does if its layers do. An unknown kind counts as remote.
 var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs " +
 	"debugfs devpts devtmpfs " +
 	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix " +
@@ -32,11 +31,11 @@ func kinds(names string) map[string]bool {
 
 var mountTable struct {
 	mu   sync.Mutex // guards the fields below
-	file *os.File   // nil before the first look, and where there is no such table
+	file *os.File   // nil before the first read, and if there is no such table
 	last *mounts
 }
 
-// table is the table of mounts as it is now.
+// table is the current mount table.
 func table() *mounts {
 	t := &mountTable
 	t.mu.Lock()
@@ -60,7 +59,7 @@ func table() *mounts {
 	return t.last
 }
 
-// changed reports whether mounts have changed since the last answer (POLLPRI on
+// changed reports whether mounts have changed since the last call (POLLPRI on
 // the table, proc(5)).
 func changed(fd int) bool {
 	for {
@@ -71,7 +70,7 @@ func changed(fd int) bool {
 	}
 }
 
-// parseMounts reads the form of /proc/PID/mountinfo (proc(5)).
+// parseMounts parses /proc/PID/mountinfo (proc(5)).
 func parseMounts(text string) []mount {
 	var list []mount
 	for line := range strings.Lines(text) {

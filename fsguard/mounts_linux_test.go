@@ -22,7 +22,7 @@ a line that makes no sense
 	}
 	for path, want := range map[string]string{
 		"/": "ext4", "/homeless": "ext4", "/home": "nfs4", "/home/me": "nfs4",
-		"/home/me/local/x":  "nfs4", // its name is looked up over there
+		"/home/me/local/x":  "nfs4", // its name is looked up on the remote file system
 		"/mnt/with blank/x": "fuse.sshfs", "/mnt/with": "ext4", "/over/there/x": "tmpfs", "/opt/x": "weirdfs",
 		"/covered/x": "fuse", "/proc/sys/fs/binfmt_misc/x": "autofs",
 	} {
@@ -33,8 +33,8 @@ a line that makes no sense
 	if newMounts(parseMounts("20 1 8:1 / / rw - ext4 a rw\n21 20 0:6 / /proc/sys/fs/binfmt_misc rw - autofs s rw\n")).remote {
 		t.Error("what the kernel mounts for itself counts as another machine's")
 	}
-	// Of several on the way the last one counts, so that each export has a
-	// silence of its own; a root of that kind answers, or nothing does.
+	// Of several on the way the last one counts, so that each export is
+	// unresponsive by itself. A remote root answers, or nothing works.
 	nested := newMounts(parseMounts(`20 1 0:1 / / rw - virtiofs root rw
 21 20 0:5 / /proc rw - proc proc rw
 22 20 0:6 / /net rw - autofs map rw

@@ -4,5 +4,5 @@ package fsguard
 
 var localKinds = map[string]bool{}
 
-// table is empty: every call is made as it comes.
+// table is empty: every call is made directly.
 func table() *mounts { return &mounts{root: -1} }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// timeout bounds the wait for a file system. One that is mounted when it is
-// first used, or that was asleep, needs seconds.
+// timeout bounds the wait for a file system. One that is mounted on first use,
+// or whose disk must spin up, needs seconds.
 const timeout = 2 * time.Second
 
-// haste is what is left of timeout once nobody wants to wait any more.
+// haste replaces timeout once the program is about to end.
 const haste = 200 * time.Millisecond
 
-// atOnce is how many calls on one file system may be under way; as many threads
-// of the helper wait where it does not answer.
+// atOnce is how many calls on one file system may be under way. That many
+// threads of the helper wait if it does not answer.
 const atOnce = 4
 
 type operation string
@@ -33,7 +33,7 @@ const (
 	opWatch    operation = "watch"
 )
 
-// request is a call that somebody else makes.
+// request is a call for the helper.
 type request struct {
 	ID   uint64
 	Op   operation
@@ -45,11 +45,11 @@ type request struct {
 	handed int // a descriptor for opWatch
 }
 
-// text is a string whose bytes arrive as they are: names need not be the UTF-8
-// that JSON would make of them.
+// text is a string whose bytes are kept: names need not be UTF-8, which JSON
+// would make of them.
 type text []byte
 
-// result is what came of it.
+// result is the result of a call.
 type result struct {
 	Info, After *fileInfo `json:",omitempty"`
 	Text        text      `json:",omitempty"`
@@ -72,9 +72,8 @@ type remote struct {
 	overdue int        // calls that were given up and are still under way
 }
 
-// remotes are remembered by the names of their devices. A number that is given
-// away again is that of a file system that was unmounted, so that nothing is
-// under way on it.
+// remotes are recorded by the names of their devices. A number is reused only
+// after its file system was unmounted, so no call is under way on it then.
 var remotes struct {
 	mu sync.Mutex // guards by
 	by map[string]*remote
@@ -101,12 +100,12 @@ var hurried struct {
 
 func init() { hurried.soon = make(chan struct{}) }
 
-// Hurry is for a program that is about to end: from now on nothing waits for a
-// file system for longer than a moment.
+// Hurry is for a program that is about to end: from now on no call waits long
+// for a file system.
 func Hurry() { hurried.once.Do(func() { close(hurried.soon) }) }
 
-// wait returns a channel that is closed when the timeout has ended, and what
-// gives it back.
+// wait returns a channel that is closed when the timeout has ended, and a
+// function that releases it.
 func wait() (<-chan struct{}, func()) {
 	ended, stop := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -176,13 +175,13 @@ func (r *remote) info(q request) (fs.FileInfo, error) {
 	return done.Info, nil
 }
 
-// answer is a result with an error that can be told to another process.
+// answer is a result with an error that can be sent to another process.
 type answer struct {
 	ID uint64
 	result
 	Failed bool
-	// Errno is the system's, where the error is one; else Cause is what it
-	// says.
+	// Errno is the system's error number, if the error has one; otherwise Cause
+	// is its text.
 	Errno uintptr
 	Cause string
 }
@@ -209,7 +208,7 @@ func (a *answer) err(q request) error {
 	return &fs.PathError{Op: string(q.Op), Path: string(q.Path), Err: errors.New(a.Cause)}
 }
 
-// perform makes a call here and now.
+// perform makes a call on this thread.
 func perform(q request) answer {
 	var done result
 	var err error
@@ -244,7 +243,7 @@ func perform(q request) answer {
 	return answerOf(done, err)
 }
 
-// inProcess makes a call on a goroutine, whose thread waits as long as it
+// inProcess makes a call on a goroutine, whose thread waits as long as the call
 // takes.
 func inProcess(q request) <-chan answer {
 	answers := make(chan answer, 1)
@@ -252,13 +251,13 @@ func inProcess(q request) <-chan answer {
 	return answers
 }
 
-// fileInfo is a fs.FileInfo that can be told to another process.
+// fileInfo is a fs.FileInfo that can be sent to another process.
 type fileInfo struct {
 	FileName text
 	FileSize int64
 	FileMode fs.FileMode
-	// Seconds and Nanos are the time of the last change since 1970. JSON has
-	// no times after the year 9999, which a file may have.
+	// Seconds and Nanos are the modification time since 1970. JSON has no times
+	// after the year 9999, which a file may have.
 	Seconds, Nanos int64
 	Stat           *systemStat
 }

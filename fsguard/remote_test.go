@@ -15,15 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRemote is a file system of which nothing is under way.
+// newRemote is a file system without a call under way.
 func newRemote() *remote { return &remote{kind: "test", slots: make(chan struct{}, atOnce)} }
 
-// opHang is an operation that opens a FIFO as it comes, and so waits for the
-// other end.
+// opHang is an operation that opens a FIFO directly, and so waits for its other
+// end.
 const opHang = opReadDir
 
-// fifo is a call that hangs until somebody opens the other end, which release
-// does.
+// fifo is a call that hangs until release opens the other end.
 func fifo(t *testing.T) (q request, release func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
@@ -91,11 +90,11 @@ func TestCall_FewAreUnderWay(t *testing.T) {
 	release()
 }
 
-// What the helper answers is what the system says here.
+// The helper's answers equal those of direct calls.
 func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "a\xffb") // no UTF-8
+	file := filepath.Join(dir, "a\xffb") // not UTF-8
 	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o640),
 		os.Symlink("a\xffb", filepath.Join(dir, "link"))); err != nil {
 		t.Skipf("this file system has no such names: %v", err)
@@ -112,7 +111,7 @@ func TestPerform_IsWhatTheSystemSays(t *testing.T) {
 		!reflect.DeepEqual(stat, want.Sys()) {
 		t.Errorf("it is %+v, %+v", info, stat)
 	}
-	far := time.Unix(300_000_000_000, 5) // the year 11476, for which JSON has no word
+	far := time.Unix(300_000_000_000, 5) // the year 11476, which JSON cannot represent
 	if err := os.Chtimes(file, far, far); err == nil {
 		if want, err = os.Lstat(file); err != nil {
 			t.Fatal(err)

@@ -2,5 +2,5 @@
 
 package fsguard
 
-// systemStat is nothing here.
+// systemStat is empty on this system.
 type systemStat struct{}

@@ -4,5 +4,5 @@ package fsguard
 
 import "syscall"
 
-// systemStat is what the system says of a file.
+// systemStat is the system's own description of a file.
 type systemStat = syscall.Stat_t

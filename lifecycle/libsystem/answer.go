@@ -2,9 +2,9 @@ package libsystem
 
 import "encoding/binary"
 
-// fullPath takes the text out of getattrlist's answer: its own length, an
-// attrreference_t, which holds the text's offset from itself and its length
-// with the final NUL, and the text.
+// fullPath parses getattrlist's answer: its own length, an attrreference_t with
+// the text's offset from itself and its length including the final NUL, and the
+// text.
 func fullPath(answer []byte) (string, bool) {
 	const header, reference = 4, 8
 	if len(answer) < header+reference {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// answer lays out what the kernel writes: a length, an offset, the text's
-// length, the text.
+// answer lays out the kernel's answer: a length, an offset, the text's length,
+// the text.
 func answer(offset int32, length uint32, text string) []byte {
 	data := binary.LittleEndian.AppendUint32(nil, uint32(12+len(text)))
 	data = binary.LittleEndian.AppendUint32(data, uint32(offset))

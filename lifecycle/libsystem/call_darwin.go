@@ -5,10 +5,10 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// Package syscall's way into C. It stores the fourth of six arguments both in
-// its register and on the stack, where Apple's calling convention for arm64
-// wants the arguments behind an ellipsis (runtime/sys_darwin_arm64.s; there for
-// openat, whose shape sandbox_check shares).
+// syscall6 is how package syscall calls C. It stores the fourth of six
+// arguments both in its register and on the stack, where Apple's calling
+// convention for arm64 expects variadic arguments (runtime/sys_darwin_arm64.s;
+// made for openat, whose shape sandbox_check shares).
 //
 //go:linkname syscall6 syscall.syscall6
 func syscall6(fn, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err syscall.Errno)

@@ -6,18 +6,18 @@ import (
 	"unsafe"
 )
 
-// Identity names a process for as long as the machine runs: unlike a process
-// id, a unique id is not given away again.
+// Identity identifies a process as long as the machine runs: unlike a process
+// id, a unique id is never reused.
 type Identity struct {
 	// UniqueID is the process's own.
 	UniqueID uint64
-	// ParentUniqueID is that of the process that forked it, also after that one
-	// has ended and the process was given to another.
+	// ParentUniqueID belongs to the process that forked it, even after that has
+	// ended and another process has adopted the child.
 	ParentUniqueID uint64
 }
 
 // pidUniqueIdentifier is PROC_PIDUNIQIDENTIFIERINFO (bsd/sys/proc_info.h),
-// which the kernel answers for every process, whoever asks.
+// which the kernel answers for every process and every caller.
 const pidUniqueIdentifier = 17
 
 // uniqueIdentifierInfo is struct proc_uniqidentifierinfo: 56 bytes.
@@ -28,8 +28,8 @@ type uniqueIdentifierInfo struct {
 	_              [24]byte
 }
 
-// IdentityOf asks for a process's identity. The error wraps ESRCH where there
-// is no such process.
+// IdentityOf returns a process's identity. The error wraps ESRCH if there is no
+// such process.
 func IdentityOf(pid int) (Identity, error) {
 	var info uniqueIdentifierInfo
 	n, _, errno := syscall6(libc_proc_pidinfo_stub_address, uintptr(pid), pidUniqueIdentifier, 0,
@@ -38,8 +38,9 @@ func IdentityOf(pid int) (Identity, error) {
 	case int32(n) == int32(unsafe.Sizeof(info)):
 		return Identity{UniqueID: info.uniqueID, ParentUniqueID: info.parentUniqueID}, nil
 	case errno == 0:
-		// proc_pidinfo answers 0 for a failure, which package syscall takes for
-		// none; the process is gone, or the kernel's struct is another.
+		// proc_pidinfo returns 0 on failure, which package syscall takes for
+		// success. The process is gone, or the kernel's struct has another
+		// size.
 		errno = syscall.ESRCH
 	}
 	return Identity{}, fmt.Errorf("identify process %d: %w", pid, errno)

@@ -26,8 +26,8 @@ func TestCheck_OfAProcessWithoutASandbox(t *testing.T) {
 	}
 }
 
-// The argument behind the ellipsis arrives: of a process that may read one path
-// and not another, the answers differ.
+// The variadic argument arrives: for a process that may read one path and not
+// another, the answers differ.
 func TestCheck_TakesItsArgument(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("/usr/bin/sandbox-exec", "-p",
@@ -47,7 +47,7 @@ func TestCheck_TakesItsArgument(t *testing.T) {
 		stdin.Close()
 		_ = command.Wait()
 	}()
-	// What cat sends back says that the profile is on.
+	// The output of cat shows that the profile is in force.
 	if _, err := stdin.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,18 @@ const (
 )
 
 // RealPath is a file's path as the kernel spells it, which is the only spelling
-// that a Seatbelt rule matches: letters in the case, and in the Unicode form,
-// that are on the disk, and through firmlinks (/Users, not
-// /System/Volumes/Data/Users). The file itself is not opened. Where a component
-// of path is a symlink, the error wraps ELOOP.
+// that a Seatbelt rule matches: with the letter case and the Unicode form of
+// the disk, and through firmlinks (/Users, not /System/Volumes/Data/Users). The
+// file itself is not opened. If a component of the path is a symlink, the error
+// wraps ELOOP.
 func RealPath(path string) (string, error) {
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return "", fmt.Errorf("find real path of %q: %w", path, err)
 	}
 	list := attributeList{bitmapCount: attributeBitmaps, common: attributeFullPath}
-	// The answer is its own length, where the text is and how long it is, and
-	// the text: PATH_MAX bytes at most.
+	// The answer is its own length, the text's offset and length, and the text
+	// of at most PATH_MAX bytes.
 	buffer := make([]byte, 4+8+unix.PathMax)
 	result, _, errno := syscall6(libc_getattrlist_stub_address, uintptr(unsafe.Pointer(name)),
 		uintptr(unsafe.Pointer(&list)),

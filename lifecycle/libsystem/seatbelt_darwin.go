@@ -7,12 +7,11 @@ import (
 	"unsafe"
 )
 
-// Confine puts a Seatbelt profile in force on this process, all of its threads,
-// and for good. The text's (param "KEY") take their values from parameters: a
-// key, its value, the next key. It must be called on the main thread, because
-// the profile is compiled by an interpreter that recurses on the caller's
-// stack, and before anything else was started. On failure libsandbox itself
-// prints a line to stderr too.
+// Confine puts a Seatbelt profile in force on all threads of this process, for
+// good. The parameters are pairs of a key and a value, for the profile's (param
+// "KEY"). It must be called on the main thread before anything else is started,
+// because the interpreter that compiles the profile recurses on the caller's
+// stack. On failure libsandbox itself also prints a line to stderr.
 //
 // sandbox_init_with_parameters(const char *profile, uint64_t flags, const char
 // *const parameters[], char **errorbuf); flags 0 means that profile is a text.
@@ -54,13 +53,13 @@ const (
 	FilterGlobalName = 2
 )
 
-// noReport keeps a refused question out of the system's log
+// noReport keeps a denied check out of the system's log
 // (SANDBOX_CHECK_NO_REPORT).
 const noReport = 0x40000000
 
 // Check asks the kernel whether a process may perform an operation. It returns
-// 0 where it may and 1 where not; -1, with the error, where the question could
-// not be answered. Of a process that has ended the answer is 1 or -1. An empty
+// 0 if it may, 1 if not, and -1 with an error if the question could not be
+// answered. For a process that has ended the answer is 1 or -1. An empty
 // operation asks whether the process is confined at all: 1 or 0.
 //
 // int sandbox_check(pid_t pid, const char *operation, enum sandbox_filter_type
