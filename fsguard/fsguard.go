@@ -201,7 +201,7 @@ func Kind(path string) string {
 	case remote != nil:
 		return remote.kind
 	case errors.Is(err, ErrNoAnswer):
-		return "one that does not answer"
+		return "unresponsive"
 	}
 	return ""
 }

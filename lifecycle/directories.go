@@ -17,7 +17,9 @@ const kindDirectory = "directory"
 // directoryEnder removes the directories of a dead sidecar's groups. It removes
 // only clean paths directly below the state directory, where nobody else
 // writes. A directory that remains is better than a lost one of the user's.
-var directoryEnder = journal.Ender{Kind: kindDirectory, End: func(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
+var directoryEnder = journal.Ender{Kind: kindDirectory, End: removeDirectories}
+
+func removeDirectories(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
 	var failures []error
 	for _, r := range records {
 		if filepath.IsAbs(where.StateDir) && filepath.Dir(r.Key) == where.StateDir && filepath.Clean(r.Key) == r.Key {
@@ -25,4 +27,4 @@ var directoryEnder = journal.Ender{Kind: kindDirectory, End: func(ctx context.Co
 		}
 	}
 	return 0, errors.Join(failures...)
-}}
+}

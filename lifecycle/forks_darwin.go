@@ -49,7 +49,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 		for {
 			begun := time.Now()
 			if err := watchMembers(queue, f, watched); err != nil {
-				log.Warn("a process that leaves its session may not be found again", "error", err)
+				log.Warn("processes that leave their session may not be found", "error", err)
 			}
 			// Scan at most half of the time: each scan asks about every
 			// process, and a build forks thousands of times a second.
@@ -63,7 +63,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 			var events [64]unix.Kevent_t
 			timeout := unix.NsecToTimespec(int64(lookInterval))
 			if _, err := unix.Kevent(queue, nil, events[:], &timeout); err != nil && !errors.Is(err, unix.EINTR) {
-				log.Warn("a process that leaves its session may not be found again", "error", err)
+				log.Warn("processes that leave their session may not be found", "error", err)
 			}
 			select {
 			case <-stop:

@@ -39,8 +39,8 @@ type Tracking struct {
 // cannot signal its subreaper. CanUseSignalDomain must be true.
 func (t Tracking) InSignalDomain() Tracking {
 	t.Guarantee, t.Fix = true, ""
-	t.Detail = "a subreaper adopts every process of the session that loses its parent; at the end all are killed by " +
-		"one call, which none can outrun"
+	t.Detail = "A subreaper adopts the orphans of the session. At the end one call kills all processes, and none can " +
+		"outrun it."
 	return t
 }
 

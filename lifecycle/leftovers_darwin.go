@@ -13,7 +13,8 @@ import (
 // enders end what journals list, in this order. The directories come last, when
 // nobody uses them any more.
 var enders = []journal.Ender{
-	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, session.Ender, directoryEnder,
+	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, session.Ender,
+	directoryEnder,
 }
 
 // unlessRestarted is an ender that has nothing to do after a restart of the
@@ -30,14 +31,16 @@ func unlessRestarted(ender journal.Ender) journal.Ender {
 }
 
 // fingerprintEnder ends the sessions of a dead sidecar that have fingerprints.
-var fingerprintEnder = journal.Ender{Kind: kindFingerprint, End: func(ctx context.Context, records []journal.Record, _ journal.Place) (int, error) {
+var fingerprintEnder = journal.Ender{Kind: kindFingerprint, End: endFingerprints}
+
+func endFingerprints(ctx context.Context, records []journal.Record, _ journal.Place) (int, error) {
 	found, senseless := gatherMarked(records)
 	var failures []error
 	for _, m := range found {
 		failures = append(failures, endMarked(ctx, m))
 	}
 	return senseless, errors.Join(failures...)
-}}
+}
 
 // endMarked kills the processes that carry a dead sidecar's fingerprint, and the
 // descendants of those that it knew.

@@ -42,7 +42,7 @@ func (t *Tracker) Linger(group Group) {
 		for {
 			// The caller has just killed them.
 			if proc.Sleep(ctx, lingerInterval); ctx.Err() != nil {
-				t.recovery.options.logger().Warn("processes of a session are left")
+				t.recovery.options.logger().Warn("processes of a session are still alive; the next sidecar continues to end them")
 				return
 			}
 			attempt, cancel := context.WithTimeout(ctx, lingerInterval)
@@ -50,7 +50,7 @@ func (t *Tracker) Linger(group Group) {
 			cancel()
 			if err == nil {
 				err = group.Close()
-				t.recovery.options.logger().Info("the survivors of a session are gone", "error", err)
+				t.recovery.options.logger().Info("the surviving processes of a session have ended", "error", err)
 				return
 			}
 		}

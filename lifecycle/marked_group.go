@@ -45,7 +45,7 @@ func (g *markedGroup) Recognise() error {
 	if err == nil {
 		var stranger bool
 		if stranger, err = g.carries(g.fingerprint, os.Getpid()); err == nil && (!ours || stranger) {
-			err = fmt.Errorf("of the session's leader the system says %t, and of the sidecar %t", ours, stranger)
+			err = fmt.Errorf("the kernel reports %t for the session's leader, and %t for the sidecar", ours, stranger)
 		}
 	}
 	if err != nil {
@@ -202,13 +202,13 @@ func (g *markedGroup) Tracking() Tracking {
 	if g.proved {
 		return g.warned(Tracking{
 			Mechanism: MechanismSeatbelt, Guarantee: true,
-			Detail: "every process of the session carries its fingerprint, inherits it and cannot take it off; at the end " +
-				"all that carry it are killed",
+			Detail: "Every process of the session inherits its fingerprint and cannot remove it. At the end all that carry " +
+				"it are killed.",
 		})
 	}
 	tracking := g.warned(g.tracking)
 	if g.doubt != nil {
-		tracking.Detail = fmt.Sprintf("%v; %s", g.doubt, tracking.Detail)
+		tracking.Detail = fmt.Sprintf("%s The sandbox does not identify the session: %v", tracking.Detail, g.doubt)
 	}
 	return tracking
 }

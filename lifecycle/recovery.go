@@ -117,7 +117,7 @@ func (e *recovery) restore() {
 		_ = e.journal.DropFile()
 		return
 	}
-	e.options.logger().Warn("the state directory was gone or could not be used, and is in use again", "dir", dir)
+	e.options.logger().Warn("the state directory was missing or unusable, and is in use again", "dir", dir)
 	e.warning = ""
 }
 
@@ -126,12 +126,11 @@ func (e *recovery) restore() {
 func (e *recovery) reportUnusable(err error) {
 	e.tried = time.Now()
 	if e.warning == "" {
-		e.options.logger().Warn("the state directory cannot be used: if sidecar and watchdog are killed together, "+
-			"processes of sessions are left",
+		e.options.logger().Warn("the state directory cannot be used: after a crash, processes may be left",
 			"dir", e.options.StateDir, "error", err)
 	}
-	e.warning = "the state directory cannot be used: if sidecar and watchdog are killed together, this session goes " +
-		"on; free space or make it writable"
+	e.warning = "the state directory cannot be used: free space, or make it writable\n" +
+		"If the sidecar and its watchdog are killed together, this session continues."
 }
 
 // warn returns the warning for a session. It first tries to fix the cause: a
@@ -195,8 +194,7 @@ func (e *recovery) close() error {
 	e.journal = nil
 	e.mu.Unlock()
 	if !removed {
-		e.options.logger().Info("private directories of sessions are still being removed; the watchdog goes on with " +
-			"that, or the next sidecar")
+		e.options.logger().Info("directories of sessions are still being removed; the watchdog or the next sidecar continues")
 	}
 	switch {
 	case removed && w != nil:
@@ -230,7 +228,7 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 				err = e.write(journal.Ended(kindDirectory, dir))
 			}
 			if err != nil {
-				e.options.logger().Warn("private directory of a session not removed", "dir", dir, "error", err)
+				e.options.logger().Warn("cannot remove the private directory of a session", "dir", dir, "error", err)
 			}
 		}
 		e.release() // a watchdog runs as long as anything is left

@@ -207,10 +207,10 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 		}, false, "open journal"},
 		{"a line of 200,000 bytes", func(t *testing.T, path, dir string) {
 			write(t, path, bytes.Repeat([]byte("x"), 200_000), []byte("\n"), good(dir))
-		}, true, "1 lines make no sense"},
+		}, true, "1 lines are not understood"},
 		{"garbage", func(t *testing.T, path, dir string) {
 			write(t, path, garbage, []byte("\n"), good(dir))
-		}, true, "make no sense"},
+		}, true, "not understood"},
 		{"100 MB of nothing", func(t *testing.T, path, dir string) {
 			write(t, path, good(dir))
 			if err := os.Truncate(path, 100<<20); err != nil {
@@ -267,8 +267,8 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 		left       bool // the journal is left
 		says       string
 	}{
-		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "1 lines make no sense"},
-		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "1 lines make no sense"},
+		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "1 lines are not understood"},
+		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "1 lines are not understood"},
 		{"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, true, "unknown kind \"zone\""},
 		{"data of a newer version", `{"kind":"session","key":"%d","data":"since %s"}`, false, "left alone"},
 	} {

@@ -46,7 +46,7 @@ func StateDir(env []string) (string, error) {
 		problems = append(problems, err)
 	}
 	if len(problems) == 0 {
-		return "", errors.New("make state directory: neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names a directory")
+		return "", errors.New("make state directory: set XDG_RUNTIME_DIR, XDG_STATE_HOME or HOME to a directory")
 	}
 	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
 }
@@ -58,7 +58,7 @@ func makeStateDir(dir string) error {
 		return err
 	}
 	if !private(dir) {
-		return fmt.Errorf("%s: not a directory of ours that is closed to others", dir)
+		return fmt.Errorf("%s: not a private directory of this user (mode 0700)", dir)
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil { // for example a read-only file system
 		return &os.PathError{Op: "write to", Path: dir, Err: err}

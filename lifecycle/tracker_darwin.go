@@ -23,7 +23,7 @@ type Tracker struct {
 func Open(options Options) *Tracker {
 	if options.StateDir != "" {
 		if err := Sweep(context.Background(), options.StateDir); err != nil {
-			options.logger().Warn("sweep of what dead sidecars left", "error", err)
+			options.logger().Warn("cannot end everything that dead sidecars have left", "error", err)
 		}
 	}
 	return &Tracker{recovery: recovery{options: options}}
@@ -34,10 +34,9 @@ func Open(options Options) *Tracker {
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
 		Mechanism: MechanismDescent,
-		Detail: "processes are found by whom the kernel remembers as their parent, unless that one was born and gone " +
-			"between two looks; " +
-			"a sandboxed session is found by its sandbox, which each proves at its start",
-		Fix: `for a guarantee in sessions that are not sandboxed, set process_tracking to "seatbelt": sudo, ps and other sandboxes do not work in them then`,
+		Detail: "Processes are found by the parents that the kernel remembers, unless a parent was born and ended " +
+			"between two scans. A sandboxed session is found by its sandbox, which is proved at its start.",
+		Fix: `set process_tracking to "seatbelt"; then sudo, ps and other sandboxes do not work in unsandboxed sessions`,
 	}
 }
 

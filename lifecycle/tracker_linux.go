@@ -40,7 +40,7 @@ func Open(options Options) *Tracker {
 	}
 	if options.Adopt || alone && t.subreapers != nil {
 		if done, err := proc.Adopt(ctx); err != nil {
-			options.logger().Warn("daemons of sessions are not looked after", "error", err)
+			options.logger().Warn("orphans of sessions cannot be adopted: some may outlive their session", "error", err)
 		} else {
 			t.background.Go(done)
 			if t.subreapers != nil {
@@ -76,7 +76,7 @@ func sweepTwice(ctx context.Context, options Options) {
 			}
 		}
 		if err := Sweep(ctx, options.StateDir); err != nil && ctx.Err() == nil {
-			options.logger().Warn("sweep of what dead sidecars left", "error", err)
+			options.logger().Warn("cannot end everything that dead sidecars have left", "error", err)
 		}
 	}
 }
@@ -86,27 +86,24 @@ func (t *Tracker) Tracking() Tracking {
 	if t.tree != nil {
 		return Tracking{Mechanism: MechanismCgroup, Guarantee: true, Detail: t.tree.Detail()}
 	}
-	fix := "start the editor in a cgroup that is delegated to you, for example with: systemd-run --user --scope -p " +
-		"Delegate=yes EDITOR"
+	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
-		fix = "make a systemd of your own answer: log in through pam_systemd, or have root run: loginctl enable-linger " +
-			strconv.Itoa(os.Geteuid()) + "; then start the editor with XDG_RUNTIME_DIR set"
+		fix = "start a systemd user session (log in normally, or: loginctl enable-linger " +
+			strconv.Itoa(os.Geteuid()) + "); then start the editor with XDG_RUNTIME_DIR set"
 	}
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: fmt.Sprintf("no cgroup can be made (%v): a subreaper adopts every process of a session that loses its "+
-				"parent, and kills them all; "+
-				"but a session that can signal its subreaper, as every unsandboxed one can, or that is not in a signal domain (Linux "+
-				"6.12) may escape it, and so may what sudo starts", t.reason),
+			Detail: fmt.Sprintf("A subreaper adopts and kills the orphans of the session. A session can escape if it is not "+
+				"sandboxed, before Linux 6.12, or by sudo. No cgroup can be made: %v", t.reason),
 			Fix:                fix,
 			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail: fmt.Sprintf("no cgroup can be made (%v), and no subreaper runs (%v): a process that starts a session "+
-			"of its own (setsid, daemons) is not found again", t.reason, t.subreaperProblem),
+		Detail: fmt.Sprintf("A process that starts a session of its own (setsid, daemons) is not found. No cgroup can be "+
+			"made: %v; no subreaper runs: %v", t.reason, t.subreaperProblem),
 		Fix: fix,
 	}
 }

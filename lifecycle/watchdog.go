@@ -184,7 +184,7 @@ func (w *watchdog) mind(process proc.Process, retired chan struct{}) {
 		return
 	default:
 	}
-	w.log.Error("the watchdog has died: until the next one runs, sessions would outlive a crash of the sidecar",
+	w.log.Error("the watchdog has died and is restarted; until then, sessions may outlive a crash",
 		"exit_status", status.ExitStatus(), "signal", status.Signal(), "error", err)
 	select {
 	case <-retired:
@@ -199,7 +199,7 @@ func (w *watchdog) mind(process proc.Process, retired chan struct{}) {
 	w.pipe.Close()
 	w.pipe = nil
 	if err := w.start(); err != nil {
-		w.log.Error("no watchdog: sessions would outlive a crash of the sidecar", "error", err)
+		w.log.Error("cannot start a watchdog: sessions may outlive a crash", "error", err)
 	}
 }
 

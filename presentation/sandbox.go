@@ -66,11 +66,11 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 		warnings = append(warnings, outcome.Tracking.Warning)
 	}
 	if !outcome.Tracking.Guarantee {
-		warning := "processes may outlive this session: " + outcome.Tracking.Detail
+		warning := "processes that detach themselves may outlive this session"
 		if outcome.Tracking.Fix != "" {
-			warning += "; fix: " + outcome.Tracking.Fix
+			warning += "\nfix: " + outcome.Tracking.Fix
 		}
-		warnings = append(warnings, warning)
+		warnings = append(warnings, warning+"\n"+outcome.Tracking.Detail)
 	}
 	return warnings
 }

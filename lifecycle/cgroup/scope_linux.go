@@ -83,7 +83,7 @@ func (s *scoper) move(ctx context.Context, unit string) []error {
 		own, ownErr := s.own()
 		switch {
 		case ownErr != nil:
-			failures = append(failures, fmt.Errorf("see whether %s is this process's: %w", unit, ownErr))
+			failures = append(failures, fmt.Errorf("check for this process in %s: %w", unit, ownErr))
 		case filepath.Base(own) == unit:
 			return nil
 		case err != nil:

@@ -121,7 +121,9 @@ type recordData struct {
 }
 
 // Ender ends the subtrees of a dead sidecar.
-var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
+var Ender = journal.Ender{Kind: kind, End: endTrees}
+
+func endTrees(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
 	if where.OtherBoot {
 		return 0, nil // a cgroup of that name would be another's, as none outlives the machine
 	}
@@ -135,7 +137,7 @@ var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []j
 		failures = append(failures, endCgroup(ctx, r.Key, data.Inode, where.Same))
 	}
 	return alone, errors.Join(failures...)
-}}
+}
 
 // endCgroup kills and removes a dead sidecar's subtree. The name comes from a
 // file, so it must be one of our names, in a cgroup v2, with the noted inode if
@@ -144,7 +146,7 @@ var Ender = journal.Ender{Kind: kind, End: func(ctx context.Context, records []j
 // dead.
 func endCgroup(ctx context.Context, dir string, inode uint64, sameOrigin bool) error {
 	if !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), treePrefix) {
-		return fmt.Errorf("end cgroup %q: not one of ours", dir)
+		return fmt.Errorf("end cgroup %q: it has no name of ours", dir)
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); errors.Is(err, unix.ENOENT) {
@@ -210,7 +212,7 @@ func (t *Tree) Dir() string { return t.dir }
 
 // Detail describes what holds a session together.
 func (t *Tree) Detail() string {
-	detail := "every process of a session is in a cgroup of its own, which the kernel kills as a whole"
+	detail := "the kernel kills every process of a session at once, by its cgroup"
 	if t.scoped {
 		detail += ", in a transient scope of the user's systemd"
 	}

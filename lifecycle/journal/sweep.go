@@ -27,7 +27,7 @@ const mostJournals = 1000
 func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
 	dir, err := os.Open(stateDir)
 	if err != nil {
-		return fmt.Errorf("sweep leftovers: %w", err)
+		return fmt.Errorf("sweep state directory: %w", err)
 	}
 	defer dir.Close()
 	var failures []error
@@ -37,7 +37,7 @@ func Sweep(ctx context.Context, stateDir string, enders []Ender) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("sweep leftovers: %w", err)
+			return fmt.Errorf("sweep state directory: %w", err)
 		}
 		for _, name := range names {
 			// A journal under its temporary name is treated like any other.
@@ -87,8 +87,8 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: journal %q has %d entries that may be about other processes by now; they are "+
-				"left alone", path, alone))
+			"clean up after a dead sidecar: %d entries of journal %q may be about other processes by now and are "+
+				"left alone", alone, path))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)
@@ -101,10 +101,10 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 func (r *reading) doubts(path string) error {
 	var found []error
 	if r.cut {
-		found = append(found, fmt.Errorf("read journal %q: it is too long, its middle was left out", path))
+		found = append(found, fmt.Errorf("read journal %q: it is too long; its middle was skipped", path))
 	}
 	if r.senseless > 0 {
-		found = append(found, fmt.Errorf("read journal %q: %d lines make no sense", path, r.senseless))
+		found = append(found, fmt.Errorf("read journal %q: %d lines are not understood and are left alone", path, r.senseless))
 	}
 	return errors.Join(found...)
 }

@@ -50,7 +50,7 @@ func RealPath(path string) (string, error) {
 	}
 	real, ok := fullPath(buffer)
 	if !ok {
-		return "", fmt.Errorf("find real path of %q: the answer makes no sense", path)
+		return "", fmt.Errorf("find real path of %q: unexpected answer of the kernel", path)
 	}
 	return real, nil
 }

@@ -14,7 +14,7 @@ func BootID() (string, error) {
 		err = errors.New("it is empty")
 	}
 	if err != nil {
-		return "", fmt.Errorf("ask for this start of the machine: %w", err)
+		return "", fmt.Errorf("find boot id: %w", err)
 	}
 	return id, nil
 }

@@ -10,7 +10,7 @@ import (
 func BootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("ask for this start of the machine: %w", err)
+		return "", fmt.Errorf("find boot id: %w", err)
 	}
 	return strings.TrimSpace(string(id)), nil
 }

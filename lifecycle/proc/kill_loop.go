@@ -96,7 +96,7 @@ func WithoutSurvivors(killed map[ID]bool, err error) map[ID]bool {
 func (h KillLoop) round(killed map[ID]bool) (left []int, news bool, failure error) {
 	for found, err := range h.Find() {
 		if err != nil {
-			return left, news, fmt.Errorf("look for processes: %w", err)
+			return left, news, fmt.Errorf("find processes: %w", err)
 		}
 		switch err := h.Kill(found); {
 		case errors.Is(err, syscall.ESRCH):

@@ -74,7 +74,7 @@ func readProcess(name string, buffer []byte) (Entry, error) {
 	}
 	entry, ok := parseStat(buffer[:n])
 	if !ok {
-		return Entry{}, fmt.Errorf("read %s: %q makes no sense", path, buffer[:n])
+		return Entry{}, fmt.Errorf("read %s: unexpected content %q", path, buffer[:n])
 	}
 	return entry, nil
 }

@@ -79,10 +79,10 @@ func (e *Domain) Confirm() error {
 	case err != nil:
 		return fmt.Errorf("wait for domain killer: %w", err)
 	case string(said) != inDomain:
-		return fmt.Errorf("enter signal domain: the domain killer says %q", said)
+		return fmt.Errorf("enter signal domain: domain killer reports %q", said)
 	}
 	if err := unix.Kill(e.domainKiller, 0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("enter signal domain: its domain killer can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
+		return fmt.Errorf("enter signal domain: the session could signal its domain killer (%w)", errors.Join(err, unix.ENOTSUP))
 	}
 	return nil
 }

@@ -57,13 +57,13 @@ func proveDomain(socket int) error {
 		return fmt.Errorf("find user of subreaper: %w", err)
 	}
 	if int(parent.Uid) != os.Geteuid() {
-		return fmt.Errorf("the subreaper is user %d's, and the domain killer %d's", parent.Uid, os.Geteuid())
+		return fmt.Errorf("the subreaper has user %d, the domain killer %d", parent.Uid, os.Geteuid())
 	}
 	if err := unix.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("the subreaper can be signalled (%w)", errors.Join(err, unix.ENOTSUP))
 	}
 	if int(parent.Pid) != os.Getppid() { // checked last: it lived until now
-		return fmt.Errorf("the subreaper was process %d, and the parent is %d", parent.Pid, os.Getppid())
+		return fmt.Errorf("the subreaper was process %d, but the parent is %d", parent.Pid, os.Getppid())
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func proveDomain(socket int) error {
 // the effective user, and signals also depend on the real one.
 func oneUser() error {
 	if real, effective := os.Getuid(), os.Geteuid(); real != effective {
-		return fmt.Errorf("the process acts as user %d for user %d", effective, real)
+		return fmt.Errorf("effective user %d differs from real user %d", effective, real)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func Try(socket int) error {
 		return err
 	}
 	if err := unix.Kill(os.Getppid(), 0); err != nil {
-		return fmt.Errorf("signal the parent, to begin with: %w", err)
+		return fmt.Errorf("signal the parent before entering: %w", err)
 	}
 	if err := Restrict(); err != nil {
 		return err
@@ -148,7 +148,7 @@ func Try(socket int) error {
 // PassSocket gives a leader its end of the domain killer's socket.
 func PassSocket(attr *syscall.ProcAttr, end *os.File) error {
 	if len(attr.Files) > socketFD {
-		return errors.New("start a leader that is in a signal domain: it has too many descriptors")
+		return errors.New("start leader: too many descriptors for a signal domain")
 	}
 	for len(attr.Files) < socketFD {
 		attr.Files = append(attr.Files, ^uintptr(0)) // closed

@@ -37,7 +37,7 @@ type Factory struct {
 // that does not exist.
 func Open(command func() (path string, argv []string), log *slog.Logger) (*Factory, error) {
 	if command == nil {
-		return nil, errors.New("no subreaper is known")
+		return nil, errors.New("no subreaper is configured")
 	}
 	k := &Factory{command: command, log: log, groups: map[*Group]bool{}}
 	if k.DomainProblem = k.try(true); k.DomainProblem == nil {

@@ -68,7 +68,7 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn != nil {
-		return nil, errors.New("start leader: the group has had one")
+		return nil, errors.New("start leader: the group has one already")
 	}
 	order, files, err := newStartOrder(path, argv, attr)
 	if err != nil {
@@ -156,19 +156,19 @@ func (g *Group) startSubreaper(ownSession bool, files []*os.File) error {
 // held.
 func (g *Group) startLeader(order *startOrder) (*startedReport, error) {
 	if err := g.conn.file.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
-		return nil, fmt.Errorf("talk to subreaper: %w", err)
+		return nil, fmt.Errorf("subreaper: %w", err)
 	}
 	if err := g.conn.send(orderMessage{Start: order}); err != nil {
-		return nil, fmt.Errorf("talk to subreaper: %w", err)
+		return nil, fmt.Errorf("subreaper: %w", err)
 	}
 	report, err := g.conn.receive()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("talk to subreaper: %w", err)
+		return nil, fmt.Errorf("subreaper: %w", err)
 	case report.Errno != 0:
 		return nil, &os.PathError{Op: report.Attempt, Path: string(order.Path), Err: report.Errno}
 	case report.Started == nil:
-		return nil, errors.New("talk to subreaper: it says something else than that it has started the leader")
+		return nil, errors.New("subreaper: unexpected reply to start")
 	}
 	return report.Started, g.conn.file.SetReadDeadline(time.Time{})
 }
@@ -210,7 +210,7 @@ func (g *Group) listen() {
 	defer cancel()
 	_, _ = proc.KillLoop{Find: g.lookForLeader, Kill: proc.Kill, Pause: proc.Sleep}.Run(ctx)
 	if _, err := g.killAdopted(ctx); err != nil {
-		g.log.Warn("processes of a session whose subreaper has died may be left", "error", err)
+		g.log.Warn("processes of a session may be left, because its subreaper has died", "error", err)
 	}
 	g.process.end(killedStatus)
 }
@@ -337,7 +337,7 @@ func (g *Group) dismiss() error {
 	select {
 	case <-g.gone:
 	case <-time.After(endTimeout):
-		return fmt.Errorf("let subreaper %d go: %w", g.subreaper.PID, &proc.Survivors{})
+		return fmt.Errorf("end subreaper %d: %w", g.subreaper.PID, &proc.Survivors{})
 	}
 	var failures []error
 	if g.leader.PID != 0 {

@@ -129,7 +129,7 @@ func ignoredSignals() (uint64, error) {
 			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
 		}
 	}
-	return 0, errors.New("find ignored signals: the kernel does not tell")
+	return 0, errors.New("find ignored signals: /proc/self/status has none")
 }
 
 // ownInheritance lists the descriptors that this process was started with, and

@@ -113,7 +113,7 @@ func newStartOrder(path string, argv []string, attr *os.ProcAttr) (start *startO
 		start.Sys = &syscall.SysProcAttr{}
 	}
 	if start.Sys.PidFD != nil || start.Sys.UseCgroupFD || start.Sys.Chroot != "" {
-		return nil, nil, errors.New("start a leader by a subreaper: its attributes name what only this process has")
+		return nil, nil, errors.New("start leader: its attributes refer to objects of this process")
 	}
 	for _, file := range attr.Files {
 		if file == nil {
