@@ -52,10 +52,10 @@ func (b *bench) calls() {
 	rows := takeTurns(b.rounds(8), b.limit(45*time.Second), list)
 	m := &matrix{
 		ID: "calls", Title: "System calls inside", Baseline: rowNone,
-		How: "What one call takes, in µs, and how many times that of no sandbox: the least of all rounds. `exec` is " +
-			"fork, exec and exit of `/bin/true`. " +
-			"connect-unix is to a socket of the session's own; before Linux 7.1 the sidecar makes that connection, as the " +
-			"kernel cannot tell whose it is.",
+		How: "The time of one call in µs, and its ratio to that without a sandbox: the minimum of all " +
+			"rounds. `exec` is fork, exec and exit of `/bin/true`. connect-unix connects to a socket of " +
+			"the session itself. Before Linux 7.1 the sidecar makes that connection, because the kernel " +
+			"cannot tell whose socket it is.",
 		Columns: names,
 	}
 	for _, r := range rows {
@@ -86,7 +86,7 @@ var works = []work{
 func (b *bench) labours() error {
 	m := &matrix{
 		ID: "work", Title: "Work inside", Baseline: rowNone,
-		How: "What the work takes inside, in ms, launching not counted: the median, and how many times that of no " +
+		How: "The time of the work in ms, without the launch: the median, and the ratio to that without a " +
 			"sandbox, round by round.",
 	}
 	chosen := map[string]bool{rowNone: true, rowBoxed: true, rowOffline: true, equal: true, "landlock-restrict": true,
@@ -95,7 +95,7 @@ func (b *bench) labours() error {
 	var order []string
 	for i, do := range works {
 		if look(do.needs) == "" {
-			b.facts = append(b.facts, do.name+": absent, as "+do.needs+" is not installed")
+			b.facts = append(b.facts, do.name+": absent, because "+do.needs+" is not installed")
 			continue
 		}
 		dir := filepath.Join(b.world.project, "work"+strconv.Itoa(i))

@@ -23,9 +23,10 @@ func (b *bench) outputs() error {
 	}
 	b.add(&table{
 		ID: "output", Title: "Output", Unit: "MB/s", Baseline: rowBare, MoreIsBetter: true,
-		How: fmt.Sprintf("`cat` of a file of %d MB, from the request to its end, on a terminal as it comes. The client "+
-			"only counts. \"node-pty\" counts in "+
-			"its own process, what has frames sends them to another. Who lost a byte in any round has no figure; node-pty may.",
+		How: fmt.Sprintf("`cat` of a file of %d MB, from the request to its end, on a terminal with its default "+
+			"modes. The client only counts. \"node-pty\" counts in its own process; with JSON frames it "+
+			"sends them to another process. A host that lost a byte in any round has no figure, except "+
+			"node-pty.",
 			size>>20),
 		Rows: takeTurns(b.rounds(20), b.limit(60*time.Second), h.contestants(func(of host) (float64, error) {
 			begun := time.Now()
@@ -64,7 +65,8 @@ func (b *bench) losses(h *hosts) error {
 	count := b.rounds(1000)
 	t := &table{
 		ID: "losses", Title: "Lost output", Unit: "commands",
-		How: fmt.Sprintf("How many of %d commands that write %d bytes and end did not arrive whole.", count, size),
+		How: fmt.Sprintf("The number of commands whose output did not arrive whole, of %d that write %d bytes and "+
+			"end.", count, size),
 	}
 	for _, n := range h.list {
 		r := row{Name: n.name, Absent: n.absent}
@@ -109,12 +111,13 @@ const keystrokes = 50
 func (b *bench) echoes(h *hosts, flood func(host) (stop func(), err error)) {
 	t := &table{
 		ID: "echo", Title: "Keystroke echo", Unit: "µs", Baseline: rowBare,
-		How: "From a byte that is typed to its echo by `cat` on a raw terminal, the median of 50, with pauses as people " +
-			"make them.",
+		How: "From a typed byte to its echo by `cat` on a raw terminal: the median of 50, with pauses as " +
+			"in typing.",
 	}
 	if flood != nil {
 		t.ID, t.Title = "flooded", "Keystroke echo while another session floods"
-		t.How += " Meanwhile another session of the same host writes without end, and the client reads all of it."
+		t.How += " Meanwhile another session of the same host writes without end, and the client reads all " +
+			"its output."
 	}
 	list := h.contestants(func(of host) (float64, error) {
 		if flood != nil {

@@ -66,9 +66,9 @@ func idOf(s section) string {
 func (b *bench) head(w io.Writer, took time.Duration) {
 	fmt.Fprint(w, `# Performance
 
-The sandbox is not to be what anyone waits for. These tables compare the sidecar with what one would use instead, on one machine, in one run in
-which all take turns; a figure means something only as a ratio within a table. "make bench" measures and writes all of this again, and
-"make bench QUICK=1" does so with fewer rounds. Values are medians; p10 and p90 are the spread; ratios are the median of the ratios round by round.
+Nobody should have to wait for the sandbox. These tables compare the sidecar with its alternatives, on one machine, in one run in which all take
+turns. A figure means something only as a ratio within a table. Values are medians, p10 and p90 are the spread, and ratios are the median of the
+ratios of each round. "make bench" measures and writes all of this again; "make bench QUICK=1" uses fewer rounds.
 
 `)
 	fmt.Fprintf(w, "- %s, %d processors, Linux %s, %s\n", processor(), runtime.NumCPU(), release(), runtime.Version())

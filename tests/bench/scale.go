@@ -15,7 +15,8 @@ import (
 func (b *bench) closings() error {
 	g := &growth{
 		ID: "close", Title: "Closing a session", X: "processes", Y: "ms",
-		How: "From `terminal/close` to its answer, which comes when no process of the session is left. The median of some.",
+		How: "From `terminal/close` to its answer, which comes when no process of the session is left: " +
+			"the median of five.",
 	}
 	for _, of := range []struct{ name, settings string }{{rowBoxed, b.world.on}, {rowPlain, b.world.off}} {
 		s, err := startSidecar(b.world.sidecar, of.settings, b.world.project, b.world.env)
@@ -60,10 +61,9 @@ func closing(of *sidecar, count int) (float64, error) {
 func (b *bench) grants() error {
 	g := &growth{
 		ID: "grants", Title: "Grants", X: "granted directories", Y: "ms",
-		How: "\"policy\" is `policy/get`, which compiles a policy; \"spawn\" is the time to the first byte of a " +
-			"sandboxed session; \"save\" is from a save of " +
-			"the settings to the notification of the new policy (editors save in steps, so the sidecar waits a little " +
-			"before it reads).",
+		How: "\"policy\" is `policy/get`, which compiles a policy. \"spawn\" is the time to the first byte of " +
+			"a sandboxed session. \"save\" is from a save of the settings to the notification of the new " +
+			"policy. Editors save in steps, so the sidecar waits a little before it reads.",
 	}
 	policy, spawn, save := line{Name: "policy"}, line{Name: "spawn"}, line{Name: "save"}
 	for _, count := range []int{10, 100, 1000} {

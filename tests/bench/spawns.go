@@ -18,9 +18,8 @@ func (b *bench) spawns() {
 	}
 	b.add(&table{
 		ID: "spawn", Title: "Spawn to first byte", Unit: "ms", Baseline: rowBare,
-		How: "From the request, through the protocol where there is one, to the first byte of `echo` on a terminal. The " +
-			"hosts are warm. Only the " +
-			"sidecar and codex confine the program.",
+		How: "From the request, through the host's protocol if it has one, to the first byte of `echo` on " +
+			"a terminal. The hosts are warm. Only the sidecar and codex confine the program.",
 		Rows: takeTurns(b.rounds(100), b.limit(40*time.Second), h.contestants(firstByte, rowNode)),
 	})
 	b.launches()
@@ -41,10 +40,10 @@ func (b *bench) launches() {
 	}
 	b.add(&table{
 		ID: "exec", Title: "Launching /bin/true", Unit: "ms", Baseline: equal,
-		How: "One command that starts a sandbox, runs `/bin/true` in it and ends, from cold. \"Equal protection\" is " +
-			"bubblewrap with its own user, IPC, " +
-			"network and process namespaces, /dev and /proc, read-only but for the project. Processor time is that of the " +
-			"command and the children it waited for.",
+		How: "One command that starts a sandbox, runs `/bin/true` in it and ends, from cold. \"Equal " +
+			"protection\" is bubblewrap with user, IPC, network and process namespaces, a /dev and a " +
+			"/proc of its own. All but the project is read-only. Processor time includes the children " +
+			"that the command waited for.",
 		Rows: takeTurns(b.rounds(30), b.limit(45*time.Second), list),
 	})
 }
@@ -90,9 +89,8 @@ func (b *bench) starts() {
 	w := b.world
 	b.add(&table{
 		ID: "initialize", Title: "Start to readiness", Unit: "ms", Baseline: rowBoxed,
-		How: "From the start of the process to its answer to `initialize`, in which the sidecar says what it can enforce " +
-			"because it has tried. " +
-			"node-pty is ready when node has loaded it.",
+		How: "From the start of the process to its answer to `initialize`. By then the sidecar has tested " +
+			"what it can enforce. node-pty is ready when node has loaded it.",
 		Rows: takeTurns(b.rounds(20), b.limit(20*time.Second), []contestant{
 			{name: rowBoxed, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.on, w.project, w.env) })},
 			{name: rowPlain, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.off, w.project, w.env) })},
@@ -114,9 +112,9 @@ func (b *bench) memory() error {
 	}
 	g := &growth{
 		ID: "memory", Title: "Memory", X: "sessions", Y: "MiB",
-		How: "Resident memory of the host with so many idle sessions, each a `sleep` on a terminal; the program itself " +
-			"does not count. The sidecar's " +
-			"watchdog counts with it. The first row is the host with one session; what it takes with none stands above.",
+		How: "Resident memory of the host with idle sessions, each a `sleep` on a terminal, without the " +
+			"program itself. The sidecar's includes its watchdog. The first row is the host with one " +
+			"session. The memory without sessions is in the list at the top.",
 	}
 	w := b.world
 	for _, candidate := range []struct {

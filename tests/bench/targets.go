@@ -66,7 +66,7 @@ func (b *bench) targets() []target {
 			}
 			for _, l := range s.Lines {
 				if e := l.exponent(); e != 0 {
-					atMost(fmt.Sprintf("%s (%s): power by which it grows", s.Title, l.Name), 1.1, max(0.01, e), "")
+					atMost(fmt.Sprintf("%s (%s): power of its growth", s.Title, l.Name), 1.1, max(0.01, e), "")
 				}
 			}
 		case *matrix:

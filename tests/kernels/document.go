@@ -14,20 +14,27 @@ const documentHead = `<!-- Written by "make test-kernels". Do not edit. -->
 
 # What holds on which kernel
 
-Debian's kernels were booted, and on each the sidecar was asked what it enforces (` + "`sandbox-sidecar doctor`" + `), by five callers:
-root; an ordinary user with a cgroup of his own, as a systemd user service has; one without; one without, on a machine that lets nobody make
-namespaces; and the root of a container, which has few capabilities, may only read the cgroup tree, and is refused namespaces by a filter. Each status is proved: where it says enforced, attacks work without a sandbox and fail in a session; where it says degraded
-or absent, an attack works in a session. For the tracking of processes, the status is that of the weakest session; where it is degraded, a
-sandboxed session may have more, and its reply says so: that it has a guarantee from Linux 6.12 on is tried too, as a user without a cgroup.
-On 6.1, 6.12 and 7 all but the container carry out attacks beside those of ` + "`doctor`" + `, each a share of those in ` + "`tests/attack`" + `.
+Debian's kernels were booted, and on each the sidecar reported what it enforces (` + "`sandbox-sidecar doctor`" + `), in five contexts:
+
+- root;
+- an ordinary user with a cgroup of its own, as a systemd user service has;
+- an ordinary user without one;
+- the same on a machine that forbids user namespaces;
+- the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses namespaces.
+
+Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is "degraded" or "absent", an attack works in a
+session. The status of process tracking is that of the weakest session. If that is "degraded", a sandboxed session may still have a guarantee, which
+its reply says. From Linux 6.12 on it has one, which a user without a cgroup tests too.
+
+On 6.1, 6.12 and 7 all contexts but the container also carry out a share of the attacks in ` + "`tests/attack`" + `.
 `
 
 const documentFoot = `
 ## Kernels that Debian does not have
 
-Landlock's ABI 1 (Linux 5.13), 3 (6.2), 4 (6.7), 5 (6.10), 7 (6.15) and 8 (7.0) have no package that lasts. What they lack is a table, and every
-kernel takes the rulesets of its predecessors: the backend's tests confine processes by those of each version, and attack them. A version
-that does not exist yet is taken for the highest that is known.
+Landlock's ABI 1 (Linux 5.13), 3 (6.2), 4 (6.7), 5 (6.10), 7 (6.15) and 8 (7.0) have no lasting package. Every kernel accepts the rulesets of older
+versions. So the backend's tests confine processes with the rulesets of each version, and attack them. The sidecar treats a version that does not
+exist yet as the highest known one.
 `
 
 // document is docs/kernels.md.
@@ -37,7 +44,7 @@ func document(to io.Writer, outcomes []outcome) error {
 	for _, o := range outcomes {
 		fmt.Fprintf(w, "\n## %s\n\n", o.kernel.name)
 		if o.missing != "" {
-			fmt.Fprintf(w, "%s. Could not be had: %s\n", o.kernel.why, o.missing)
+			fmt.Fprintf(w, "%s. Not available: %s\n", o.kernel.why, o.missing)
 			continue
 		}
 		fmt.Fprintf(w, "Linux %s, Landlock %s: %s.\n", o.version, o.abi(), o.kernel.why)

@@ -53,34 +53,34 @@ var kernels = []kernel{
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
 		suites: []suite{attacks, launching, confining, filtering, isolating, escaping},
-		why:    "the oldest Landlock that Debian has, of ABI 2",
+		why:    "the oldest Landlock that Debian has",
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, signalDomains, sessions}, why: "signals are Landlock's",
+		suites: []suite{attacks, signalDomains, sessions}, why: "Landlock restricts signals",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
 		suites: []suite{attacks, confining, filtering, isolating, signalDomains, reading, logging}, cmdline: "audit=1",
-		why: "Unix sockets are Landlock's, and its log is on",
+		why: "Landlock restricts Unix sockets, and its audit log is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
 		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"signal domains"},
-		why: "Landlock built in and switched off",
+		why: "Landlock is built in but switched off",
 	},
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: groups([]string{asRoot}, escaping),
-		why: "cgroups without any controller that limits",
+		why: "cgroups without a controller that limits",
 	},
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "sidecar.cgroup=hybrid", suites: groups([]string{asDelegated}, escaping),
-		why: "cgroup v2 beside v1, in another place",
+		why: "cgroup v2 next to v1, mounted elsewhere",
 	},
 	{
 		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,
-		why: "the other architecture; there are no programs for it here, so that only the sidecar's own attacks are tried",
+		why: "the other architecture, with doctor's attacks only, because there are no programs for it here",
 	},
 }
