@@ -16,33 +16,32 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
-// position is 1-based; columns count bytes.
+// Position is 1-based. Columns count bytes.
 type Position struct{ Line, Column int }
 
-// span says where a key's value stands, and for a list where each of its
-// elements does.
+// Span says where a key's value stands and, for a list, where each element
+// does.
 type Span struct {
 	At       Position
 	Elements []Position
 }
 
-// document is the decoded "terminal.sandbox" of one file, with the platform's
-// block already laid over the base.
+// Block is the decoded "terminal.sandbox" object of one file. The platform's
+// own block is already merged over the base.
 type Block struct {
 	Values   Sandbox
 	Spans    map[string]Span
 	Problems []Diagnostic
-	// empty: the file holds nothing, or nothing but comments.
+	// Empty: the file holds nothing, or only comments.
 	Empty bool
-	// wrong is the first problem for which nobody knows what the file asks for
+	// FirstError is the first mistake that leaves open what the file asks for
 	// on this platform; nil if there is none.
 	FirstError *Diagnostic
-	// unclear are the keys that were meant by what is wrong; "" is the block as
-	// a whole.
+	// unclear are the keys that a mistake leaves open; "" is the whole block.
 	unclear map[string]bool
 }
 
-// keep gives the keys that are not clear the values that an earlier content
+// Inherit gives the unclear keys the values that an earlier content of the file
 // gave them.
 func (d *Block) Inherit(earlier *Block) {
 	for _, l := range Keys {
@@ -55,16 +54,17 @@ func (d *Block) Inherit(earlier *Block) {
 	}
 }
 
-// says reports whether the document holds any setting.
+// HasSettings reports whether the block sets any key.
 func (d *Block) HasSettings() bool { return d != nil && len(d.Spans) > 0 }
 
-// audience is whose keys a settings file holds.
+// Owner says whose keys a settings file holds.
 type Owner int
 
 const (
-	// others: an editor's file, of which "terminal.sandbox" alone is ours.
+	// Editor: of an editor's file, only "terminal.sandbox" is meant for this
+	// program.
 	Editor Owner = iota
-	// ours: every key is meant for this program.
+	// Sidecar: every key is meant for this program.
 	Sidecar
 )
 
@@ -73,9 +73,9 @@ var (
 	platformNames  = slices.Collect(maps.Values(PlatformBlocks))
 )
 
-// decode reads one settings file. The second result is not nil where nothing
-// could be read at all. Problems inside the block are the document's: the key
-// or the element they name does not count, and the rest does.
+// Decode reads one settings file. The second result is not nil if nothing could
+// be read at all. Mistakes inside the block are in Problems: the key or the
+// list entry that they name does not count, and the rest does.
 func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	d := &decoder{lines: lineStarts(data), platform: platform, owner: whose, Block: &Block{Spans: map[string]Span{}}}
@@ -84,8 +84,8 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	}
 	outline := scan(data)
 	if outline.empty && whose == Sidecar {
-		// What a full disk or a cut-off save leaves must not pass for "no
-		// settings".
+		// A full disk or an interrupted save leaves an empty file. That must
+		// not count as "no settings".
 		return nil, d.fatal(0, "%s", EmptyText)
 	}
 	if outline.empty {
@@ -96,12 +96,12 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 		return nil, d.fatal(outline.tooDeep, "nested deeper than %d levels", maxDepth)
 	}
 	// A comment on a last line without a newline is legal in the editors that
-	// write these files, and an error in hujson.
+	// write these files, but an error in hujson.
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
 		at, cause := syntaxError(err)
 		if at.Line > len(d.lines) {
-			// The newline that was added is not in the file.
+			// The added newline is not in the file.
 			at = d.at(len(data))
 		}
 		return nil, &Diagnostic{Line: at.Line, Column: at.Column, Severity: SeverityError,
@@ -128,14 +128,13 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	return d.Block, nil
 }
 
-// otherPlatform looks for mistakes in the block of a platform that this is not:
-// the same file is often used on several machines, and the mistake would show
-// on the other one only.
+// otherPlatform checks the block of another platform. The same file is often
+// used on several machines, and the mistake would show only on the other one.
 func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	name := memberName(member)
 	object, ok := member.Value.Value.(*hujson.Object)
 	if !ok {
-		return // another program's business, as long as it is not ours here
+		return // another program's key, because here it cannot be ours
 	}
 	aside := &decoder{Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner}
 	aside.block(object, name+".")
@@ -147,9 +146,9 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	}
 }
 
-// syntaxError takes position and cause out of a parser's error. hujson gives
-// the position only as text; this is the one place that reads it, and a test
-// holds it against the library.
+// syntaxError takes the position and the cause out of a parser's error. hujson
+// gives the position only as text. This is the one place that parses it, and a
+// test compares it with the library.
 func syntaxError(err error) (Position, string) {
 	at := Position{1, 1}
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.Line, &at.Column); scanErr != nil {
@@ -173,11 +172,11 @@ type decoder struct {
 	owner    Owner
 }
 
-// emptyText is why a settings file without content does not count.
+// EmptyText is why an empty settings file does not count.
 const EmptyText = "empty; write {} to ask for nothing"
 
-// block decodes the terminal.sandbox of the file's root or of a platform's
-// block, over what was decoded before.
+// block decodes the "terminal.sandbox" of the root or of a platform's block,
+// over what was decoded before.
 func (d *decoder) block(root *hujson.Object, prefix string) {
 	terminal := d.object(d.member(root, "terminal", prefix), prefix+"terminal")
 	if terminal == nil {
@@ -208,7 +207,7 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 		if found.Value != nil {
 			severity := SeverityWarning
 			if reaches(found, name) {
-				severity = SeverityError // settings of ours stand in the one that does not count
+				severity = SeverityError // the one that does not count holds settings of ours
 			}
 			d.report(member.Name, severity, "", "%s is written twice; the last one counts", prefix+name)
 		}
@@ -217,8 +216,8 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 	return found
 }
 
-// object returns the value as an object; nil where it is absent, null or, with
-// a diagnostic, of another type.
+// object returns the value as an object. It is nil if the value is absent, null
+// or, with a diagnostic, of another type.
 func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
 	if value.Value == nil || value.Value.Kind() == 'n' {
 		return nil
@@ -243,7 +242,7 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 		key := prefix + name
 		field, ok := known[name]
 		if name == "$schema" {
-			continue // an editor's word, which asks for nothing
+			continue // an editor's key, which asks for nothing
 		}
 		if !ok {
 			if hint := Nearest(name, names); hint != "" {
@@ -307,7 +306,7 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 	where[key] = at
 }
 
-// enum decodes a string of which only some values are legal.
+// enum decodes a string that must be one of a few values.
 func (d *decoder) enum(value hujson.Value, field reflect.Value, key string, wrong func(string)) bool {
 	legal := reflect.Zero(field.Type().Elem()).Interface().(enum).Values()
 	expected := make([]string, len(legal))
@@ -331,7 +330,7 @@ func (d *decoder) enum(value hujson.Value, field reflect.Value, key string, wron
 	return false
 }
 
-// elements decodes a list of strings; what is no string is left out.
+// elements decodes a list of strings. Other values are left out.
 func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string) []Position {
 	list, positions := []string{}, []Position{}
 	for _, element := range array.Elements {

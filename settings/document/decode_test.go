@@ -94,8 +94,8 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 	}
 }
 
-// The library gives the position of a syntax error only as text. Should its
-// wording change, this fails.
+// The library gives the position of a syntax error only as text. If its wording
+// changes, this fails.
 func TestSyntaxError_ReadsThePositionOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	_, err := hujson.Parse([]byte("{\n  \"a\": ?\n}"))

@@ -14,7 +14,7 @@ type Severity string
 const (
 	// SeverityError: the setting does not count.
 	SeverityError Severity = "error"
-	// SeverityWarning: it counts, but probably not as meant.
+	// SeverityWarning: the setting counts, but probably not as meant.
 	SeverityWarning Severity = "warning"
 	// SeverityInfo is worth knowing.
 	SeverityInfo Severity = "info"
@@ -22,17 +22,17 @@ const (
 
 // Diagnostic is one remark about a settings file.
 type Diagnostic struct {
-	// Line and Column are 1-based; Column counts bytes. A remark about the file
-	// as a whole stands at 1:1.
+	// Line and Column are 1-based; Column counts bytes. A remark about the
+	// whole file stands at 1:1.
 	Line, Column int
 	Severity     Severity
 	// Key is the settings key below "terminal.sandbox", such as
-	// "system_paths.executable"; empty where there is none.
+	// "system_paths.executable"; empty if there is none.
 	Key string
 	// Message is one sentence for the user, without a full stop.
 	Message string
-	// Project is the only project directory that the remark holds for; empty
-	// where it holds for every one.
+	// Project is the only project directory that the remark holds for; empty if
+	// it holds for all.
 	Project string
 }
 
@@ -54,7 +54,7 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("%d:%d: %s: %s: %s", d.Line, d.Column, d.Severity, d.Key, d.Message)
 }
 
-// sortDiagnostics orders by file and position and drops repetitions.
+// Sort orders by file and position and drops duplicates.
 func Sort(list []FileDiagnostic) []FileDiagnostic {
 	slices.SortStableFunc(list, func(a, b FileDiagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

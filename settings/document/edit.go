@@ -11,10 +11,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// addEntry adds an entry to a list of a settings file, and changes no other
-// byte of it: comments, order and layout are the user's. Where the file does
-// not have the list, it gets one of base and the entry, because a list replaces
-// that of the layers below.
+// AddEntry adds an entry to a list of a settings file and changes no other byte
+// of it: comments, order and layout are the user's. If the file does not have
+// the list, it gets one of base and the entry, because a list replaces that of
+// the layers below.
 func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, error) {
 	mark := data[:len(data)-len(bytes.TrimPrefix(data, []byte("\ufeff")))]
 	data = data[len(mark):]
@@ -28,7 +28,7 @@ func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 	if _, problem := Decode(data, platform, Editor); problem != nil {
 		return nil, errors.New(problem.Message)
 	}
-	// As decode has it: a comment may be the last line, without a newline.
+	// As in Decode: a comment may be the last line, without a newline.
 	text, ended := data, bytes.HasSuffix(data, []byte("\n"))
 	if !ended {
 		text = append(bytes.Clone(data), '\n')
@@ -52,8 +52,8 @@ func newFile(key string, list []string) string {
 		"\n    }\n  }\n}\n"
 }
 
-// editRoot adds to the list where it counts: in the platform's block if that
-// has it, else in the base.
+// editRoot adds to the list that counts: the one in the platform's block if
+// there is one, else the base's.
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
 	if block := lastMember(root, PlatformBlocks[platform]); block != nil {
 		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
@@ -80,7 +80,7 @@ func editRoot(root *hujson.Value, platform, key, entry string, list []string) er
 }
 
 // lastMember is the value of an object's last member of a name, which is the
-// one that counts; nil where there is none.
+// one that counts; nil if there is none.
 func lastMember(of *hujson.Value, name string) *hujson.Value {
 	if of == nil {
 		return nil
@@ -97,7 +97,7 @@ func lastMember(of *hujson.Value, name string) *hujson.Value {
 	return nil
 }
 
-// extend adds an entry to the list that a value is; a null becomes one.
+// extend adds an entry to a list. A null becomes a list.
 func extend(value *hujson.Value, entry string, list []string) error {
 	if value.Value.Kind() == 'n' {
 		fresh, err := hujson.Parse([]byte(listText(list)))
@@ -119,7 +119,7 @@ func extend(value *hujson.Value, entry string, list []string) error {
 	}
 	last := &array.Elements[len(array.Elements)-1]
 	element.BeforeExtra, array.AfterExtra = between(array.AfterExtra, array.Elements[0].BeforeExtra)
-	if last.AfterExtra != nil { // a comma behind the last
+	if last.AfterExtra != nil { // there is a comma after the last
 		element.AfterExtra = []byte{}
 	}
 	array.Elements = append(array.Elements, element)
@@ -164,9 +164,9 @@ func addMember(object *hujson.Object, names []string, list []string) error {
 	return nil
 }
 
-// between splits what stands before a closing bracket into what comes before a
-// new last entry, comments included, and the rest. first is what stands before
-// the first entry, and shows whether entries have lines of their own.
+// between splits the text in front of a closing bracket: into the part in front
+// of a new last entry, comments included, and the rest. first is the text in
+// front of the first entry. It shows whether entries have lines of their own.
 func between(tail, first hujson.Extra) (before, after hujson.Extra) {
 	comments := bytes.TrimRight(tail, " \t\r\n")
 	after = tail[len(comments):]
@@ -180,8 +180,8 @@ func between(tail, first hujson.Extra) (before, after hujson.Extra) {
 	return append(bytes.Clone(comments), "\n"+indent...), after
 }
 
-// lineStart is the white space at the beginning of the line that an entry
-// stands on; false where it stands on that of the bracket.
+// lineStart is the white space at the beginning of an entry's line. It is false
+// if the entry stands on the line of the bracket.
 func lineStart(before hujson.Extra) (indent string, begins bool) {
 	at := bytes.LastIndexByte(before, '\n')
 	if at < 0 {

@@ -1,7 +1,7 @@
 package document
 
-// enum is implemented by the string types of which only some values are legal.
-// The decoder asks for the list, so that a new value is added in one place.
+// enum is implemented by the string types that allow only some values. The
+// decoder asks for the list, so that a new value is added in one place.
 type enum interface{ Values() []string }
 
 func (ApplyTo) Values() []string {

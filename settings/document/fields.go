@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// leaf is one key of Sandbox that holds a value, such as "enabled" or
+// Key is one key of Sandbox that holds a value, such as "enabled" or
 // "system_paths.executable".
 type Key struct {
 	Name  string
-	index [][]int // field indexes, one step a struct
+	index [][]int // field indexes, one step for each struct
 }
 
-// leaves lists every key in the order of declaration. Decoding, layering and
-// the origins are driven by it, so that a new field needs no change there.
+// Keys lists every key in the order of declaration. Decoding, layering and the
+// origins iterate over it, so that a new field needs no change there.
 var Keys = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
 
 func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
@@ -35,7 +35,7 @@ func fieldKey(field reflect.StructField) string {
 	return name
 }
 
-// get returns the value of the leaf, and whether it is set.
+// Get returns the value of the key, and whether it is set.
 func (l Key) Get(s *Sandbox) (reflect.Value, bool) {
 	v := reflect.ValueOf(s)
 	for _, index := range l.index {
@@ -47,8 +47,8 @@ func (l Key) Get(s *Sandbox) (reflect.Value, bool) {
 	return v, !v.IsNil()
 }
 
-// set assigns the value, allocating the struct it lives in: structs are never
-// shared between two Sandboxes.
+// Set assigns the value and allocates the struct that holds it. Two Sandboxes
+// never share a struct.
 func (l Key) Set(s *Sandbox, value reflect.Value) {
 	v := reflect.ValueOf(s)
 	for _, index := range l.index {
@@ -69,7 +69,7 @@ func KeyNamed(key string) Key {
 	panic("BUG(sandbox-sidecar): no settings key " + key)
 }
 
-// list returns the value of a key of type []string; nil where it is not set.
+// List returns the value of a key of type []string; nil if it is not set.
 func (s *Sandbox) List(key string) []string {
 	v, ok := KeyNamed(key).Get(s)
 	if !ok {
@@ -78,13 +78,12 @@ func (s *Sandbox) List(key string) []string {
 	return v.Interface().([]string)
 }
 
-// setList assigns a key of type []string.
+// SetList assigns a key of type []string.
 func (s *Sandbox) SetList(key string, list []string) {
 	KeyNamed(key).Set(s, reflect.ValueOf(list))
 }
 
-// clone shares nothing with what the lists and pointers came from, so that
-// callers may keep and change it.
+// Clone returns a copy that shares no memory with s.
 func (s *Sandbox) Clone() Sandbox {
 	var copied Sandbox
 	for _, l := range Keys {

@@ -1,16 +1,16 @@
 package document
 
-// Kind is a kind of session, as the setting apply_to tells them apart.
+// Kind is a kind of session, as the setting apply_to distinguishes them.
 type Kind string
 
 const (
-	// KindTerminal is a terminal the user types into.
+	// KindTerminal is a terminal that the user types into.
 	KindTerminal Kind = "terminal"
-	// KindTool is a command the agent runs.
+	// KindTool is a command that the agent runs.
 	KindTool Kind = "tool"
 )
 
-// kinds is a set of kinds.
+// Kinds is a set of kinds.
 type Kinds struct{ Terminal, Tool bool }
 
 func (k Kinds) Has(kind Kind) bool {
@@ -38,7 +38,7 @@ func (k Kinds) ApplyTo() ApplyTo {
 	}
 }
 
-// restrictedKinds is what one layer restricts: nothing unless it is enabled,
+// RestrictedKinds is what one layer restricts: nothing unless it is enabled,
 // whatever apply_to says.
 func RestrictedKinds(enabled bool, applyTo ApplyTo) Kinds {
 	if !enabled {

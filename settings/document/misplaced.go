@@ -9,10 +9,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Settings that stand beside "terminal.sandbox" instead of in it have no
-// effect, and whoever wrote them believes that they have. In a file of ours
-// every key is looked at. In an editor's file only what can have meant nobody
-// else is: its other keys are other programs' business.
+// Settings beside "terminal.sandbox" instead of in it have no effect, although
+// their author believes that they do. In the sidecar's own file every key is
+// checked. In an editor's file only keys that nobody else can have meant are:
+// the others belong to other programs.
 
 // blockKeys are the keys of a "terminal.sandbox" block.
 var blockKeys = func() []string {
@@ -23,7 +23,7 @@ var blockKeys = func() []string {
 	return names
 }()
 
-// commonWords are keys of ours that other programs' settings have too.
+// commonWords are keys of ours that other programs' settings have, too.
 var commonWords = []string{"enabled", "toolchains"}
 
 // otherNames are what people call a platform's block.
@@ -31,23 +31,23 @@ var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "ma
 
 const rightPlace = `settings belong in {"terminal": {"sandbox": {…}}}`
 
-// mostLookedAt bounds the time that a file with a million keys takes; Zed's
-// default settings have some two hundred.
-const mostLookedAt = 1000
+// maxChecked bounds the time for a file with a million keys. Zed's default
+// settings have about two hundred.
+const maxChecked = 1000
 
 // strays reports the keys around the block that were meant to be part of it.
-// root is the file's, or that of a platform's block, which prefix names.
+// root is the file's object, or that of a platform's block, which prefix names.
 func (d *decoder) strays(root *hujson.Object, prefix string) {
 	known := []string{"terminal"}
 	if prefix == "" {
 		known = append(known, platformNames...)
 	}
-	for _, member := range root.Members[:min(len(root.Members), mostLookedAt)] {
+	for _, member := range root.Members[:min(len(root.Members), maxChecked)] {
 		name := memberName(member)
 		terminal, isObject := member.Value.Value.(*hujson.Object)
 		switch {
 		case name == "terminal" && isObject:
-			for _, inner := range terminal.Members[:min(len(terminal.Members), mostLookedAt)] {
+			for _, inner := range terminal.Members[:min(len(terminal.Members), maxChecked)] {
 				if memberName(inner) != "sandbox" {
 					d.stray(inner, prefix+"terminal.", []string{"sandbox"})
 				}
@@ -59,7 +59,7 @@ func (d *decoder) strays(root *hujson.Object, prefix string) {
 	}
 }
 
-// stray reports a key beside the known ones, if it is ours to report.
+// stray reports a key beside the known ones, if it was meant for us.
 func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []string) {
 	name := memberName(member)
 	key := prefix + name
@@ -101,8 +101,8 @@ func dotted(name string) bool {
 	return found && slices.Contains(blockKeys, key)
 }
 
-// reaches reports whether a value would hold settings of ours if it stood
-// under the right name: "terminal", "sandbox", or that of a platform.
+// reaches reports whether a value would hold settings of ours if it had the
+// right name: "terminal", "sandbox", or that of a platform.
 func reaches(value hujson.Value, name string) bool {
 	below := "terminal"
 	switch name {
@@ -117,7 +117,8 @@ func reaches(value hujson.Value, name string) bool {
 	})
 }
 
-// holdsSettings reports whether an object has a key of the block, or nearly.
+// holdsSettings reports whether an object has a key of the block, or a misspelt
+// one.
 func holdsSettings(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
@@ -125,8 +126,8 @@ func holdsSettings(value hujson.Value) bool {
 	})
 }
 
-// anywhere reports whether there are keys of the block at any depth. One that
-// other programs have too counts only in a "sandbox".
+// anywhere reports whether there are keys of the block at any depth. A key that
+// other programs have, too, counts only in a "sandbox".
 func anywhere(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {

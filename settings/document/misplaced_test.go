@@ -11,8 +11,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	const block = `{"enabled": true}`
 	for _, test := range []struct {
 		text string
-		// own and foreign are what is said in a file of ours and in Zed's: ""
-		// is nothing, "!" begins an error.
+		// own and foreign are the remarks on a file of ours and on Zed's. "" is
+		// none; "!" begins an error.
 		own, foreign string
 	}{
 		{`{"terminal": {"sandbox": ` + block + `}}`, "", ""},
@@ -49,13 +49,13 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!1:25: error: "linux.terminal.sandbx": unknown`},
 		{`{"linx": {"terminal": {"sandbox": ` + block + `}}}`, `!1:2: error: "linx": unknown setting, did you mean "linux"?`,
 			`!1:2: error: "linx": unknown`},
-		// Of another platform nothing hangs here.
+		// A mistake in another platform's block stops nothing here.
 		{`{"macos": {"sandbox": ` + block + `}}`, `1:12: error: "macos.sandbox" is in the wrong place`,
 			`1:12: error: "macos.sandbox" is`},
 		{`{"darwin": {"terminal": {"sandbox": ` + block + `}}}`,
 			`1:2: warning: "darwin": unknown setting, did you mean "macos"?`, `1:2: warning: "darwin": unknown`},
 		{`{"darwin": 1}`, `1:2: warning: "darwin": unknown`, ""},
-		// A word that other programs have too counts where somebody means a
+		// A word that other programs have, too, counts if it stands in a
 		// sandbox.
 		{`{"my-tools": {"deep": {"enabled": true}}}`, `1:2: warning: "my-tools": unknown setting; ` + place, ""},
 		{`{"my-tools": {"sandbox": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
@@ -99,8 +99,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	}
 }
 
-// Zed's own keys must never be taken for misspelt ones of ours: its users would
-// be left without tools.
+// Zed's own keys must never count as misspelt ones of ours: its users would be
+// left without tools.
 func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
 	t.Parallel()
 	const text = `{

@@ -2,10 +2,9 @@ package document
 
 import "strings"
 
-// nearest returns the known word that a misspelt one was probably meant to be,
-// or "".
+// Nearest returns the known word that a misspelt one probably means, or "".
 func Nearest(word string, known []string) string {
-	// A third of the letters wrong is another word, not a slip.
+	// If a third of the letters is wrong, it is another word.
 	best, limit := "", max(2, len(word)/3)
 	if len(word) > 64 {
 		return ""

@@ -1,10 +1,10 @@
 package document
 
-// To add a setting: add a field here with its doc comment (it becomes the
-// reference and the schema), give it a default in defaults.go, say in
-// tighten.go how an untrusted project may tighten it (a list of paths: in
-// grant.go), and run "make generate". Decoding, layering and origins follow by
-// themselves.
+// To add a setting: add a field here with its doc comment, which becomes the
+// reference and the schema. Give it a default in defaults.go. Say in
+// settings/tighten.go how an untrusted project may tighten it; a list of paths
+// goes to settings/grant.go. Run "make generate". Decoding, layering and
+// origins need no change.
 
 // Sandbox is the "terminal.sandbox" block of a settings file. A nil field was
 // not written or is null: it inherits.

@@ -2,10 +2,9 @@ package git
 
 import "strings"
 
-// gitConfigValues lists the values of a key in a file of git-config(1)'s
-// format, in all sections of a name, whatever their subsections. Names are in
-// lower case. It reads what can be read, and is not the judge of a file's
-// correctness.
+// configValues lists the values of a key in a file of git-config(1)'s format,
+// in all sections of a name, whatever their subsections. section and key are in
+// lower case. It reads what it can and does not validate the file.
 func configValues(content, section, key string) []string {
 	var values []string
 	inside := false
@@ -26,8 +25,8 @@ func configValues(content, section, key string) []string {
 	return values
 }
 
-// joinedLines splits a text at line ends without a backslash before, which
-// itself is none of a pair.
+// joinedLines splits a text at line ends. A line that ends in an unescaped
+// backslash continues on the next.
 func joinedLines(content string) []string {
 	var lines []string
 	var begun strings.Builder
@@ -44,8 +43,8 @@ func joinedLines(content string) []string {
 	return append(lines, begun.String())
 }
 
-// cutHeader splits a section's header at its closing bracket, which may stand
-// in quotes before.
+// cutHeader splits a section header at its closing bracket. A bracket in quotes
+// does not close it.
 func cutHeader(text string) (header, after string) {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -61,10 +60,10 @@ func cutHeader(text string) (header, after string) {
 	return text, ""
 }
 
-// gitConfigValue takes quotes, escapes and comments out of a value.
+// unquote removes quotes, escapes and comments from a value.
 func unquote(text string) string {
 	var value strings.Builder
-	quoted, kept := false, 0 // up to kept, blanks count
+	quoted, kept := false, 0 // blanks count up to here
 	text = strings.TrimSpace(text)
 	for i := 0; i < len(text); i++ {
 		c := text[i]

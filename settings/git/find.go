@@ -16,28 +16,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
-// gitRepository is what git outside of the sandbox runs commands from, and what
-// of it lies outside of the project. Whatever the files in the project claim, a
-// directory outside counts only if it names the project itself: a session can
-// write the one and not the other.
+// Repository is what git runs commands from if it is called outside of the
+// sandbox, and what of the repository lies outside of the project. See
+// docs/design/git-repositories.md.
 type Repository struct {
-	// pointer is true where the project's .git is a file that says where the
-	// repository is: a linked worktree, a submodule.
+	// Pointer: the project's .git is a file that names the repository's
+	// directory, as in a linked worktree or a submodule.
 	Pointer bool
-	// inside are paths in the project to be protected, beside those that every
-	// project has.
+	// Inside are paths in the project to protect, beside those of every
+	// project.
 	Inside []string
-	// outside are the directories of the repository that lie outside of the
-	// project, and outsideProtected what in them is to be protected.
+	// Outside are the directories of the repository outside of the project, and
+	// OutsideProtected the paths in them to protect.
 	Outside, OutsideProtected []string
-	// silent is the first thing of the project's, or of its repository's, whose
-	// file system does not answer; skipped is what else does not.
+	// NoAnswer is the first path of the project, or of its repository, whose
+	// file system does not answer; "" if all answer. Skipped are other paths
+	// that do not answer.
 	NoAnswer string
 	Skipped  []string
 }
 
-// findGit looks at the project's repository. home is where the user's own
-// configuration of git is; empty: nowhere.
+// Find inspects the project's repository. home contains the user's own git
+// configuration; "" if there is none.
 func Find(r *resolve.View, home, project string) Repository {
 	g := &finder{view: r, project: project}
 	dot := filepath.Join(project, ".git")
@@ -74,7 +74,7 @@ type finder struct {
 	read    []string // configuration files
 }
 
-// Bounds of the search: a repository made to be slow to look at must not slow
+// Bounds of the search: a repository that is made to be slow must not slow down
 // every start of a session.
 const (
 	maxGitProtected = 512
@@ -83,7 +83,7 @@ const (
 	maxModuleDepth  = 6
 )
 
-// protect adds a path, to the side of the project's border on which it lies.
+// protect adds a path to the list of its side of the project's border.
 func (g *finder) protect(paths ...string) {
 	for _, path := range paths {
 		list := &g.found.OutsideProtected
@@ -111,8 +111,7 @@ func (g *finder) kind(path string) fs.FileMode {
 	return mode
 }
 
-// unanswered notes what could not be looked at because its file system does not
-// answer.
+// unanswered records a path whose file system does not answer.
 func (g *finder) unanswered(path string, err error) {
 	switch {
 	case !errors.Is(err, fsguard.ErrNoAnswer):
@@ -123,7 +122,7 @@ func (g *finder) unanswered(path string, err error) {
 	}
 }
 
-// text is a small file's content without the line's end; "" where it cannot be
+// text is a small file's content without the line's end; "" if it cannot be
 // read.
 func (g *finder) text(path string) string {
 	data, err := g.view.FS.ReadFile(path)
@@ -134,7 +133,7 @@ func (g *finder) text(path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// place is where a path in a file of git's leads; relative ones are relative to
+// place is where a path in one of git's files leads. Relative ones start at
 // dir.
 func (g *finder) place(dir, path string) string {
 	if !filepath.IsAbs(path) {
@@ -144,7 +143,8 @@ func (g *finder) place(dir, path string) string {
 }
 
 // follow finds the repository that the project's .git file points to: the
-// directory of this worktree alone, and the one that all worktrees share. See
+// directory of this worktree alone, and the one that all worktrees share. It is
+// ok only if the repository names the project, too. See
 // gitrepository-layout(5).
 func (g *finder) follow(dot string) (own, common string, ok bool) {
 	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
@@ -170,8 +170,8 @@ func (g *finder) isRepository(dir string) bool {
 		g.kind(filepath.Join(dir, "refs")).IsDir()
 }
 
-// repository protects what git runs commands from: hooks and configuration, of
-// all worktrees and submodules, and what says where these are.
+// repository protects what git runs commands from: hooks and configuration of
+// all worktrees and submodules, and the files that say where these are.
 func (g *finder) repository(dir string) {
 	// With a file "commondir" git would look for hooks and configuration
 	// elsewhere.
@@ -188,7 +188,7 @@ func (g *finder) repository(dir string) {
 	g.modules(filepath.Join(dir, "modules"), maxModuleDepth)
 }
 
-// names lists a directory, a bounded number of times.
+// names lists a directory. It stops after maxGitDirs directories.
 func (g *finder) names(dir string) []string {
 	if g.visited++; g.visited > maxGitDirs {
 		return nil
@@ -202,8 +202,8 @@ func (g *finder) names(dir string) []string {
 	return names
 }
 
-// modules protects the repositories of submodules, which may lie in directories
-// of directories.
+// modules protects the repositories of submodules, which may lie in nested
+// directories.
 func (g *finder) modules(dir string, depth int) {
 	if depth == 0 {
 		return
@@ -232,8 +232,8 @@ func (g *finder) submodulePointers() {
 }
 
 // configuration protects what a configuration file makes git run or read from
-// the project: hooks elsewhere, and further configuration. The file itself is
-// protected where the project, or the repository, holds it.
+// the project: hooks elsewhere, and further configuration. It protects the file
+// itself if the project or the repository contains it.
 func (g *finder) configuration(file string) {
 	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs || !g.kind(file).IsRegular() {
 		return
@@ -257,8 +257,8 @@ func (g *finder) configuration(file string) {
 	}
 }
 
-// ours reports whether a session may write a path because it is the project's
-// or the repository's.
+// ours reports whether a session may write a path because it is in the project
+// or in the repository.
 func (g *finder) ours(path string) bool {
 	if policy.Contains(g.project, path) {
 		return true

@@ -11,7 +11,7 @@ import (
 
 // maxPathLength is Linux's PATH_MAX without the final NUL; macOS has less.
 // Without a bound a project's file could name paths that take minutes to walk,
-// or multiply a long variable until memory ends.
+// or repeat a long variable until memory is full.
 const maxPathLength = 4095
 
 var (
@@ -23,14 +23,14 @@ var (
 	errRelative  = errors.New("a relative path counts only in a project's settings")
 )
 
-// unsetError is a variable without a value.
+// UnsetError is a variable without a value.
 type UnsetError struct{ name string }
 
 func (e UnsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
 
-// expand makes a path of a settings file absolute: ~, $VAR, and relative to
-// base where base is not empty. The result may hold "." and "..", which only
-// the walk through the file system can judge.
+// Expand makes a path of a settings file absolute: it replaces ~ and $VAR, and
+// joins a relative path to base unless base is empty. The result may contain
+// "." and "..", which only [View.Resolve] can judge.
 func (h Host) Expand(text, base string) (string, error) {
 	if strings.ContainsRune(text, 0) {
 		return "", ErrNUL
@@ -42,8 +42,7 @@ func (h Host) Expand(text, base string) (string, error) {
 	switch {
 	case path == "":
 		return "", errEmptyPath
-	// A value that happens to start with a tilde is a name like any other;
-	// shells do the same.
+	// A value that starts with a tilde is an ordinary name, as in shells.
 	case path[0] == '~' && text[0] == '~':
 		if path != "~" && path[1] != '/' {
 			return "", errOtherHome
@@ -61,8 +60,7 @@ func (h Host) Expand(text, base string) (string, error) {
 	}
 }
 
-// expandVariables replaces $NAME and ${NAME}. A dollar sign that starts neither
-// is itself.
+// expandVariables replaces $NAME and ${NAME}. Any other dollar sign stays.
 func (h Host) expandVariables(text string) (string, error) {
 	var out strings.Builder
 	for {
@@ -99,10 +97,10 @@ func (h Host) expandVariables(text string) (string, error) {
 	}
 }
 
-// isName reports whether s is a variable's name.
+// IsName reports whether s is the name of a variable.
 func IsName(s string) bool { return s != "" && NameLength(s) == len(s) }
 
-// nameLength is the length of the variable's name that s starts with.
+// NameLength is the length of the variable name that s starts with.
 func NameLength(s string) int {
 	for i := range len(s) {
 		c := s[i]

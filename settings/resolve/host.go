@@ -12,7 +12,8 @@ type Host struct {
 	Platform string
 	// Home is the user's home directory; "" if it is not known.
 	Home string
-	Env  map[string]string
+	// Env maps the names of variables to their values.
+	Env map[string]string
 }
 
 // NewHost returns the host for an environment of "NAME=value" entries. An empty

@@ -15,9 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// files is the part of the file system that resolution needs; tests put another
-// one in its place. No symlink may lead to what lstat and readlink are asked
-// about.
+// FS is the part of the file system that resolution needs. Tests replace it.
+// Lstat and Readlink get only paths whose directories are no symlinks.
 type FS struct {
 	Lstat    func(path string) (fs.FileMode, error)
 	Readlink func(path string) (string, error)
@@ -25,6 +24,7 @@ type FS struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
+// OS is the machine's own file system.
 var OS = FS{
 	Lstat: func(path string) (fs.FileMode, error) {
 		info, err := fsguard.LstatPlain(path)
@@ -35,7 +35,7 @@ var OS = FS{
 	},
 	Readlink: fsguard.ReadlinkPlain,
 	ReadDir: func(path string) ([]string, error) {
-		// A session can fill a directory; nobody has this many settings files
+		// A session can fill a directory. Nobody has this many settings files
 		// or submodules.
 		entries, err := fsguard.ReadDir(path, 10_000)
 		var names []string
@@ -55,46 +55,50 @@ const maxLinks = 40
 
 var ErrTooManyLinks = errors.New("too many levels of symlinks")
 
-// resolved is where a path leads.
+// Target is where a path leads.
 type Target struct {
-	// path is absolute, clean and free of symlinks as far as it exists.
+	// Path is absolute, clean and, as far as it exists, free of symlinks.
 	Path string
-	// mode is the file's; meaningless unless exists.
+	// Mode is the file's; it means nothing unless Exists.
 	Mode   fs.FileMode
 	Exists bool
-	// err is why the path could not be followed to its end, other than that it
-	// is missing.
+	// Err is why the path could not be followed to its end. A missing file is
+	// no error.
 	Err error
-	// detour: a ".." was taken from what is no directory, or is not there. The
-	// kernel refuses to go this way.
+	// Detour: a ".." followed a name that is no directory, or is missing. The
+	// kernel refuses such a path.
 	Detour bool
-	// links are the symlinks crossed.
+	// Links are the symlinks that were crossed.
 	Links []Link
-	// steps are the names that were looked up, each in a directory without
-	// symlinks: what a watch on the path has to watch.
+	// Steps are the names that were looked up, each in a directory without
+	// symlinks. A watch on the path has to watch these.
 	Steps []Step
 }
 
-// link is a symlink: its own path, and the directory it lies in.
+// Link is a symlink: its own path, and the directory that contains it.
 type Link struct{ Path, Dir string }
 
+// Step is a name, and the directory that it was looked up in.
 type Step struct{ Dir, Name string }
 
-// resolver walks paths. It remembers what it saw, so it lives only as long as
-// one evaluation, and is not for several goroutines.
+// View resolves paths and remembers what it saw. It lives only as long as one
+// evaluation, and only one goroutine may use it.
 type View struct {
 	FS   FS
 	seen map[string]Entry
 }
 
+// Entry is a file by its name: its mode or, of a symlink, where it leads.
 type Entry struct {
 	Mode   fs.FileMode
 	Target string // of a symlink
 	Err    error
 }
 
+// NewView returns a view that has seen nothing yet.
 func NewView(f FS) *View { return &View{FS: f, seen: map[string]Entry{}} }
 
+// Entry looks up one file without following a symlink.
 func (r *View) Entry(path string) Entry {
 	if e, ok := r.seen[path]; ok {
 		return e
@@ -108,10 +112,10 @@ func (r *View) Entry(path string) Entry {
 	return e
 }
 
-// resolve follows an absolute path as the kernel would: component by component,
-// each ".." taken from where the walk is and not from the text. What is missing
-// is kept by its text; the walk goes on, because a ".." behind it may lead back
-// to what exists.
+// Resolve follows an absolute path as the kernel would: name by name, with each
+// ".." taken from the current directory and not from the text. A missing name
+// is kept as it is written. The walk goes on, because a ".." behind it may lead
+// back to a directory that exists.
 func (r *View) Resolve(path string) Target {
 	result := Target{Path: "/", Mode: fs.ModeDir, Exists: true}
 	rest := path
@@ -132,7 +136,7 @@ func (r *View) Resolve(path string) Target {
 		}
 		next := filepath.Join(result.Path, name)
 		if !result.Exists {
-			// Below what is missing everything is.
+			// Everything below a missing directory is missing.
 			result.Path = next
 			continue
 		}

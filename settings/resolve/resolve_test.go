@@ -48,7 +48,7 @@ func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
 	}
 }
 
-// On the real file system the walk and the kernel agree.
+// On the real file system the walk agrees with the kernel.
 func TestResolve_AgreesWithTheSystem(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

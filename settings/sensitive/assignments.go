@@ -9,9 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// startupFiles are what shells read when they start, relative to the home
-// directory. Sessions may read most of them, or their shells would not be the
-// user's; whatever they assign, sessions learn.
+// StartupFiles are what shells read when they start, relative to the home
+// directory. Sessions may read most of them, because their shells are the
+// user's. Sessions learn whatever these files assign.
 var StartupFiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases",
 	".profile",
@@ -21,23 +21,22 @@ var StartupFiles = []string{
 }
 
 const (
-	// maxStartupFile bounds what is read of one start-up file. Long ones are a
+	// MaxStartupFile bounds the bytes of one start-up file. Long ones have a
 	// few hundred lines.
 	MaxStartupFile = 1 << 20
-	// maxSecrets bounds the remarks on one file: somebody who keeps more there
-	// has understood after these.
+	// maxSecrets bounds the remarks on one file.
 	maxSecrets = 20
 )
 
-// patterns are compiled when they are needed: that takes longer than all else
-// that this package has to prepare.
+// patterns are compiled on first use, because that takes longer than all other
+// initialization here.
 type patterns struct {
 	// assignment finds NAME=VALUE as Bourne shells write it, NAME VALUE after
 	// fish's set and csh's setenv, and nushell's $env.NAME = VALUE.
 	assignment *regexp.Regexp
 	name       *regexp.Regexp
-	// value knows the forms by which services mark their own secrets, and
-	// passwords in addresses.
+	// value matches the forms by which services mark their own secrets, and
+	// passwords in URLs.
 	value *regexp.Regexp
 }
 
@@ -57,18 +56,19 @@ type Assignment struct {
 	At   document.Position
 }
 
-// scanned is what was found in a file with this content, of which only a digest
-// is kept.
+// cached is what was found in a file of this content. Only a digest of the
+// content is kept.
 type cached struct {
 	content [sha256.Size]byte
 	found   []Assignment
 }
 
-// scans are by path: a policy is compiled for each session, and start-up files
-// seldom change.
+// cache is by path. Policies are compiled often, and start-up files seldom
+// change.
 var cache sync.Map
 
-// secretsOf is secretsIn for a file.
+// Assignments lists the secrets that a start-up file assigns. It remembers the
+// result for each file.
 func Assignments(file, text string) []Assignment {
 	content := sha256.Sum256([]byte(text))
 	if before, known := cache.Load(file); known && before.(cached).content == content {
@@ -79,8 +79,8 @@ func Assignments(file, text string) []Assignment {
 	return found
 }
 
-// secretsIn finds assignments of literal values whose name or form says that
-// they are secret.
+// assignmentsIn finds assignments of literal values whose name or form marks
+// them as secret.
 func assignmentsIn(text string) []Assignment {
 	var list []Assignment
 	known, number := secretPatterns(), 0
@@ -107,7 +107,7 @@ func assignmentsIn(text string) []Assignment {
 	return list
 }
 
-// looksSecret judges an assignment. What is computed, refers to another
+// looksSecret judges an assignment. A value that is computed, refers to another
 // variable or names a file is no secret itself.
 func looksSecret(name, value string) bool {
 	literal := strings.HasPrefix(value, "'")

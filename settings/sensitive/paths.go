@@ -14,12 +14,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
-// sensitivePlace is something in the home directory that gives whoever reads it
-// power elsewhere.
+// known is a path in the home directory that gives its reader power elsewhere.
 type known struct{ path, holds string }
 
-// sensitivePlaces are relative to the home directory. Those of the other
-// platform are simply never there.
+// knownPlaces are relative to the home directory. Those of the other platform
+// never exist.
 var knownPlaces = []known{
 	{".ssh", "SSH keys"},
 	{".gnupg", "GnuPG keys"},
@@ -59,15 +58,15 @@ var knownPlaces = []known{
 	{"Library/Application Support/Firefox", "a browser's cookies and passwords"},
 }
 
-// harmlessNames are files in such places that hold nothing secret and are often
+// harmlessNames are files in such places that hold no secret and are often
 // needed.
 var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
 	"trustdb.gpg"}
 
-// sensitivePaths are the sensitive places as they are now: real paths, with what
-// each holds, and whether it is there.
+// Paths are the sensitive places of a home directory: real paths, with what
+// each holds and whether it exists.
 type Paths struct {
-	home string // real; "" where it is not known
+	home string // real; "" if it is not known
 	All  []place
 }
 
@@ -88,9 +87,9 @@ func Find(r *resolve.View, home string) *Paths {
 	return found
 }
 
-// hold says what a grant of path lets sessions get at; "" where it is nothing
-// that is known to matter. Whether something exists counts only for what lies
-// below path: a grant of ~/.ssh is one of keys also before there are any.
+// Holds says what a grant of path opens to sessions; "" if nothing known
+// matters. Places below path count only if they exist. A grant of ~/.ssh is one
+// of keys even before there are any.
 func (p *Paths) Holds(path string) string {
 	switch {
 	case p.home == "":
@@ -108,8 +107,8 @@ func (p *Paths) Holds(path string) string {
 	return p.below(path, "")
 }
 
-// below lists what is there of the sensitive places below path, after a prefix;
-// "" where nothing is.
+// below lists the existing places below path, after a prefix; "" if there are
+// none.
 func (p *Paths) below(path, prefix string) string {
 	var holds []string
 	for _, known := range p.All {

@@ -17,57 +17,56 @@ import (
 )
 
 const (
-	// settleTime is how long a file that had content may be gone or empty
-	// before that counts: editors that save by "move away, write anew" or by
-	// "truncate, write" leave such a gap, and a session started within it would
-	// be without its sandbox.
+	// settleTime is how long a file that had content may be missing or empty
+	// before that counts. Editors that save by "move away, write anew" or by
+	// "truncate, write" leave such a gap. A session that starts in it would
+	// have no sandbox.
 	settleTime = 100 * time.Millisecond
 	settleStep = 5 * time.Millisecond
 )
 
-// source is one settings file: what is there now, and the last content that
-// could be used.
+// File is one settings file: its state now, and the last content that could be
+// used.
 type File struct {
 	path     string
 	platform string
 	owner    document.Owner
-	// named: the user asked for this very file, so that it has to be there.
+	// required: the user named this very file, so it must exist.
 	required bool
-	used     time.Time // by a snapshot; only projects' files are forgotten for lack of use. The store's lock guards it
+	used     time.Time // by a snapshot; only projects' files are forgotten. The store's lock guards it
 
-	// guards the fields below; held while the file is looked at, which takes as
-	// long as its file system does
+	// guards the fields below; held while the file is read, which takes as long
+	// as its file system does
 	mu    sync.Mutex
-	seen  bool // it was looked at; a first look changes nothing
-	known bool // sig describes the file that was last looked at
+	seen  bool // it was read before; the first time is no change
+	known bool // sig describes the file as it was last read
 	racy  bool
 	sig   textfile.Signature
 
 	state State
 }
 
-// fileState is what a snapshot keeps of a file. Immutable.
+// State is what a snapshot keeps of a file. It is immutable.
 type State struct {
 	File string
-	// exists: something is there, readable or not.
+	// Exists: there is a file, readable or not.
 	Exists bool
-	// read: the file could be read, and digest is that of its bytes.
+	// Read: the file could be read, and Digest is that of its bytes.
 	Read   bool
 	Digest [sha256.Size]byte
-	// good is the last content that could be used; nil where there is none, or
-	// the file is absent.
+	// Good is the last content that could be used; nil if there is none, or if
+	// there is no file.
 	Good *document.Block
-	// problem is why the file as it is now does not count; nil where it does.
+	// Problem is why the file as it is now does not count; nil if it does.
 	Problem *document.Diagnostic
-	// named is the source's.
+	// Required: the user named this very file.
 	Required bool
-	// silent: its file system does not answer, so that nobody knows what is
-	// there.
+	// NoAnswer: the file system does not answer, so nobody knows what is there.
 	NoAnswer bool
 }
 
-// refuses returns why sessions of a kind must not start: nobody knows what the
-// file asks for. It is nil if they may.
+// Refuses returns why sessions of a kind must not start: it is unclear what the
+// file asks for. It is nil if they may start.
 func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 	switch unknown := s.Problem != nil && s.Good == nil; {
 	case kind == document.KindTool:
@@ -78,7 +77,7 @@ func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 	return nil
 }
 
-// doubt returns why nobody knows what the file asks for; nil if it is known.
+// Doubt returns why it is unclear what the file asks for; nil if it is clear.
 func (s State) Doubt() *document.Diagnostic {
 	if s.Good != nil {
 		return s.Good.FirstError
@@ -90,8 +89,8 @@ func newFile(path, platform string) *File {
 	return &File{path: path, platform: platform, owner: ownerOf(path), state: State{File: path}}
 }
 
-// audienceOf tells Zed's settings files, the user's and projects', from ours by
-// their names.
+// ownerOf distinguishes Zed's settings files, the user's and projects', from
+// ours by their names.
 func ownerOf(path string) document.Owner {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
 	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
@@ -100,8 +99,8 @@ func ownerOf(path string) document.Owner {
 	return document.Sidecar
 }
 
-// last is the last good content, if it said anything. Content that asked for
-// nothing is no guide to what a broken file asks for.
+// lastGood is the last good content, if it set anything. Content that asked for
+// nothing says nothing about what a broken file asks for.
 func (s *File) lastGood() *document.Block {
 	if s.state.Good.HasSettings() {
 		return s.state.Good
@@ -109,8 +108,8 @@ func (s *File) lastGood() *document.Block {
 	return nil
 }
 
-// current looks at the file and returns its state, and whether that is another
-// than at the look before.
+// current brings the state up to date and returns it, and whether it differs
+// from the last one.
 func (s *File) current() (state State, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +118,8 @@ func (s *File) current() (state State, changed bool) {
 	return s.state, changed
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports
-// whether content or readability did. The lock is held.
+// refresh reads the file if it may have changed. It reports whether content or
+// readability did. The lock is held.
 func (s *File) refresh() bool {
 	deadline := time.Now().Add(settleTime)
 	for {
@@ -142,7 +141,7 @@ func (s *File) vanished(next State) bool {
 	return s.state.Good.HasSettings() && (!next.Exists || next.Read && s.sig.Size == 0)
 }
 
-// look returns the state the file is in now, and whether it differs from the
+// inspect returns the file's state now, and whether it differs from the
 // recorded one.
 func (s *File) inspect() (State, bool) {
 	info, err := fsguard.Stat(s.path)
@@ -178,8 +177,8 @@ func (s *File) inspect() (State, bool) {
 	return next, true
 }
 
-// unusable is the state after a failed look: absent, or there but not to be
-// read, in which case the last good content stays.
+// unusable is the state if the file cannot be read: absent, or there but not
+// readable. Then the last good content stays.
 func (s *File) unusable(err error) (State, bool) {
 	message, exists := "cannot read: "+textfile.Cause(err), true
 	if textfile.Missing(err) {
@@ -188,8 +187,9 @@ func (s *File) unusable(err error) (State, bool) {
 		case linkErr != nil:
 			err, message = linkErr, "cannot read: "+textfile.Cause(linkErr)
 		case link == s.path:
-			// A dangling link is a home directory that is only half there:
-			// taking it for "no settings" would switch the sandbox off.
+			// A dangling link may mean a home directory that is only half
+			// mounted. Taking it for "no settings" would switch the sandbox
+			// off.
 			message = "cannot read: a symlink to a file that does not exist"
 		case link != "":
 			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", display.Quote(link))
@@ -208,9 +208,9 @@ func (s *File) unusable(err error) (State, bool) {
 	return next, changed
 }
 
-// danglingLink returns the symlink for want of whose target a path is missing:
-// the path itself or a directory on the way to it. It is "" if the path is just
-// not there, and an error if nobody can tell.
+// danglingLink returns the symlink whose missing target makes a path missing:
+// the path itself or a directory above it. It is "" if the path just does not
+// exist. The error is one of looking it up.
 func danglingLink(path string) (string, error) {
 	for ; ; path = filepath.Dir(path) {
 		info, err := fsguard.Lstat(path)

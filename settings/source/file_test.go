@@ -73,7 +73,7 @@ func TestFile_UnchangedFilesAreNotReadAgain(t *testing.T) {
 	must(t, os.Chtimes(path, old, old))
 	source := newFile(path, "linux")
 	source.refresh()
-	// The change time cannot be set back, so the clock of the test is: an
+	// The change time cannot be set back, so the test clears the flag: an
 	// hour-old file is not racy.
 	source.racy = false
 	before := source.state.Good
@@ -88,8 +88,8 @@ func TestFile_UnchangedFilesAreNotReadAgain(t *testing.T) {
 	}
 }
 
-// What was seen of a file stays while its file system does not answer, and is
-// never taken for absent.
+// While a file system does not answer, what was read of a file stays. The file
+// never counts as absent.
 func TestFile_ThatDoesNotAnswerIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	s := newFile("/somewhere/settings.json", "linux")

@@ -14,7 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
-// sourceOptions configure a store of settings files.
+// Options configure a store of settings files.
 type Options struct {
 	// Platform is "linux" or "darwin".
 	Platform string
@@ -33,19 +33,19 @@ type Options struct {
 	OnChange func(Change)
 	// OnNotice is called with a sentence for the user's log. May be nil.
 	OnNotice func(string)
-	// Watching is how the store hears of changes; the zero value is the
+	// Watching is how the store learns of changes; the zero value is the
 	// system's way.
 	Watching Watching
 }
 
-// change lists the files that have other content than before, or became
+// Change lists the files that have other content than before, or became
 // readable or unreadable.
 type Change struct {
 	// Files are sorted paths.
 	Files []string
 }
 
-// sourceStore keeps the last content of settings files and watches them. Its methods
+// Store keeps the last content of settings files and watches them. Its methods
 // may be called from several goroutines.
 type Store struct {
 	options Options
@@ -54,15 +54,15 @@ type Store struct {
 
 	mu      sync.Mutex       // guards the fields below; not held while a file is read
 	files   map[string]*File // by path
-	changed map[string]bool  // changed since the last change was reported
+	changed map[string]bool  // changed since the last report
 	count   uint64           // of all changes
 
-	wake chan struct{} // asks the goroutine to arm watches and to report what is dirty
+	wake chan struct{} // asks the goroutine to arm watches and to report changes
 	stop func()        // idempotent
 	done sync.WaitGroup
 }
 
-// openSources reads the files and starts to watch them. The store must be closed.
+// Open reads the files and starts to watch them. The store must be closed.
 func Open(options Options) *Store {
 	s := &Store{
 		options: options,
@@ -122,9 +122,9 @@ func (s *Store) Trust() *trust.List {
 	return list
 }
 
-// maxProjects bounds the files beside options.Files that are kept and watched.
-// An editor has a window's worth of folders open; a client that names a new
-// directory for each command must not use up the user's watches.
+// maxProjects bounds the files beside Options.Files that are kept and watched.
+// An editor has a few folders open; a client that names a new directory for
+// each command must not use up the user's watches.
 const maxProjects = 64
 
 // forgetOldest drops the file that was used longest ago, to leave room for one

@@ -9,7 +9,7 @@ import (
 )
 
 // While one file is read, which may take as long as its file system does, the
-// states of the others are there.
+// states of the others are available.
 func TestStore_OneFileDoesNotWaitForAnother(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	// debounce: one save is up to a dozen events within a few milliseconds
-	// (write a temporary file, sync, chmod, rename); half a tenth of a second
-	// is past all of them and below what a person notices.
+	// Debounce is how long the store waits after an event. One save is up to a
+	// dozen events within a few milliseconds (write a temporary file, sync,
+	// chmod, rename). 50 ms is longer than all of them and shorter than a
+	// person notices.
 	Debounce = 50 * time.Millisecond
-	// debounceMost bounds the wait when events never pause, as a session can
+	// debounceMost bounds the wait if events never pause, which a session can
 	// arrange.
 	debounceMost = 500 * time.Millisecond
-	// pollInterval is for machines without a watch to spare. Spawns look at the
+	// pollInterval is for machines that have no watches left. Spawns read the
 	// files themselves, so it only delays notifications.
 	pollInterval = 2 * time.Second
 )
 
-// watcher is what the store needs of fsnotify; tests put others in its place.
+// Watcher is what the store needs of fsnotify. Tests replace it.
 type Watcher interface {
 	Add(dir string) error
 	Remove(dir string) error
 	Close() error
-	// told returns where events and errors arrive. Both are closed by Close.
+	// Channels returns where events and errors arrive. Close closes both.
 	Channels() (<-chan fsnotify.Event, <-chan error)
 }
 
-// watching is how the store hears of changes.
+// Watching is how the store learns of changes.
 type Watching struct {
 	NewWatcher func() (Watcher, error)
-	// deaf names the kind of file system of a directory where that does not
-	// tell of every change; else it returns "".
+	// Unreliable names the kind of a directory's file system if the watcher
+	// does not report every change there; else it returns "".
 	Unreliable func(dir string) string
 }
 
-// orSystem is the system's way of watching if none is given.
+// orSystem completes the value by the system's way of watching.
 func (w Watching) orSystem() Watching {
 	if w.NewWatcher == nil {
 		w.NewWatcher = NewSystemWatcher
@@ -66,7 +67,7 @@ func NewSystemWatcher() (Watcher, error) {
 	return systemWatcher{w}, err
 }
 
-// watch is the store's goroutine: it keeps the watches on the files and reports
+// watch is the store's goroutine. It keeps the watches on the files and reports
 // changes until stopped is closed.
 func (s *Store) watch(stopped <-chan struct{}) {
 	with := s.options.Watching.orSystem()
@@ -77,8 +78,8 @@ func (s *Store) watch(stopped <-chan struct{}) {
 	} else {
 		w.watcher = watcher
 		pumped := make(chan struct{})
-		// Events are drained by a goroutine of their own: while a watch is
-		// added or OnChange runs, fsnotify must not block.
+		// A goroutine of their own drains the events: while a watch is added or
+		// OnChange runs, fsnotify must not block.
 		go func() { defer close(pumped); w.pump() }()
 		defer func() {
 			if err := watcher.Close(); err != nil {
@@ -98,15 +99,15 @@ type watch struct {
 	unreliable func(dir string) string
 	watcher    Watcher         // nil: polling only
 	poll       *time.Ticker    // nil: not polling
-	woken      chan struct{}   // something relevant happened
+	woken      chan struct{}   // a relevant event arrived
 	armed      map[string]bool // watched directories
-	// names are the paths whose events matter. Read by the pump.
+	// names are the paths whose events matter. The pump reads them.
 	names atomic.Pointer[map[string]bool]
 }
 
 func (w *watch) run(stopped <-chan struct{}) {
-	timer := time.NewTimer(0) // the first round arms the watches and sees what changed since the files were read
-	var first time.Time       // when the pending events began; zero: none are pending
+	timer := time.NewTimer(0) // the first round arms the watches and finds what changed since the files were read
+	var first time.Time       // when the pending events began; zero if none are pending
 	for {
 		var tick <-chan time.Time
 		if w.poll != nil {
@@ -134,8 +135,8 @@ func (w *watch) run(stopped <-chan struct{}) {
 	}
 }
 
-// round arms the watches first and looks at the files second: what changes in
-// between is seen either way.
+// round arms the watches first and reads the files second, so that a change in
+// between is not lost.
 func (w *watch) round() {
 	w.arm()
 	if files := w.store.takeChanged(); len(files) > 0 && w.store.options.OnChange != nil {
@@ -144,9 +145,8 @@ func (w *watch) round() {
 }
 
 // arm watches every directory in which a name on the way to a settings file is
-// looked up: of a file that does not exist yet, the nearest directory that
-// does. A directory that appears while it is being done is found by the next
-// pass.
+// looked up. For a file that does not exist yet, that is the nearest directory
+// that does. The next pass finds a directory that appears meanwhile.
 func (w *watch) arm() {
 	if w.watcher == nil {
 		return
@@ -164,13 +164,13 @@ func (w *watch) arm() {
 		}
 		for dir := range dirs {
 			if kind := fsguard.Kind(dir); kind != "" {
-				// To add a watch can hang there, too, and would tell half of
+				// Adding a watch can hang there, too, and it would miss half of
 				// the changes.
 				w.fallBack(unreliableError{dir, kind})
 				continue
 			}
-			// Added again each time: behind the same name there may be another
-			// directory by now, and adding twice does no harm.
+			// Added again each time: the name may belong to another directory
+			// by now, and adding twice does no harm.
 			switch err := w.watcher.Add(dir); {
 			case err == nil:
 				w.armed[dir] = true
@@ -187,14 +187,14 @@ func (w *watch) arm() {
 	}
 }
 
-// deafError is why a watch is not enough.
+// unreliableError is why a watch is not enough.
 type unreliableError struct{ dir, kind string }
 
 func (e unreliableError) Error() string {
 	return fmt.Sprintf("%s is on a file system (%s) that does not report changes by other machines", e.dir, e.kind)
 }
 
-// fallBack polls, beside what watches there are, and says so.
+// fallBack polls beside the watches there are, and logs why.
 func (w *watch) fallBack(err error) {
 	if w.poll != nil {
 		return
@@ -230,8 +230,8 @@ func (w *watch) pump() {
 				failures = nil
 				continue
 			}
-			// The likely one is an overflow: events were lost, so anything may
-			// have changed.
+			// Probably an overflow: events were lost, so anything may have
+			// changed.
 			w.store.log.Warn("settings: watch", "error", err)
 		}
 		select {
@@ -241,7 +241,7 @@ func (w *watch) pump() {
 	}
 }
 
-// takeDirty looks at every file and returns those that changed since the last
+// takeChanged checks every file and returns those that changed since the last
 // call.
 func (s *Store) takeChanged() []string {
 	s.mu.Lock()
@@ -258,8 +258,7 @@ func (s *Store) takeChanged() []string {
 	return files
 }
 
-// wanted returns the directories to watch and the names in them that matter, as
-// they are now.
+// wanted returns the directories to watch and the names in them that matter.
 func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.files))

@@ -4,14 +4,14 @@ import (
 	"syscall"
 )
 
-// watchAncestors: kqueue opens every entry of a watched directory, which for
-// the home directory is many descriptors and may make the system ask the user
-// about Documents and Downloads. Only the directories that decide about a file
-// are watched.
+// watchAncestors: kqueue opens every entry of a watched directory. For the home
+// directory that is many descriptors, and the system may ask the user about
+// Documents and Downloads. So only the directories that decide about a file are
+// watched.
 const watchAncestors = false
 
-// unreliableFileSystem names the file system of a directory where kqueue does not
-// hear of every change; else "".
+// unreliableFileSystem names the file system of a directory if kqueue does not
+// report every change there; else "".
 func unreliableFileSystem(dir string) string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil {

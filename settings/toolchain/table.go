@@ -2,13 +2,12 @@ package toolchain
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 
-// Caches that tools write are shared with what runs outside, so a session can
-// leave code there that a build outside will use. That is what a cache is for;
-// what runs without being built, such as ~/.cargo/bin, is never granted for
-// writing, nor is what holds tokens.
+// All are the toolchains. Sessions share the caches of tools with programs
+// outside, so a session can leave code there that a later build outside uses.
+// That is what a cache is for. Programs that run without being built, such as
+// those in ~/.cargo/bin, and files with tokens are never granted for writing.
 //
-// A variable must be no hook and hold no secret; a test holds the table to
-// that.
+// A variable must not be a hook or hold a secret; a test checks the table.
 var All = []Toolchain{
 	{
 		Name: "go", About: "Go: toolchains, the module cache and the build cache.",

@@ -12,7 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// toolchain is a named set of places and variables that a language's tools need
+// Toolchain is a named set of places and variables that a language's tools need
 // beside the system's own.
 type Toolchain struct {
 	// Name is the word in the setting.
@@ -23,7 +23,7 @@ type Toolchain struct {
 	Variables []Variable
 }
 
-// toolchainPlace is a directory or a file that tools need.
+// Place is a directory or a file that tools need.
 type Place struct {
 	// Variable moves the place: if it is set, its value replaces At. The value
 	// may be a list of directories.
@@ -44,7 +44,7 @@ type Place struct {
 	Why string
 }
 
-// toolchainVariable is an environment variable that tools read.
+// Variable is an environment variable that tools read.
 type Variable struct{ Name, Why string }
 
 // Path is the usual place for people: "~/.cargo/bin", or "$CARGO_HOME/bin" if
@@ -56,7 +56,7 @@ func (p Place) Path() string {
 	return filepath.Join(p.At, p.Below)
 }
 
-// findToolchain returns the toolchain of a name.
+// Find returns the toolchain of a name.
 func Find(name string) (Toolchain, bool) {
 	i := slices.IndexFunc(All, func(t Toolchain) bool { return t.Name == name })
 	if i < 0 {
@@ -65,7 +65,7 @@ func Find(name string) (Toolchain, bool) {
 	return All[i], true
 }
 
-// toolchainNames lists the names.
+// Names lists the names of all toolchains.
 func Names() []string {
 	var names []string
 	for _, t := range All {
@@ -74,8 +74,8 @@ func Names() []string {
 	return names
 }
 
-// programs are the names that tools' processes go by, by toolchain. Numbers
-// behind them are versions.
+// programs maps the process names of tools to toolchains. Version numbers at
+// the end of a name are ignored.
 var programs = map[string]string{
 	"go": "go", "cargo": "rust", "rustc": "rust", "rustup": "rust", "node": "node", "npm": "node", "npx": "node",
 	"yarn": "node", "pnpm": "node",
@@ -85,8 +85,8 @@ var programs = map[string]string{
 	"composer": "php", "ccache": "c", "nix": "nix",
 }
 
-// toolchainOfProgram reads the first word of a process's name, which is all
-// that some leave of it.
+// OfProgram returns the toolchain that a process belongs to, or "". It reads
+// only the first word of the name, because some processes keep no more.
 func OfProgram(name string) string {
 	word, _, _ := strings.Cut(name, " ")
 	return programs[strings.TrimRight(word, "0123456789.")]

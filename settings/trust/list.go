@@ -23,21 +23,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// trustVersion is the version of the file's format. A file of another version
-// is left alone: a newer sidecar wrote it.
+// version is that of the file's format. A file of another version stays as it
+// is: a newer sidecar wrote it.
 const version = 1
 
-// trustList is the content of trust.json. Immutable.
+// List is the content of trust.json. It is immutable.
 type List struct {
-	Path     string
+	// Path is where the list is.
+	Path string
+	// Projects are the trusted ones.
 	Projects []Project
-	// problem is why the file does not count; then nothing is trusted.
+	// Problem is why the file does not count. Then nothing is trusted.
 	Problem string
-	// foreign: the file is of a newer version, and must not be overwritten.
+	// foreign: a newer sidecar wrote the file, and it must not be overwritten.
 	foreign bool
 }
 
-// trustedProject is one project whose settings file the user has trusted.
+// Project is one project whose settings file the user has trusted.
 type Project struct {
 	// Path is the project's real path.
 	Path string `json:"path"`
@@ -53,25 +55,24 @@ type content struct {
 	Projects []Project `json:"projects"`
 }
 
-// trusts reports whether exactly this content was trusted for exactly this
+// Trusts reports whether exactly this content was trusted for exactly this
 // project.
 func (l *List) Trusts(project, digest string) bool {
 	return slices.ContainsFunc(l.Projects, func(p Project) bool { return p.Path == project && p.Digest == digest })
 }
 
-// with returns the projects with one entry more, in place of what was there for
-// the path.
+// With returns the projects and one more, which replaces the entry of its path.
 func (l *List) With(p Project) []Project {
 	return append(l.Without(p.Path), p)
 }
 
-// without returns the projects but for one.
+// Without returns the projects except one.
 func (l *List) Without(project string) []Project {
 	return slices.DeleteFunc(slices.Clone(l.Projects), func(p Project) bool { return p.Path == project })
 }
 
-// parseTrust reads the bytes of trust.json. It is strict: whatever it does not
-// understand means that nothing is trusted.
+// parse reads the bytes of trust.json. It is strict: if it does not understand
+// something, nothing is trusted.
 func parse(path string, data []byte) *List {
 	l := &List{Path: path}
 	var header struct {
@@ -104,14 +105,13 @@ func parse(path string, data []byte) *List {
 	return l
 }
 
-// isCleanPath reports whether JSON can hold the path and bring back the same
-// bytes: two file names that differ only in bytes that are not UTF-8 would
-// become one.
+// IsCleanPath reports whether JSON can hold the path and return the same bytes.
+// Two file names that differ only in bytes that are not UTF-8 would become one.
 func IsCleanPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && utf8.ValidString(path) && !strings.ContainsRune(path, 0)
 }
 
-// readTrust reads trust.json. A file that is absent trusts nothing, and that is
+// Read reads trust.json. If there is no file, nothing is trusted, and that is
 // no problem.
 func Read(path string) (*List, textfile.Signature) {
 	info, err := fsguard.Lstat(path)
@@ -119,7 +119,7 @@ func Read(path string) (*List, textfile.Signature) {
 		return &List{Path: path}, textfile.Signature{}
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		// A symlink could be pointed at a list of somebody else's making.
+		// A symlink could point to a list that somebody else made.
 		err = textfile.ErrNotRegular
 	}
 	if err == nil {
@@ -135,25 +135,26 @@ func Read(path string) (*List, textfile.Signature) {
 	return parse(path, data), sig
 }
 
-// trustFile keeps the last content of trust.json.
+// File keeps the last content of trust.json.
 type File struct {
-	Path string // "" where the home directory is not known: nothing is ever trusted
+	Path string // "" if the home directory is not known: nothing is ever trusted
 
-	mu    sync.Mutex // guards the fields below; held while the file is looked at
+	mu    sync.Mutex // guards the fields below; held while the file is read
 	known bool
 	sig   textfile.Signature
 	racy  bool
 	list  *List
 }
 
+// Open reads the list.
 func Open(path string) *File {
 	f := &File{Path: path, list: &List{Path: path}}
 	f.refresh()
 	return f
 }
 
-// current looks at the file and returns what is trusted, and whether that is
-// something else than at the look before.
+// Current returns what is trusted now, and whether that differs from the last
+// call.
 func (f *File) Current() (list *List, changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,8 +162,8 @@ func (f *File) Current() (list *List, changed bool) {
 	return f.list, changed
 }
 
-// refresh looks at the file and reads it if it may have changed. It reports
-// whether what is trusted did. The lock is held.
+// refresh reads the file if it may have changed. It reports whether the trusted
+// projects did. The lock is held.
 func (f *File) refresh() bool {
 	if f.Path == "" {
 		return false
@@ -181,8 +182,8 @@ func (f *File) refresh() bool {
 	return changed
 }
 
-// trustPath is where the list of trusted projects lives; "" where the home
-// directory is not known.
+// Path is where the list of trusted projects is; "" if the home directory is
+// not known.
 func Path(h resolve.Host) string {
 	state := h.Env["XDG_STATE_HOME"]
 	if !filepath.IsAbs(state) {

@@ -17,23 +17,22 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// trustTimeout bounds the wait for another sidecar that is writing the list. A
-// write takes milliseconds.
+// lockTimeout bounds the wait for another sidecar that writes the list. A write
+// takes milliseconds.
 const lockTimeout = 5 * time.Second
 
 var errLocked = errors.New("another process keeps it locked")
 
-// changeTrust replaces the list by what change makes of it. Two sidecars that
-// do so at once do it one after the other, and a reader sees the list before or
-// after and nothing between. A list that cannot be understood is replaced as if
-// it were empty, which is what it counts for; one of a newer version is left
-// alone.
+// Change replaces the list by what change makes of it. Two sidecars do so one
+// after the other, and a reader sees either the old or the new list. A list
+// that cannot be understood is replaced as if it were empty. A newer sidecar's
+// is left alone.
 func Change(path string, change func(*List) []Project) error {
 	if path == "" {
 		return errors.New("write list of trusted projects: the home directory is not known")
 	}
 	dir := filepath.Dir(path)
-	if err := fsguard.MkdirAll(dir, 0o700); err != nil { // which also finds out whether anything answers there
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil { // this also finds out whether the file system answers
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
 	unlock, err := lock(path + ".lock")
@@ -58,19 +57,19 @@ func Change(path string, change func(*List) []Project) error {
 	return nil
 }
 
-// lockTrust takes the lock, which is a file of its own because the list itself
-// is replaced by each write.
+// lock takes the lock. It is a file of its own because each write replaces the
+// list itself.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// Not a blocking flock(2): whoever holds the lock may be stopped, and the
+	// Not a blocking flock(2): the owner of the lock may be stopped, and the
 	// editor waits for us.
 	for deadline := time.Now().Add(lockTimeout); ; {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			// Closing releases it, and so does the kernel if we die.
+			// Closing releases the lock, and so does the kernel if we die.
 			return func() { file.Close() }, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {

@@ -12,10 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
-// tree builds a file system in a temporary directory and resolves paths as if
+// Tree builds a file system in a temporary directory and resolves paths as if
 // that directory were the root, so that tests do not depend on the machine's
-// own files. A name that ends in a slash is a directory, a value that starts
-// with "-> " a symlink.
+// own files. A name that ends in a slash is a directory. A value that starts
+// with "-> " is a symlink.
 func Tree(t testing.TB, entries map[string]string) resolve.FS {
 	t.Helper()
 	root := t.TempDir()
@@ -39,8 +39,8 @@ func Tree(t testing.TB, entries map[string]string) resolve.FS {
 	return Rooted(root)
 }
 
-// rooted is osFiles below another root. The resolver asks for no path that
-// crosses a symlink, so prefixing is enough.
+// Rooted is resolve.OS below another root. A view asks for no path that crosses
+// a symlink, so a prefix is enough.
 func Rooted(root string) resolve.FS {
 	return resolve.FS{
 		Lstat:    func(path string) (fs.FileMode, error) { return resolve.OS.Lstat(filepath.Join(root, path)) },
@@ -50,8 +50,7 @@ func Rooted(root string) resolve.FS {
 	}
 }
 
-// inMemory is the tree of tree without a disk, for tests that resolve paths by
-// the hundred thousand.
+// InMemory is Tree without a disk, for tests that resolve many paths.
 func InMemory(entries map[string]string) resolve.FS {
 	type node struct {
 		mode    fs.FileMode
