@@ -28,20 +28,20 @@ const (
 	ScopeUser Scope = "user"
 )
 
-// ErrNotAllowable means that a setting cannot be written where it would have to
-// be; the error says why.
+// ErrNotAllowable means that a setting cannot be written into the file that
+// would have to hold it; the error says why.
 var ErrNotAllowable = errors.New("allow by a setting")
 
 // Allowable says why a suggestion cannot be written into the settings of a
-// scope, or nil. Only entries of lists are: what is more than that the user is
-// to write down.
+// scope, or nil. Only entries of lists can be written. Anything else the user
+// has to write.
 func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	if suggestion.Key != toolchainsKey && !strings.HasPrefix(suggestion.Key, "additional_") {
 		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
-		// An entry would go into the file as it is, and make that count in
-		// place of what counts now.
+		// The entry would go into a file that does not count now, and make all
+		// of it count.
 		for _, state := range s.user {
 			d := state.Problem
 			if d == nil {
@@ -63,15 +63,15 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	case s.evaluation().exposure != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.evaluation().exposure)
 	case !p.Trusted && len(p.Asks) > 0:
-		// To write into it means to trust it, and with it all that somebody
-		// else has written there.
+		// To write into the file means to trust it, with everything that
+		// somebody else has written there.
 		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable, display.Quote(p.File))
 	}
 	return nil
 }
 
-// fileOfUser is the file of the user's that decides about a list: where it
-// stands, or else the one that counts most.
+// fileOfUser is the user's file that decides about a list: the one that sets
+// it, else the one that counts most.
 func (s *Snapshot) fileOfUser(key string) (string, error) {
 	from := s.evaluation().user.from[key].file
 	if s.project != nil && from == s.project.File {
@@ -96,9 +96,9 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 	return files[len(files)-1], nil
 }
 
-// Allow writes a suggestion into the settings of a scope, with every comment
-// and line of the file kept, and in one step, so that no reader sees half of
-// it. A project's file is trusted afterwards, which Allowable must agree to.
+// Allow writes a suggestion into the settings of a scope. It keeps every
+// comment and line of the file and replaces the file in one step. It then
+// trusts a project's file, which Allowable must permit.
 func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) error {
 	snapshot := s.Snapshot(projectDir)
 	if err := snapshot.Allowable(scope, suggestion); err != nil {
@@ -124,8 +124,8 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 }
 
 func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {
-	// Where the file is a symlink, as dotfile managers make it, the file itself
-	// is replaced.
+	// If the file is a symlink, as dotfile managers make it, its target is
+	// replaced.
 	real, err := fsguard.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		real, err = file, fsguard.MkdirAll(filepath.Dir(file), 0o700)
@@ -145,8 +145,9 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	return nil
 }
 
-// allowProject changes the project's file, and returns the digest of what it
-// has written. Sessions can write the project: no symlink leads out of it.
+// allowProject changes the project's file and returns the digest of the new
+// content. Sessions can write the project, so it follows no symlink out of the
+// project.
 func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
 	if _, err := fsguard.Stat(projectDir); err != nil {
 		return "", fmt.Errorf("write the project's settings: %w", err)
@@ -173,8 +174,7 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// change replaces a file in a directory by one with an entry more, and returns
-// what it has written.
+// change adds the entry to a file in a directory and returns the new content.
 func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []string) ([]byte, error) {
 	mode := fs.FileMode(0o644)
 	info, err := dir.Lstat(name)
@@ -198,12 +198,12 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 		return nil, err
 	}
 	temp := name + ".sandbox-sidecar"
-	_ = dir.Remove(temp) // of one that was killed in the middle
+	_ = dir.Remove(temp) // left by a process that was killed halfway
 	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Remove(temp) }() // gone already where all went well
+	defer func() { _ = dir.Remove(temp) }() // already gone if all went well
 	_, err = file.Write(changed)
 	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 	return changed, dir.Rename(temp, name)
 }
 
-// WrittenTo is the file that Allow would write a suggestion into; empty where
+// WrittenTo is the file that Allow would write a suggestion into; empty if
 // there is none.
 func (s *Snapshot) WrittenTo(scope Scope, suggestion Suggestion) string {
 	if scope == ScopeProject {

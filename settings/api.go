@@ -2,7 +2,7 @@ package settings
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 
-// The types of this package's parts that its callers meet in its results.
+// Types of document that appear in this package's API.
 type (
 	// Sandbox is the "terminal.sandbox" block of a settings file.
 	Sandbox = document.Sandbox
@@ -17,9 +17,9 @@ type (
 )
 
 const (
-	// KindTerminal is a terminal the user types into.
+	// KindTerminal is a terminal that the user types into.
 	KindTerminal = document.KindTerminal
-	// KindTool is a command the agent runs.
+	// KindTool is a command that the agent runs.
 	KindTool = document.KindTool
 
 	// SeverityError: the setting does not count.

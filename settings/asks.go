@@ -15,8 +15,8 @@ import (
 type Ask struct {
 	// Key is the settings key, such as "additional_read_write_paths".
 	Key string
-	// Value is what the file says: the entry of a list, or the key's value as
-	// JSON.
+	// Value is what the file contains: the entry of a list, or the key's value
+	// as JSON.
 	Value string
 	// Opens is one sentence, without a full stop, about what trusting the
 	// project would open.
@@ -28,8 +28,7 @@ type Ask struct {
 	never bool // it does not count in a trusted project either
 }
 
-// Message is the ask on one line that is fit to be shown: where it stands, what
-// it says, and what it opens.
+// Message is the ask on one line: its line, its value, and what it opens.
 func (a Ask) Message() string {
 	value := display.Quote(a.Value)
 	if a.whole {
@@ -39,8 +38,8 @@ func (a Ask) Message() string {
 }
 
 // beyond lists what e opens that alone does not, with the project's values that
-// ask for it. Whatever makes the policy wider is in the list: an empty one
-// means that trusting the project opens nothing.
+// ask for it. Everything that makes the policy wider is in the list. If it is
+// empty, trusting the project opens nothing.
 func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b := &asker{e: e, alone: alone}
 	b.kinds()
@@ -57,7 +56,7 @@ type asker struct {
 	asks     []Ask
 }
 
-// projects reports whether the project's file set the key.
+// projects reports whether the project's file sets the key.
 func (b *asker) projects(key string) bool {
 	from, ok := b.e.user.from[key]
 	return ok && from.file == b.e.projectFile
@@ -154,7 +153,7 @@ func (b *asker) opened(g grant) string {
 	return text
 }
 
-// verbs says an access in words.
+// verbs names an access in words.
 func verbs(access policy.Access) string {
 	words := (access &^ policy.Device).Names()
 	if len(words) < 2 {
@@ -164,7 +163,7 @@ func verbs(access policy.Access) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// switches are the keys of a single value.
+// switches asks for the keys of a single value.
 func (b *asker) switches() {
 	if b.e.policy.Network.Allowed && !b.alone.policy.Network.Allowed {
 		b.addKey("allow_network", "sessions may reach the network, and send there what they can read")
@@ -246,16 +245,16 @@ func (b *asker) writes(path string) bool {
 	})
 }
 
-// remarkAsks says in the project's file what is without effect until the
-// project is trusted, and what has only part of its effect. What the session
-// gets in another way is not worth a remark.
+// remarkAsks says which values of the project's file have no effect until the
+// project is trusted, and which have only part of it. It skips what the session
+// gets in another way.
 func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
 	told := map[document.Position]bool{}
 	for _, a := range asks {
 		at := document.Position{Line: a.Line, Column: a.Column}
 		told[at] = true
 		if a.never {
-			continue // that has been said
+			continue // there is a remark on it already
 		}
 		r.add(e.projectFile, at, document.SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
 			display.Quote(a.Value), a.Opens)

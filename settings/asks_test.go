@@ -13,8 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
-// trusting is a snapshot in which the user has trusted the project's file as it
-// is.
+// trusting is a snapshot in which the user trusts the project's file as it is.
 func trusting(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
@@ -115,8 +114,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 					t.Errorf("%s %s is not told: %v", a.Key, a.Value, s.DiagnosticsOf(projectFile))
 				}
 			}
-			// The same is what a trusted file has opened, and then there is
-			// nothing to warn of.
+			// In a trusted file the same asks count, and there is nothing to
+			// warn of.
 			trusted := trusting(t, f, test.user, test.project)
 			if p := trusted.Project(); !p.Trusted || describeAsks(p.Asks) != test.want {
 				t.Errorf("trusted %t, asks:\n%s", p.Trusted, describeAsks(p.Asks))
@@ -177,7 +176,7 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	if origins := s.Origins(); origins["allow_network"] != projectFile || origins["enabled"] != userFile {
 		t.Errorf("origins: %v", origins)
 	}
-	// A link that a session may move does not count, whoever trusts it; nor
+	// A link that a session may move does not count, whoever trusts it. Nor
 	// does one that only other projects' sessions may move.
 	if got := said(c, projectFile); !strings.Contains(got, `"out" crosses the symlink`) {
 		t.Errorf("diagnostics of the project's file:\n%s", got)

@@ -15,13 +15,13 @@ type Attempt string
 const (
 	// AttemptRead opens a file for reading, or lists a directory.
 	AttemptRead Attempt = "read"
-	// AttemptWrite opens a file for writing, creates it where there is none, or
-	// changes what a directory holds.
+	// AttemptWrite opens a file for writing, creates a missing one, or changes
+	// the entries of a directory.
 	AttemptWrite Attempt = "write"
 	// AttemptExecute runs a program.
 	AttemptExecute Attempt = "execute"
-	// AttemptConnectUnix connects to a Unix socket that a process outside of
-	// the session has made.
+	// AttemptConnectUnix connects to a Unix socket of a process outside of the
+	// session.
 	AttemptConnectUnix Attempt = "connect_unix"
 	// AttemptConnect connects to an address in the network.
 	AttemptConnect Attempt = "connect"
@@ -42,7 +42,7 @@ var pathAttempts = map[Attempt]attemptKind{
 	AttemptExecute: {policy.Execute, "additional_executable_paths", "execute"},
 }
 
-// Attempts lists every attempt, in the order in which people read them.
+// Attempts lists every attempt, in the order in which to show them.
 func Attempts() []Attempt {
 	return []Attempt{AttemptRead, AttemptWrite, AttemptExecute, AttemptConnectUnix, AttemptConnect, AttemptBind}
 }

@@ -16,8 +16,7 @@ const (
 	device      = policy.Read | policy.Write | policy.Device
 )
 
-// baselines holds for each platform what a null category of system_paths stands
-// for.
+// baselines holds for each platform what a null category of system_paths means.
 var baselines = map[string]map[string][]baselinePath{
 	"linux": {
 		"system_paths.executable": grantsFor(readExecute,
@@ -29,8 +28,9 @@ var baselines = map[string]map[string][]baselinePath{
 		"system_paths.read_write": append(append(
 			grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
 			// Not /dev: it holds the disks and, in /dev/pts, the user's other
-			// terminals. What is here any process needs and none can harm with.
-			// With /dev/ptmx come terminals of the session's own.
+			// terminals. Any process needs the devices in this list, and none
+			// can do harm with them. /dev/ptmx gives the session terminals of
+			// its own.
 			grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")...),
 			// Not /run/user itself: the session bus and systemd's user manager
 			// start processes outside of any sandbox.
@@ -64,10 +64,10 @@ var homeDotfiles = []string{
 	".terminfo", ".gitconfig", ".config",
 }
 
-// protectedByDefault is what a null protected_paths stands for, relative to the
+// protectedByDefault is what a null protected_paths means, relative to the
 // project: files that programs outside of the sandbox act upon without asking,
-// and the settings themselves. What depends on the project's repository is
-// added by findGit.
+// and the settings themselves. git.Find adds the paths of the project's
+// repository.
 var protectedByDefault = []string{
 	".git/hooks", ".git/config", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules",
 }

@@ -358,7 +358,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 // tenThousand is a snapshot in which the user and the project list ten thousand
-// directories each, with a count of the files resolved.
+// directories each, with a count of the lookups.
 func tenThousand(t testing.TB) (*Snapshot, *int) {
 	var list []string
 	for i := range 10_000 {

@@ -6,14 +6,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// cover maps paths to what is granted there and below. Look-ups climb from the
-// path to the root, so that ten thousand grants cost ten thousand short climbs
-// and not a hundred million comparisons.
+// cover maps paths to the access that is granted there and below. A lookup
+// climbs from the path to the root, so that ten thousand grants take ten
+// thousand short climbs instead of a hundred million comparisons.
 type cover map[string]policy.Access
 
 func (c cover) add(path string, access policy.Access) { c[path] |= access }
 
-// at is everything granted for the path: grants add up along it.
+// at is all access to the path: grants on the way to it add up.
 func (c cover) at(path string) policy.Access {
 	var access policy.Access
 	for p := range upwards(path) {

@@ -1,12 +1,21 @@
-// Package settings reads what the user wrote and compiles it to a policy.
+// Package settings reads the user's settings and compiles them to a policy.
 //
 // Settings come in layers: built-in defaults, the user's files, the editor's,
-// the project's. A [Store] holds the last good content of each file, watches
-// them, and hands out a [Snapshot]: the merged block with the origin of each
-// key, which compiles to a policy.Policy for one kind of session. A project's
-// file may tighten what the user's layers say and never loosen it.
+// the project's. [Open] returns a [Store], which keeps the last good content of
+// each file and watches it. [Store.Snapshot] returns the settings of one
+// moment, and [Snapshot.Compile] the policy for one kind of session.
+// [Snapshot.Explain] and [Snapshot.Suggest] answer questions about it. A
+// project's file may tighten the user's settings; unless the user trusts it, it
+// cannot loosen them.
 //
-// Bad input never drops a file: each problem is a [Diagnostic] with line and
-// column, and the rest of the block counts. Nor does it open anything: if
-// nobody knows what a file asks for, that is a [Doubt], and tools do not start.
+// # Mistakes
+//
+// A mistake never drops a file. It is a [Diagnostic] with line and column, and
+// the rest of the block counts. A mistake opens nothing either: if it is
+// unclear what a file asks for, there is a [Doubt], and tools do not start.
+//
+// # Design
+//
+// See docs/design: settings-pipeline.md, trust.md, git-repositories.md and
+// unknown-settings-open-nothing.md.
 package settings

@@ -107,13 +107,13 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 		executable int
 		network    bool
 	}{
-		// What is wrong keeps its value; what is gone is gone, and what is new
-		// counts.
+		// An unclear key keeps its value. A key that is gone is gone, and a new
+		// one counts.
 		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, document.ApplyToBoth, 0, true},
 		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, document.ApplyToTool, 1, true},
 		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, document.ApplyToTool, 1, true},
 		{`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`, document.ApplyToTool, 1, true},
-		// Where the block itself is not clear everything keeps its value.
+		// If the block itself is unclear, all keys keep their values.
 		{`"sandbx": {"enabled": false}`, document.ApplyToTool, 1, true},
 		{`"sandbox": false`, document.ApplyToTool, 1, true},
 	} {
@@ -153,7 +153,7 @@ func TestDoubt_EmptyFiles(t *testing.T) {
 						t.Errorf("%s: %q: enabled %t, %v", file, broken, *s.Merged().Enabled, s.Diagnostics())
 					}
 				}
-				// At the start, only in Zed's files it may be meant.
+				// At the start, it counts as meant only in Zed's files.
 				d.open(nil)
 				s := d.store.Snapshot(d.project)
 				got := s.DiagnosticsOf(file)
@@ -246,7 +246,7 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 			if !d.enabled() {
 				t.Error("not enabled")
 			}
-			// What disappears with its directory keeps its content.
+			// If the directory disappears, the file keeps its content.
 			d.must(os.Rename(target, target+"~"))
 			if !d.enabled() {
 				t.Error("an unmounted directory switches the sandbox off")
@@ -292,8 +292,8 @@ func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
 	}
 }
 
-// Content A asks for much and is not trusted; content B is wrong where A asked.
-// Trust in B must not cover what is kept of A.
+// Content A asks for much and is not trusted; content B has a mistake where A
+// asked. Trust in B must not cover what is kept of A.
 func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

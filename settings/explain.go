@@ -17,43 +17,42 @@ import (
 
 // Explanation answers whether a session could do something, and why.
 type Explanation struct {
-	// Allowed is what the policy says. The file's own permissions may refuse
-	// what it allows.
+	// Allowed is what the policy says. The permissions of the file may still
+	// refuse it.
 	Allowed bool
-	// Target is what the target really is: an absolute path without symlinks, a
+	// Target is where the target leads: an absolute path without symlinks, a
 	// socket, an address.
 	Target string
 	// Reason is one sentence, without a full stop.
 	Reason string
-	// Rule is what decides; nil where it is that there is no rule.
+	// Rule is the rule that decides; nil if the reason is that there is none.
 	Rule *DecidingRule
 	// Key and Value are the setting that would allow it: an entry of the list
-	// Key, or the whole value of Key as JSON. Where it is allowed, Key is the
-	// setting that does; both are empty where no setting would.
+	// Key, or the whole value of Key as JSON. If it is allowed, Key is the
+	// setting that allows it. Both are empty if no setting would.
 	Key, Value string
-	// Hint is a second sentence, on what to do or to look out for; "" where
-	// there is nothing to say.
+	// Hint is a second sentence: what to do, or what to watch out for; "" if
+	// there is none.
 	Hint string
-	// Holds says what else the setting would lay open that gives whoever reads
-	// it power elsewhere: keys, passwords; "" where nothing is known.
+	// Holds names the keys or passwords that the setting would also open; "" if
+	// none are known.
 	Holds string
 }
 
-// DecidingRule is the rule that an explanation rests on.
+// DecidingRule is the rule that decides an explanation.
 type DecidingRule struct {
-	// Path is the granted or protected path, or the socket; "" where the rule
-	// is not about a path.
+	// Path is the granted or protected path, or the socket; "" if the rule is
+	// not about a path.
 	Path string
-	// Access is what a grant of a path gives.
+	// Access is what the grant of a path gives.
 	Access policy.Access
 	Origin policy.Origin
 }
 
 // Explain says whether a session of that kind that starts now could do
-// something to a target, as the sandbox sees it. A target of AttemptRead,
-// AttemptWrite and AttemptExecute is an absolute path; of AttemptConnectUnix a
-// path, or a name after "abstract:"; else it is an address, which does not
-// matter.
+// something to a target. The target is an absolute path for AttemptRead,
+// AttemptWrite and AttemptExecute; a path or "abstract:NAME" for
+// AttemptConnectUnix; else an address, which makes no difference.
 func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (Explanation, error) {
 	x := s.explainer(kind, attempt)
 	x.Target = target
@@ -96,8 +95,8 @@ type explainer struct {
 	Explanation
 }
 
-// explainer asks the kept evaluation. Only the target is looked up, through a
-// view of its own: explanations may run at the same time.
+// explainer asks the kept evaluation. It looks up only the target, through a
+// view of its own, because explanations may run at the same time.
 func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 	e := *s.evaluation()
 	e.View, e.policy = resolve.NewView(s.files), e.policyFor(kind)
@@ -106,7 +105,7 @@ func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 
 // follow resolves the target as a session would.
 func (x *explainer) follow(target string) error {
-	// A dollar sign in the name of a file is one; only ~ is a convenience.
+	// A dollar sign in the name of a file is itself; only ~ is replaced.
 	path := target
 	if strings.HasPrefix(target, "~") {
 		var err error
@@ -123,8 +122,8 @@ func (x *explainer) follow(target string) error {
 	x.end = x.Resolve(path)
 	for _, l := range x.end.Links {
 		if policy.Contains("/proc", l.Dir) {
-			// Where it leads is another file for each process; what can be said
-			// is what holds for all of /proc.
+			// The link leads to another file for each process. The answer is
+			// the one that holds for all of /proc.
 			x.end = resolve.Target{Path: l.Path, Exists: true}
 			x.Hint = fmt.Sprintf("%s is another file for each process", display.Quote(l.Path))
 			break
@@ -185,9 +184,8 @@ func (x *explainer) path() {
 	}
 }
 
-// rule finds the most specific rule that grants an access to where the target
-// leads. A rule for a path that does not exist does nothing for the sessions
-// that start now.
+// rule finds the most specific rule that grants an access to the target. A rule
+// for a path that does not exist has no effect on sessions that start now.
 func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range e.policy.Rules {
 		if !rule.Access.Has(access) || !policy.Contains(rule.Path, x.end.Path) || found && len(rule.Path) <= len(best.Path) {
@@ -201,8 +199,7 @@ func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule,
 	return best, found
 }
 
-// takenAway reports whether it is the project's file that keeps the access from
-// being granted.
+// takenAway reports whether the project's file takes the access away.
 func (x *explainer) takenAway(access policy.Access) bool {
 	if x.alone == nil {
 		return false
@@ -211,7 +208,7 @@ func (x *explainer) takenAway(access policy.Access) bool {
 	return granted
 }
 
-// protected explains what a protected path refuses.
+// protected explains why a protected path is refused.
 func (x *explainer) protected(p policy.Protected) {
 	rule := &DecidingRule{Path: p.Path, Access: policy.Read, Origin: p.Origin}
 	const form = "%s stays as it is, although the directory around it can be written, by %s"
@@ -234,11 +231,11 @@ func (x *explainer) protected(p policy.Protected) {
 	x.Hint = `where the machine cannot enforce this, as "sandbox-sidecar doctor" tells, a session can change it all the same`
 }
 
-// notGranted finds what to grant.
+// notGranted finds the setting that would grant the access.
 func (x *explainer) notGranted(a attemptKind) {
 	x.refuse(nil, a.key, x.end.Path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.Path))
 	for _, rule := range x.policy.Rules {
-		// The nearest miss says more than silence.
+		// Name the rule that comes nearest.
 		if !policy.Contains(rule.Path, x.end.Path) {
 			continue
 		}
@@ -262,8 +259,8 @@ func (x *explainer) notGranted(a attemptKind) {
 	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.Path) || x.undoes(x.end.Path) != ""):
 		x.Key, x.Value, x.Hint = "", "", neverWritable
 	case !x.end.Exists:
-		// A grant of what does not exist opens nothing, so the nearest
-		// directory that does has to be granted.
+		// A grant of a path that does not exist opens nothing. The nearest
+		// directory that exists has to be granted.
 		x.Value = x.nearestDir()
 		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
@@ -282,8 +279,8 @@ func (x *explainer) notGranted(a attemptKind) {
 	}
 }
 
-// holds says what a grant of path would lay open that gives power elsewhere, or
-// over later sessions; "" where nothing is known.
+// holds says what a grant of path would open that gives power elsewhere, or
+// over later sessions; "" if nothing is known.
 func (x *explainer) holds(path string) string {
 	what := x.sensitive.Holds(path)
 	if what == "" && x.attempt == AttemptWrite {
@@ -292,7 +289,7 @@ func (x *explainer) holds(path string) string {
 	return what
 }
 
-// neverWritable is the hint for what decides about sessions.
+// neverWritable is the hint for files that decide about sessions.
 const neverWritable = "no setting lets a session change what decides about sessions"
 
 // nearestDir is the nearest directory on the way to the target that exists.

@@ -27,7 +27,7 @@ import (
 type maze struct {
 	root   string
 	random *rand.Rand
-	made   int      // makes names that are not taken
+	made   int      // makes unique names
 	paths  []string // everything that was made, links included, and some names that were not
 }
 
@@ -49,8 +49,8 @@ func newMaze(t *testing.T, random *rand.Rand) *maze {
 	}
 	for _, dir := range dirs {
 		m.file(t, filepath.Join(dir, "data"), []byte("data"), 0o600)
-		// A program of its own in each place: a rule for one hard link would be
-		// one for all.
+		// Each place has its own program: a rule for one hard link would hold
+		// for all.
 		m.file(t, filepath.Join(dir, "true"), code, 0o700)
 		m.paths = append(m.paths, filepath.Join(dir, "missing"), filepath.Join(dir, "missing/deeper"))
 	}
@@ -104,8 +104,8 @@ func (m *maze) settings(t *testing.T) string {
 	return string(data)
 }
 
-// act is how an attempt is made for real; false where it has no meaning for
-// what the target is.
+// act is how an attempt is really made; false if it makes no sense for the
+// target.
 func (m *maze) act(attempt Attempt, path string, r *resolve.View) (platformtest.Act, bool) {
 	m.made++
 	end := r.Resolve(path)
@@ -117,7 +117,7 @@ func (m *maze) act(attempt Attempt, path string, r *resolve.View) (platformtest.
 		return platformtest.Act{Verb: platformtest.Read, Path: path}, true
 	case attempt == AttemptWrite && dir:
 		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s/new-%d", path, m.made)}, true
-	case attempt == AttemptWrite && end.Exists && !program: // programs have to stay what they are
+	case attempt == AttemptWrite && end.Exists && !program: // programs must not change
 		return platformtest.Act{Verb: platformtest.Write, Path: path}, true
 	case attempt == AttemptWrite && !end.Exists && isDir(r, filepath.Dir(end.Path)):
 		return platformtest.Act{Verb: platformtest.Create, Path: fmt.Sprintf("%s-%d", path, m.made)}, true
@@ -132,9 +132,9 @@ func isDir(r *resolve.View, path string) bool {
 	return target.Exists && target.Mode.IsDir()
 }
 
-// The model answers as the kernel does: for random settings and random targets,
-// through symlinks and "..", what Explain says is what a real attempt in a real
-// sandbox comes to. SIDECAR_EXPLAIN_POLICIES makes it longer.
+// The model agrees with the kernel: for random settings and random targets,
+// through symlinks and "..", Explain predicts the result of a real attempt in a
+// real sandbox. SIDECAR_EXPLAIN_POLICIES makes it longer.
 func TestExplain_AgreesWithTheKernel(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -114,7 +114,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	}
 }
 
-// What is suggested must work: with the setting it names, the same attempt is
+// A suggestion must work: with the setting that it names, the same attempt is
 // allowed.
 func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	}
 	var named atomic.Int64
 	forPairs(t, 15, func(user, _ string) {
-		// where nothing is sandboxed there is nothing to name
+		// without a sandbox there is no setting to name
 		user = withSetting(t, withSetting(t, user, "enabled", "true"), "apply_to", `"tool"`)
 		s := snapshotOf(t, f, user, "")
 		for _, attempt := range Attempts() {

@@ -86,7 +86,7 @@ func (d *fixture) openWatching(change func(*Options), with source.Watching) *Sto
 	return store
 }
 
-// await waits until a change of the file has been told.
+// await waits until a change of the file is reported.
 func (d *fixture) await(file string) {
 	d.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -102,9 +102,9 @@ func (d *fixture) await(file string) {
 	}
 }
 
-// armed waits until the watches on what the store knows by now are in place. A
-// round arms the watches before it reports changes. The first report may be of a
-// round that began earlier; the second is not.
+// armed waits until the watches on all files known so far are in place. A round
+// arms the watches before it reports changes. The first report may belong to a
+// round that began earlier; the second does not.
 func (d *fixture) armed() {
 	d.t.Helper()
 	dir := filepath.Join(d.home, "armed")

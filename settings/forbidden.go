@@ -10,16 +10,15 @@ import (
 )
 
 // A grant for writing that would undo the sandbox does not count, whoever wrote
-// it: nobody means it, and what it opens is not the file but every later
-// session. Where such a place is only a part of what is granted, as in a grant
-// of the home directory, the grant counts, and the place is protected or the
-// user is warned.
+// it. Nobody means it, and it would open every later session. If such a place
+// is only a part of what is granted, as in a grant of the home directory, the
+// grant counts. Then the place is protected or the user is warned.
 
-// kernelPlaces are where a platform's kernel takes orders from files: on Linux
-// what confines and ends processes among them.
+// kernelPlaces are directories whose files control a platform's kernel. On
+// Linux they include what confines and ends processes.
 var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
 
-// place is where no session may write, with what a session would gain.
+// place is a path that no session may write, with what a session would gain.
 type place struct{ path, gain string }
 
 // forbidden are the places of this snapshot, under their real paths.
@@ -48,7 +47,7 @@ func (s *Snapshot) forbidden(r *resolve.View) []place {
 	return list
 }
 
-// stateDirs are the directories of what the sidecar keeps, whether they exist
+// stateDirs are the directories of the sidecar's own files, whether they exist
 // or not.
 func stateDirs(h resolve.Host) []string {
 	var list []string
@@ -63,8 +62,8 @@ func stateDirs(h resolve.Host) []string {
 	return list
 }
 
-// undoes says why a grant for writing of a path would undo the sandbox; ""
-// where it would not.
+// undoes says why a grant for writing of a path would undo the sandbox; "" if
+// it would not.
 func (v fsView) undoes(path string) string {
 	if path == "/" {
 		return "it would grant writing everything, the settings and the kernel's own files included"
@@ -77,8 +76,8 @@ func (v fsView) undoes(path string) string {
 	return ""
 }
 
-// enfolds says what a grant for writing of path would lay open beside, of what
-// decides about sessions; "" where it is nothing.
+// enfolds says what a grant for writing of path would also open, of the files
+// that decide about sessions; "" if nothing.
 func (v fsView) enfolds(path string) string {
 	for _, forbidden := range v.forbidden {
 		if path != forbidden.path && policy.Contains(path, forbidden.path) {

@@ -28,7 +28,7 @@ func forbiddenSnapshot(t *testing.T, user, project string) *Snapshot {
 }
 
 // Each entry counts neither for the user nor for a project, in each list that
-// grants writing, and the diagnostic names its key.
+// grants writing. The diagnostic names its key.
 func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -63,8 +63,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 	}
 }
 
-// The same paths may be read, neighbours may be written, and what holds such a
-// place among other things is the user's to grant.
+// The same paths may be read and their neighbours written. The user may grant a
+// directory that contains such a place.
 func TestForbidden_EverythingElseCounts(t *testing.T) {
 	t.Parallel()
 	for block, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestForbidden_EverythingElseCounts(t *testing.T) {
 	}
 }
 
-// A project in such a place can be worked in, but not written.
+// A project in such a place can be read, but not written.
 func TestForbidden_ProjectsThere(t *testing.T) {
 	t.Parallel()
 	for project, want := range map[string]string{

@@ -10,8 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// outsideProject are two projects whose repository lies outside of them: a
-// linked worktree and a submodule.
+// worktree and submodule are projects whose repository lies outside of them.
 var (
 	worktree = map[string]string{
 		"/home/u/main/.git/HEAD": "", "/home/u/main/.git/objects/": "", "/home/u/main/.git/refs/": "",
@@ -46,7 +45,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 				}
 			}
 		}
-		// What the user grants anyway is not taken back.
+		// A grant of the user's is not taken back.
 		c := snapshotOf(t, resolvetest.Tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(document.KindTool)
 		for _, rule := range c.Policy.Rules {
 			if rule.Guarded != 0 {

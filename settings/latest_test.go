@@ -21,8 +21,8 @@ func deaf() source.Watching {
 	}
 }
 
-// A denial is explained from what is kept: the settings files are gone and the
-// evaluation cannot read, and the answer is still the same.
+// A denial is answered from the kept evaluation: the settings files are gone
+// and reading fails, and the answer stays the same.
 func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
@@ -60,7 +60,7 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	}
 }
 
-// A change that the store has seen makes the next denial ask anew.
+// A change that the store has noticed makes the next denial ask anew.
 func TestLatest_FollowsTheFiles(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMain lets this binary be the stage that confines itself, and the actor
-// that it executes then.
+// that the stage executes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "stage" {
 		os.Exit(linux.RunStage())

@@ -8,9 +8,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// meetGrants returns what both lists grant. It works on resolved paths only:
-// the text of a path below a granted directory says nothing about where a
-// symlink in it leads.
+// meetGrants returns what both lists grant. It compares resolved paths only:
+// the text of a path below a granted directory does not say where a symlink in
+// it leads.
 func meetGrants(user, project []grant) []grant {
 	byUser, byProject := cover{}, cover{}
 	for _, g := range user {
@@ -36,7 +36,7 @@ func meetGrants(user, project []grant) []grant {
 		}
 	}
 	for _, g := range project {
-		// Equal paths are the user's and already there.
+		// Equal paths are the user's and already in the list.
 		if _, equal := byUser[g.path]; equal {
 			continue
 		}
@@ -47,9 +47,9 @@ func meetGrants(user, project []grant) []grant {
 	return kept
 }
 
-// meetPatterns returns patterns that let pass exactly the variables that both
-// lists let pass, hooks included: a prefix of the one side never lets a hook
-// pass, even if the other side names it.
+// meetPatterns returns patterns that match exactly the variables that both
+// lists match, hooks included. A prefix on one side never matches a hook, even
+// if the other side names it.
 func meetPatterns(a, b []string) []string {
 	var kept []string
 	both := [2]policy.Environment{{Allowed: a}, {Allowed: b}}
@@ -59,7 +59,7 @@ func meetPatterns(a, b []string) []string {
 			continue
 		}
 		// For a prefix this asks about a variable of that very name, asterisk
-		// included: it would pass as an exact name.
+		// included: it would match as an exact name.
 		if both[0].Allows(pattern) && both[1].Allows(pattern) {
 			kept = append(kept, pattern)
 		}
@@ -68,8 +68,8 @@ func meetPatterns(a, b []string) []string {
 	return slices.Compact(kept)
 }
 
-// hasPrefixPattern reports whether the list lets every variable of that prefix
-// pass, hooks aside.
+// hasPrefixPattern reports whether the list matches every variable of that
+// prefix, except hooks.
 func hasPrefixPattern(list []string, prefix string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {
 		p, ok := strings.CutSuffix(pattern, "*")
@@ -77,8 +77,8 @@ func hasPrefixPattern(list []string, prefix string) bool {
 	})
 }
 
-// strictestKinds is what two layers restrict together. What a project's layer
-// does not say about itself it inherits.
+// strictestKinds is what two layers restrict together. A project's layer
+// inherits the key that it does not set.
 func strictestKinds(user document.Sandbox, project *document.Sandbox) document.Kinds {
 	restricted := document.RestrictedKinds(*user.Enabled, *user.ApplyTo)
 	if project == nil || project.Enabled == nil && project.ApplyTo == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// meetTree has symlinks in all directions: into and out of what is likely to be
-// granted, within the project, and in chains.
+// meetTree has symlinks in all directions: into and out of directories that are
+// often granted, within the project, and in chains.
 var meetTree = map[string]string{
 	"/usr/bin/": "", "/bin": "-> usr/bin", "/etc/": "", "/tmp/": "", "/dev/null": "", "/dev/pts/": "",
 	"/run/user/1000/":                 "",
@@ -63,8 +63,8 @@ var (
 	meetSecret = []string{"a", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
 )
 
-// choose makes decisions for a generated settings block; the fuzzer makes them
-// by bytes, the property test by random numbers.
+// choose makes the decisions for a generated settings block. The fuzzer uses
+// bytes, the property test random numbers.
 type choose func(n int) int
 
 func (c choose) some(words []string) []string {
@@ -75,7 +75,7 @@ func (c choose) some(words []string) []string {
 	return list
 }
 
-// block generates a sandbox block. Every key is absent in half of them.
+// block generates a sandbox block. Each key is absent in half of them.
 func (c choose) block() string {
 	block := map[string]any{}
 	maybe := func(key string, value func() any) {
@@ -114,8 +114,8 @@ func (c choose) block() string {
 	return string(data)
 }
 
-// exceeds says in which respect a policy allows something that the other one
-// does not; "" if in none.
+// exceeds names something that a policy allows and the other does not; "" if
+// there is nothing.
 func exceeds(narrow, wide *policy.Policy) string {
 	if how := exceedsKind(narrow, wide); how != "" || !wide.Restricted {
 		return how
@@ -170,9 +170,8 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 	return ""
 }
 
-// concretePaths is a sample that holds, for everything that any of the policies
-// names, the path itself, something below it, a name that begins alike, and its
-// parents.
+// concretePaths is a sample. For each path in the policies it has the path
+// itself, one below it, a name with the same beginning, and the parents.
 func concretePaths(policies ...*policy.Policy) []string {
 	paths := map[string]bool{}
 	add := func(path string) {
@@ -195,7 +194,7 @@ func concretePaths(policies ...*policy.Policy) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// variableNames is a sample that holds a name for every pattern and hooks that
+// variableNames is a sample with a name for every pattern, and hooks that
 // prefixes could match.
 func variableNames(policies ...*policy.Policy) []string {
 	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH",
@@ -227,9 +226,8 @@ func checkMeet(t testing.TB, f resolve.FS, user, project string) {
 	}
 }
 
-// pairs is how many pairs of settings a property test generates: enough for
-// every run to mean something, and as many as SIDECAR_PAIRS says where there is
-// time.
+// pairs is how many pairs of settings a property test generates: few, or as
+// many as SIDECAR_PAIRS says.
 func pairs(t *testing.T, few int) int {
 	t.Helper()
 	given := os.Getenv("SIDECAR_PAIRS")
@@ -272,7 +270,7 @@ func TestMeet_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
 	forPairs(t, pairs(t, 3000), func(user, project string) { checkMeet(t, f, user, project) })
 }
 
-// The tree in memory stands for a real one.
+// The tree in memory behaves like a real one.
 func TestMeet_OnARealTree(t *testing.T) {
 	t.Parallel()
 	real, memory := resolvetest.Tree(t, meetTree), resolvetest.InMemory(meetTree)
@@ -350,8 +348,8 @@ func byBytes(data []byte) choose {
 	}
 }
 
-// FuzzCompile: no grant comes from nothing. The file system is without
-// symlinks, so that text and real path agree.
+// FuzzCompile: no grant comes from nothing. The file system has no symlinks, so
+// that text and real path agree.
 func FuzzCompile(f *testing.F) {
 	tree := resolvetest.Tree(f, map[string]string{"/home/u/project/": "", "/tmp/": ""})
 	f.Add("~/a", "/b/../c", "$CACHE/x", byte(1))

@@ -11,33 +11,33 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
-// Project is how a project's settings file stands: what it asks for, and
-// whether it gets it.
+// Project is the state of a project's settings file: what it asks for, and
+// whether it gets that.
 type Project struct {
 	// Dir is the project's real path.
 	Dir string
 	// File is the project's settings file, whether it exists or not.
 	File string
-	// Exists says whether there is such a file. One that is the user's own file
-	// at the same time is not a project's.
+	// Exists says whether there is such a file. The user's own file is never a
+	// project's.
 	Exists bool
-	// Trusted says that the file counts as it is written; else it can only
+	// Trusted says that the file counts as it is written. Otherwise it can only
 	// tighten.
 	Trusted bool
 	// Digest is the SHA-256 of the file's bytes as they were read, in
-	// hexadecimal digits; "" where they could not be.
+	// hexadecimal digits; "" if they could not be read.
 	Digest string
-	// Asks is what the file asks for beyond the user's own policy. Where the
-	// file is trusted, it is what trusting it has opened.
+	// Asks is what the file asks for beyond the user's own policy. If the file
+	// is trusted, it is what the trust has opened.
 	Asks []Ask
-	// Problem is why the file cannot be trusted as it is now; "" where it can.
+	// Problem is why the file cannot be trusted as it is now; "" if it can.
 	Problem string
 }
 
 // NotTrustedError says why a project was not trusted.
 type NotTrustedError struct {
-	// File is the settings file that was to be trusted, or the list of trusted
-	// projects that does not count.
+	// File is the settings file to be trusted, or the list of trusted projects
+	// if that does not count.
 	File string
 	// Reason is the cause in words.
 	Reason string
@@ -45,13 +45,13 @@ type NotTrustedError struct {
 	Hint string
 }
 
-// Error names what was attempted, on what, and why it did not succeed.
+// Error says what was attempted, on which file, and why it failed.
 func (e *NotTrustedError) Error() string {
 	return fmt.Sprintf("trust project: %s: %s", display.Quote(e.File), e.Reason)
 }
 
-// Project tells how the project's file stands. Without a project directory it
-// is empty.
+// Project returns the state of the project's file. Without a project directory
+// it is empty.
 func (s *Snapshot) Project() Project {
 	e := s.evaluation()
 	p := Project{Dir: e.policy.Project, Trusted: e.trusted, Asks: e.asks}
@@ -71,10 +71,10 @@ func (s *Snapshot) Project() Project {
 		p.Problem = "there is no such file, so there is nothing to trust"
 	case s.project.Problem != nil:
 		p.Problem = fmt.Sprintf("it cannot be used (%s)", s.project.Problem)
-		p.Asks = nil // those of an older content
+		p.Asks = nil // they belong to an older content
 	case s.project.Doubt() != nil:
 		p.Problem = fmt.Sprintf("something in it is wrong (%s)", s.project.Doubt())
-		p.Asks = nil // those of an older content among them
+		p.Asks = nil // some belong to an older content
 	case !trust.IsCleanPath(p.Dir):
 		p.Problem = fmt.Sprintf("the name of the project's directory %s is not UTF-8", display.Quote(p.Dir))
 	case e.exposure != "":
@@ -83,10 +83,10 @@ func (s *Snapshot) Project() Project {
 	return p
 }
 
-// trusts reports whether the user trusted the project's file as it was read,
-// for the directory that it is about to govern.
+// trusts reports whether the user trusts the project's file as it was read, for
+// the directory that it would govern.
 func (s *Snapshot) trusts(project string) bool {
-	// Content with a mistake counts with values of an older content, which
+	// A content with a mistake inherits values of an older content, which
 	// nobody has trusted.
 	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil && s.project.Doubt() == nil &&
 		trust.IsCleanPath(project) &&
@@ -94,8 +94,8 @@ func (s *Snapshot) trusts(project string) bool {
 }
 
 // trustExposed says how sessions under the user's own policy could write the
-// list of trusted projects; then nobody knows who wrote it, and nothing on it
-// counts. It is "" where they cannot.
+// list of trusted projects; "" if they cannot. If they can, anybody may have
+// written it, and nothing on it counts.
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.View) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
@@ -106,11 +106,11 @@ func (s *Snapshot) trustExposed(e *evaluation) string {
 	return ""
 }
 
-// Trust records that the user trusts the project's settings file with the
-// content that it has now. Where digest is not empty it must be that of this
-// content: what changed since the user was shown what it asks for is not
-// trusted. The error is a *NotTrustedError where the file cannot be trusted,
-// else the list of trusted projects could not be written.
+// Trust records that the user trusts the project's settings file with its
+// present content. A digest that is not empty must be that of this content: a
+// change after the user saw what the file asks for is not trusted. The error is
+// a *NotTrustedError if the file cannot be trusted; otherwise the list of
+// trusted projects could not be written.
 func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	shown := s.Snapshot(projectDir).Project()
 	switch {
@@ -136,11 +136,12 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	return now, nil
 }
 
-// Untrust takes the trust in a project back, whatever its file holds now. That
-// it was not trusted is no error.
+// Untrust withdraws the trust in a project, whatever its file holds now. It is
+// no error if the project was not trusted.
 func (s *Store) Untrust(projectDir string) (Project, error) {
 	dir := s.Snapshot(projectDir).Project().Dir
-	// Without an entry there is nothing to write, and no reason to make a file.
+	// Without an entry there is nothing to write and no reason to create the
+	// file.
 	if s.listed(dir) {
 		if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.Without(dir) }); err != nil {
 			return Project{}, err
@@ -150,7 +151,7 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 	return s.Snapshot(projectDir).Project(), nil
 }
 
-// listed reports whether the list, read anew, has an entry for the project.
+// listed reports whether the list, read again, has an entry for the project.
 func (s *Store) listed(dir string) bool {
 	list := s.sources.Trust()
 	return len(list.Without(dir)) < len(list.Projects)

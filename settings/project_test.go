@@ -54,7 +54,7 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	// Any change withdraws it, also one that means the same.
+	// Any change withdraws the trust, even one that means the same.
 	d.write(d.projectFile(), loosening+" ")
 	if d.free() {
 		t.Error("another content is trusted")
@@ -67,7 +67,7 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 	if d.free() {
 		t.Error("what nobody was shown is trusted")
 	}
-	// The content that the user trusted is still that.
+	// The content that the user trusted is trusted again.
 	d.write(d.projectFile(), loosening)
 	if !d.free() {
 		t.Error("the content that was trusted is not any more")
@@ -237,8 +237,8 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 				!strings.Contains(said[0].Message, "no project is trusted") {
 				t.Errorf("diagnostics: %v, want %q", said, test.want)
 			}
-			// Trusting again makes a new list, but does not overwrite a newer
-			// program's or go through a link.
+			// Trusting again makes a new list. It does not overwrite a newer
+			// program's list and does not follow a link.
 			_, err := d.store.Trust(d.project, "")
 			if name == "newer" {
 				if err == nil || d.free() {

@@ -12,10 +12,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
-// remark says what counts but probably not as meant: grants of more than it
-// seems, and keys that contradict each other. An untrusted project's file
-// cannot grant anything, so only the layers that count as they are written are
-// looked at.
+// remark adds remarks on settings that count but probably not as meant: grants
+// of more than it seems, and keys that contradict each other. It checks only
+// the layers that count as they are written, because an untrusted project's
+// file cannot grant anything.
 func (e *evaluation) remark(r *reporter) {
 	e.remarkSwitches(r)
 	writers := e.writers()
@@ -42,7 +42,7 @@ func (e *evaluation) remarkSwitches(r *reporter) {
 		r.add(from.file, from.At, document.SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
 	}
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
-		// One remark, where the first key stands of the file that counts most.
+		// One remark, at the first key of the file that counts most.
 		key := ""
 		for _, l := range document.Keys {
 			from, ok := set(l.Name)
@@ -58,15 +58,15 @@ func (e *evaluation) remarkSwitches(r *reporter) {
 	}
 }
 
-// later orders origins: the one that stands first in its file.
+// later reports whether a comes before b in the same file.
 func later(a, b origin) bool {
 	return a.file == b.file && (a.At.Line < b.At.Line || a.At.Line == b.At.Line && a.At.Column < b.At.Column)
 }
 
-// remarkWider finds a grant that gives writing where this one does not: whoever
-// wrote this one may think that it keeps something as it is. writers are the
-// grants that do, by path: to compare each grant with each other takes as long
-// as all the rest where there are thousands.
+// remarkWider finds a grant for writing that covers one without. The author of
+// the latter may think that it keeps something as it is. writers are the grants
+// for writing by path: comparing each grant with each other is too slow for
+// thousands.
 func (e *evaluation) remarkWider(r *reporter, g grant, writers map[string]grant) {
 	if g.access.Has(policy.Write) {
 		return
@@ -95,8 +95,7 @@ func (e *evaluation) writers() map[string]grant {
 	return writers
 }
 
-// remarkProtected finds a grant for writing of what protected_paths keeps as it
-// is.
+// remarkProtected finds a grant for writing of a protected path.
 func (e *evaluation) remarkProtected(r *reporter, g grant) {
 	if !g.access.Has(policy.Write) {
 		return
@@ -136,8 +135,7 @@ func variablesIn(text string) []string {
 }
 
 // secretRemarks warns of start-up files that sessions may read and that assign
-// what looks like a secret. It names file, line and variable, and never the
-// value.
+// what looks like a secret. It names file, line and variable, never the value.
 func (e *evaluation) secretRemarks() []document.FileDiagnostic {
 	r := e.reporter()
 	if e.host.Home == "" || e.restricted == (document.Kinds{}) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
-// Every kind of remark: where it stands, what it says, and that it goes when
-// the file is mended.
+// Every kind of remark: its position, its text, and that it disappears when the
+// file is fixed.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
@@ -127,7 +127,7 @@ func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
 	}
 }
 
-// A syntax error is told with its place, and goes.
+// A syntax error is reported with its position, and disappears.
 func TestRemarks_OfAFileThatCannotBeParsedGoWhenItIsMended(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

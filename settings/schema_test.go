@@ -26,7 +26,7 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// valid asks the schema about a settings file.
+// valid checks a settings file against the schema.
 func valid(t *testing.T, schema *jsonschema.Schema, text string) error {
 	t.Helper()
 	standard, err := hujson.Standardize([]byte(text))
@@ -36,8 +36,8 @@ func valid(t *testing.T, schema *jsonschema.Schema, text string) error {
 	return schema.Validate(value)
 }
 
-// A language server's word is taken for the program's, so the two must say the
-// same of keys and types.
+// Users believe a language server, so it and the program must agree on keys and
+// types.
 func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
@@ -60,7 +60,7 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 			}
 		}
 	}
-	// What only evaluation finds, the schema may find too.
+	// The schema may also find what only evaluation finds.
 	for _, block := range []string{`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`,
 		`{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`} {
 		if valid(t, schema, `{"terminal": {"sandbox": `+block+`}}`) == nil {
@@ -75,8 +75,8 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	}
 }
 
-// Settings that are generated at random are valid, or have a value that
-// decoding or evaluation remarks upon.
+// Random settings are valid, or have a value that decoding or evaluation
+// remarks on.
 func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
@@ -90,8 +90,8 @@ func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	})
 }
 
-// Whoever looks at the schema finds each key described, with its default and,
-// where there is a choice, every value.
+// The schema describes each key, with its default and, if there is a choice,
+// every value.
 func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 	t.Parallel()
 	type node struct {
@@ -135,7 +135,7 @@ func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 	}
 }
 
-// The examples of the documentation are what people copy.
+// People copy the examples of the documentation.
 func TestSchema_AcceptsTheDocumentation(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)

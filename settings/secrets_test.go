@@ -44,7 +44,7 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 			t.Errorf("holds for one project: %v", d)
 		}
 	}
-	// It is the sandbox that the hint is about.
+	// Without a sandbox there is no warning.
 	if c := snapshotOf(t, f, `{"enabled": false}`, "").Compile(document.KindTool); said(c, "/home/u/.bashrc") != "" {
 		t.Error("told although nothing is restricted")
 	}

@@ -88,7 +88,7 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A project's own settings that nobody can read may have restricted it.
+// A project's settings that nobody can read may have restricted it.
 func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")

@@ -31,36 +31,34 @@ type Snapshot struct {
 	kept *evaluation
 }
 
-// Compiled is the policy for one kind of session, with what there is to say
-// about it.
+// Compiled is the policy for one kind of session, with the remarks on it.
 type Compiled struct {
 	Policy policy.Policy
 	// Diagnostics are those of Snapshot.Diagnostics.
 	Diagnostics []document.FileDiagnostic
-	// Warnings are for the user's eyes when a session starts.
+	// Warnings are shown when a session starts.
 	Warnings []string
-	// Risks are those of the warnings that no diagnostic says.
+	// Risks are the warnings that are in no diagnostic.
 	Risks []string
 	// Switches are the keys of a single value that decide about the policy,
 	// each with the value that counts.
 	Switches []Switch
-	// Variables are the entries of Policy.Environment.Allowed with where each
-	// comes from.
+	// Variables are the entries of Policy.Environment.Allowed, each with its
+	// origin.
 	Variables []Variable
-	// Doubt is why nobody knows what the settings ask for; nil where it is
-	// known.
+	// Doubt is why it is unclear what the settings ask for; nil if it is clear.
 	Doubt *Doubt
-	// NoAnswer is what of the project's is on a file system that does not
-	// answer, so that nobody knows what is to be protected there. No sandboxed
-	// session may start then. It is "" where everything answers.
+	// NoAnswer is a path of the project on a file system that does not answer,
+	// so that nobody knows what to protect there; "" if all answer. No
+	// sandboxed session may start then.
 	NoAnswer string
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
 }
 
-// Compile returns what a session of that kind may do. The policy of a kind that is not restricted is filled in all the
-// same.
+// Compile returns what a session of that kind may do. It fills in the policy
+// even if the kind is not restricted.
 func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluation()
 	compiled := Compiled{
@@ -78,7 +76,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	return compiled
 }
 
-// policyFor completes the policy by what depends on the kind.
+// policyFor completes the policy with what depends on the kind.
 func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p := e.policy
 	// The evaluation is kept; its lists must not become the caller's.
@@ -90,15 +88,15 @@ func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	return p
 }
 
-// Merged is the "terminal.sandbox" block that holds, defaults included. An
-// untrusted project's tightening is expressed in the words of the settings as
-// well as it can be; Compile has the last word. The result is the caller's own.
+// Merged is the "terminal.sandbox" block that holds, defaults included. It
+// expresses what an untrusted project tightens as well as settings can; the
+// policy of Compile is exact. The caller owns the result.
 func (s *Snapshot) Merged() document.Sandbox {
 	return s.evaluation().merged.Clone()
 }
 
-// Origins maps every key, such as "system_paths.executable", to the file its
-// value came from, or to policy.OriginBuiltIn or policy.OriginEditor.
+// Origins maps every key, such as "system_paths.executable", to the file of its
+// value, or to policy.OriginBuiltIn or policy.OriginEditor.
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
 	merged := s.evaluation().origins
@@ -116,8 +114,8 @@ func (s *Snapshot) Diagnostics() []document.FileDiagnostic {
 	return slices.Clone(s.evaluation().diagnostics)
 }
 
-// ProjectDir is the project's directory as it was named, clean; "" where there
-// is none.
+// ProjectDir is the project's directory as it was named, clean; "" if there is
+// none.
 func (s *Snapshot) ProjectDir() string { return s.projectDir }
 
 // Files are the settings files that count, lowest first, whether they exist or
@@ -141,19 +139,17 @@ func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
 	return list
 }
 
-// Doubt is why nobody knows what the settings ask for: a file could not be
-// read, or something in it is wrong. Tools do not start then.
+// Doubt is why it is unclear what the settings ask for: a file could not be
+// read, or has a mistake. Tools do not start then.
 type Doubt struct {
 	document.FileDiagnostic
-	// Refused says that sessions of the kind that was compiled do not start.
+	// Refused says that sessions of the compiled kind do not start.
 	Refused bool
-	// Named says that it is the file that the user asked for, and that nothing
-	// starts.
+	// Named says that the user named this file, so that nothing starts.
 	Named bool
 }
 
-// doubt is the first there is for a kind of session; nil where everything is
-// known.
+// doubt is the first doubt for a kind of session; nil if there is none.
 func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	var first *Doubt
 	for _, state := range s.states() {
@@ -189,7 +185,7 @@ func (s *Snapshot) evaluation() *evaluation {
 	return s.kept
 }
 
-// Secrets returns a function that says what a grant of a real path would let
-// sessions get at that gives whoever reads it power elsewhere; "" where nothing
-// is known. It is the look of this moment.
+// Secrets returns a function that says which keys or passwords a grant of a
+// real path would open to sessions; "" if none are known. It describes the file
+// system of this moment.
 func (s *Snapshot) Secrets() func(path string) string { return s.view().sensitive.Holds }

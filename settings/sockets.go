@@ -13,14 +13,14 @@ import (
 
 const socketsKey = "allowed_unix_sockets"
 
-// socket is a resolved entry of allowed_unix_sockets. Its grant carries the
-// path and the links that were crossed.
+// socket is a resolved entry of allowed_unix_sockets. Its grant has the path
+// and the links that were crossed.
 type socket struct {
 	grant
 	abstract string
 }
 
-// named is the socket as it is written where there is no doubt about it.
+// named is the socket's unambiguous name.
 func (s socket) named() string {
 	if s.abstract != "" {
 		return "abstract:" + s.abstract
@@ -70,7 +70,7 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 	})
 }
 
-// meetSockets returns the user's sockets that the project names too.
+// meetSockets returns the user's sockets that the project names, too.
 func meetSockets(user, project []socket) []socket {
 	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !slices.ContainsFunc(project, s.same) })
 }

@@ -15,7 +15,7 @@ func TestSnapshot_SeesASaveAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.write(d.user, disabled)
-	// Without any notification: the snapshot itself has to look.
+	// Without any notification: the snapshot itself has to check.
 	d.openWith(nil, func() (source.Watcher, error) { return nil, syscall.EMFILE })
 	for i := range 50 {
 		content := []string{enabled, disabled}[i%2]
@@ -96,7 +96,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 				t.Errorf("the repaired file does not count: %v", s.Diagnostics())
 			}
 
-			// The same file at start-up: nobody knows what it asks for.
+			// The same file at start-up: it is unclear what it asks for.
 			d.must(os.Remove(d.user))
 			d.write(d.user, enabled)
 			breakage.breakFile(d)

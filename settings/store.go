@@ -19,27 +19,27 @@ import (
 // Options configure a Store. The zero value reads the standard files of the
 // current user's home directory.
 type Options struct {
-	// UserPath replaces the user's two standard files. Absolute; empty: the
-	// standard files. The file has to be there: without it no session starts.
+	// UserPath replaces the user's two standard files. It is absolute; empty
+	// means the standard files. If the file does not exist, no session starts.
 	UserPath string
-	// Editor is one more layer, as trusted as the user's own files and laid
-	// over them; nil: none.
+	// Editor is one more layer over the user's own files, as trusted as they
+	// are; nil if there is none.
 	Editor []byte
-	// Env holds "NAME=value" entries, from which $VAR, HOME and XDG_CONFIG_HOME
-	// are taken. The process's own environment is not read.
+	// Env holds "NAME=value" entries, for $VAR, HOME and XDG_CONFIG_HOME. The
+	// process's own environment is not read.
 	Env []string
 	// Home is the user's home directory; empty: HOME from Env, else the
 	// system's user database.
 	Home string
-	// Platform is "linux" or "darwin"; empty: the one this program was built
-	// for.
+	// Platform is "linux" or "darwin"; empty means the one this program was
+	// built for.
 	Platform string
-	// Guarded are further places that no grant may open to sessions for
-	// writing: the program itself, its state. Absolute.
+	// Guarded are further paths that no grant may open to sessions for writing:
+	// the program itself, its state. Absolute.
 	Guarded []string
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Once leaves the files unwatched, for a program that asks once and ends:
+	// Once leaves the files unwatched, for a program that asks once and ends.
 	// OnChange is never called.
 	Once bool
 	// OnChange is called after settings files changed, from a goroutine of the
@@ -47,7 +47,7 @@ type Options struct {
 	// nil.
 	OnChange func(Change)
 	// OnNotice is called with a sentence for the user's log, from a goroutine
-	// of the store: that files are polled and why. May be nil.
+	// of the store: that files are polled, and why. May be nil.
 	OnNotice func(string)
 }
 
@@ -76,8 +76,8 @@ type latest struct {
 }
 
 // Open reads the user's settings and starts to watch them. A file that cannot
-// be read is a diagnostic of the snapshots; an error means that the options
-// make no sense. The store must be closed.
+// be read is a diagnostic of the snapshots. An error means that the options are
+// wrong. The store must be closed.
 func Open(options Options) (*Store, error) { return open(options, source.Watching{}) }
 
 // open is Open for tests, which watch in other ways.
@@ -116,9 +116,8 @@ func (s *Store) Close() error {
 }
 
 // Snapshot returns the settings that hold now for a session in projectDir, an
-// absolute path; "" leaves out the project's file. It looks at every file (not
-// only at what the watch has told), so that what was saved before the call
-// counts.
+// absolute path; "" leaves out the project's file. It checks every file itself,
+// so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes := s.sources.Changes()
 	snapshot := &Snapshot{host: s.host, files: resolve.OS, ownPaths: s.options.Guarded}
@@ -137,8 +136,8 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	snapshot.trust = s.sources.Trust()
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
-		// A user whose project is the directory of the user's own file does not
-		// distrust it.
+		// If the project's directory is that of the user's own file, the file
+		// is the user's.
 		if !slices.Contains(s.files, path) {
 			state := s.sources.State(path)
 			snapshot.project = &state
@@ -157,8 +156,8 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 const maxLatest = 64
 
 // Latest is the newest snapshot that was made for a project directory. It reads
-// no file: the watch says whether one has changed since. If it has, or if there is
-// no watch, Latest is Snapshot.
+// no file: the watch says whether one has changed since. If one has, or if
+// there is no watch, Latest is Snapshot.
 func (s *Store) Latest(projectDir string) *Snapshot {
 	s.mu.Lock()
 	kept, found := s.latest[projectDir]
@@ -174,7 +173,7 @@ func userFiles(userPath string, h resolve.Host) []string {
 	if userPath != "" {
 		return []string{filepath.Clean(userPath)}
 	}
-	// The XDG base directory specification has a relative path ignored.
+	// The XDG base directory specification says to ignore a relative path.
 	config := h.Env["XDG_CONFIG_HOME"]
 	if !filepath.IsAbs(config) {
 		if h.Home == "" {

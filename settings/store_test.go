@@ -41,7 +41,7 @@ func TestStore_LayersAndOrigins(t *testing.T) {
 	if got := s.DiagnosticsOf("editor"); len(got) != 1 || got[0].Key != "typo" {
 		t.Errorf("editor's diagnostics: %v", got)
 	}
-	// What a caller does to its copy is its own business.
+	// A caller may change its copy.
 	*merged.Enabled, merged.AdditionalReadOnlyPaths[0] = false, "/z"
 	if again := s.Merged(); !*again.Enabled || again.AdditionalReadOnlyPaths[0] != "/c" {
 		t.Error("Merged shares memory with the snapshot")

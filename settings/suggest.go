@@ -14,23 +14,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
-// Suggestion is what a user may do about something that a session was refused.
+// Suggestion is what a user may do about a denial.
 type Suggestion struct {
-	// Key and Value are the setting that would allow it, and as little else as
-	// can be: an entry of the list Key, or the whole value of Key as JSON. Both
-	// are empty where no setting would, or where it should not be had by one
-	// click.
+	// Key and Value are the setting that would allow the access and as little
+	// else as possible: an entry of the list Key, or the whole value of Key as
+	// JSON. Both are empty if no setting would, or if one click should not set
+	// it.
 	Key, Value string
-	// Hint is a sentence for the user; "" where there is nothing to say.
+	// Hint is a sentence for the user; "" if there is none.
 	Hint string
-	// Allowed is true where the settings allow it already.
+	// Allowed says that the settings allow it already.
 	Allowed bool
 }
 
-// Suggest says what would allow a refused access, which is one of Attempts, or
-// "create" or "remove" of a name, or "signal" of a process. The target is as a
-// session names it, so that it holds for sessions that start now. program is
-// the name of who was refused, or "".
+// Suggest says what would allow a refused access: one of Attempts, "create" or
+// "remove" of a name, or "signal" of a process. The target is resolved as for a
+// session that starts now. program is the name of the process that was refused,
+// or "".
 func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
@@ -59,8 +59,8 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 	return x.suggestion(), nil
 }
 
-// suggestName is about a name, which belongs to its directory, unless it is
-// protected itself.
+// suggestName is about a name, which belongs to its directory unless the name
+// itself is protected.
 func (s *Snapshot) suggestName(kind document.Kind, target string) (Suggestion, error) {
 	dir, err := s.Explain(kind, AttemptWrite, filepath.Dir(target))
 	if err != nil {
@@ -90,12 +90,13 @@ func (x Explanation) suggestion() Suggestion {
 	return Suggestion{Key: x.Key, Value: x.Value, Hint: x.Hint}
 }
 
-// Entry reports whether the value is an entry to be added to a list; else it is
+// Entry reports whether the value is an entry to add to a list. Otherwise it is
 // the key's whole value.
 func (s Suggestion) Entry() bool { return s.Key != "allow_network" && s.Key != protectedKey }
 
 // JSON is the value as it stands in a settings file: an entry of a list, or the
-// whole value of another key and of protected_paths, of which one has to go.
+// whole value of another key. It is the whole value of protected_paths, because
+// one entry has to go.
 func (s Suggestion) JSON() json.RawMessage {
 	if !s.Entry() {
 		return json.RawMessage(s.Value)
@@ -107,15 +108,15 @@ func (s Suggestion) JSON() json.RawMessage {
 	return text
 }
 
-// Instruction says what to write into the settings, on one line that is fit to
-// be shown. A long value loses its middle.
+// Instruction says on one line what to write into the settings. A long value is
+// shortened in the middle.
 func (s Suggestion) Instruction() string { return s.instruction(display.MaxText) }
 
 // InstructionInFull is Instruction with a value that can be copied.
 func (s Suggestion) InstructionInFull() string { return s.instruction(display.MaxLine) }
 
 func (s Suggestion) instruction(limit int) string {
-	// JSON's own escapes stay, so that what is pasted means the same.
+	// JSON's own escapes stay, so that the pasted text means the same.
 	value := display.Shorten(display.Line(string(display.JSON(s.JSON()))), limit)
 	if s.Entry() {
 		return fmt.Sprintf("add %s to %q", value, s.Key)
@@ -123,10 +124,10 @@ func (s Suggestion) instruction(limit int) string {
 	return fmt.Sprintf("set %q to %s", s.Key, value)
 }
 
-// toolchainFor names the toolchain that a name is made or removed for: that it
-// belongs to, or, where a program makes the directories on the way to a cache
-// of its own, that program's. Sessions find such directories made; made says
-// that those that start now do.
+// toolchainFor names the toolchain that a name is made or removed for: the one
+// that the name belongs to. If a program makes the directories above its cache,
+// it is that program's toolchain. Sessions find such directories made; made
+// says that those that start now do.
 func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (name string, made bool) {
 	x := s.explainer(kind, AttemptWrite)
 	if err := x.follow(target); err != nil || x.end.Err != nil {
@@ -161,10 +162,10 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 	return "", false
 }
 
-// toolchainOf names the toolchain that the target belongs to, and that would
-// grant the access: its name says more than a path, and grants what else the
-// tool will need. It is "" where there is none, or where the settings have it
-// already.
+// toolchainOf names the toolchain that the target belongs to and that would
+// grant the access. A toolchain's name says more than a path and also grants
+// what else the tool needs. It is "" if there is none, or if the settings have
+// it already.
 func (x *explainer) toolchainOf(access policy.Access) string {
 	found, longest := "", 0
 	for _, t := range toolchain.All {

@@ -9,9 +9,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
-// What a name is suggested to be allowed by: its toolchain, which makes it
-// before the next session starts, and never a directory that holds what decides
-// about sessions.
+// The suggestion for a name is its toolchain, which makes the name before the
+// next session starts. It is never a directory with files that decide about
+// sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "",
@@ -47,7 +47,7 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 	}
 }
 
-// What is to be copied means the same where it is pasted.
+// A copied value means the same after it is pasted.
 func TestInstructionInFull_CanBeCopied(t *testing.T) {
 	t.Parallel()
 	long := "/srv/" + strings.Repeat("d/", 200) + "x"

@@ -8,8 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// Switch is a key of a single value, with what counts and where that comes
-// from.
+// Switch is a key of a single value, with the value that counts and its origin.
 type Switch struct {
 	Key string
 	// Value is JSON.
@@ -39,7 +38,7 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 	return list
 }
 
-// originOf is where the value of a key as a whole comes from.
+// originOf is the origin of the value of a key as a whole.
 func (e *evaluation) originOf(key string) policy.Origin {
 	if e.project != nil && e.origins[key] == e.projectFile {
 		return e.project.originOf(key)

@@ -154,17 +154,16 @@ func toolchainVariables(toolchains []chosen) []Variable {
 	return list
 }
 
-// Variable is an entry of the list of variables that arrive, with where it
-// comes from.
+// Variable is an entry of the list of variables that sessions get, with its
+// origin.
 type Variable struct {
 	Pattern string
 	Origin  policy.Origin
 }
 
-// MakeDirs makes the caches of toolchains that are not there yet. A session
-// could not make them itself: only what exists when it starts can be granted.
-// It is called right before a restricted session starts, and goes on after an
-// error.
+// MakeDirs makes the caches of toolchains that do not exist. A session could
+// not make them, because only what exists at its start can be granted. Call it
+// right before a restricted session starts. It continues after an error.
 func (c *Compiled) MakeDirs() error {
 	var problems []error
 	for _, dir := range c.create {

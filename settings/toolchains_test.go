@@ -25,8 +25,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	// What holds tokens may be read only where nothing runs without it, and
-	// never be written.
+	// Files with tokens may be read only if nothing runs without them, and
+	// never written.
 	excepted := []string{"~/.nuget/NuGet"}
 	for _, platform := range []string{"linux", "darwin"} {
 		r := resolve.NewView(resolvetest.InMemory(nil))
@@ -57,8 +57,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if what := places.Holds(path); what != "" && (p.Access.Has(policy.Write) || !slices.Contains(excepted, p.At)) {
 					t.Errorf("%s: %s is %s", chain.Name, path, what)
 				}
-				// Programs that run outside without having been built are not
-				// to be replaced from inside.
+				// Programs that run outside without being built must not be
+				// replaced from inside.
 				if p.Access.Has(policy.Write) && (filepath.Base(path) == "bin" || path == "/home/u/.cargo" ||
 					path == "/home/u/go") {
 					t.Errorf("%s: %s can be written", chain.Name, path)
@@ -72,8 +72,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 					t.Errorf("%s: the variable %s runs code or holds a secret", chain.Name, v.Name)
 				}
 			}
-			// Whoever moves a place by a variable must be able to tell the
-			// tools inside.
+			// If a variable moves a place, the tools inside must get the
+			// variable.
 			for _, p := range chain.Places {
 				if p.Variable != "" && !slices.ContainsFunc(chain.Variables, func(v toolchain.Variable) bool {
 					return v.Name == p.Variable

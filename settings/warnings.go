@@ -12,12 +12,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
-// warnings lists what the user should see when a session of that kind starts.
+// warnings lists what to show when a session of that kind starts.
 func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
 	return append(s.fileWarnings(e), e.risks(kind)...)
 }
 
-// fileWarnings are those that the diagnostics have too.
+// fileWarnings are the warnings that the diagnostics have, too.
 func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	var list []string
 	for _, state := range s.states() {
@@ -42,8 +42,7 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 	return list
 }
 
-// untilFixed says what becomes of a mistake for which nobody knows what the
-// settings ask for.
+// untilFixed is the consequence of an unclear mistake.
 const untilFixed = "tools will not start until it is fixed"
 
 // risks are what sessions of a kind may do that the user may not expect.
@@ -54,8 +53,8 @@ func (e *evaluation) risks(kind document.Kind) []string {
 	return slices.Concat(e.refusals, e.projectRisks)
 }
 
-// countErrors says that a file of the user's has entries that do not count: a
-// misspelt one may be what the user relies on.
+// countErrors says that one of the user's files has entries that do not count.
+// The user may rely on a misspelt one.
 func countErrors(state source.State, diagnostics []document.FileDiagnostic) []string {
 	var first *document.FileDiagnostic
 	count := 0
@@ -83,7 +82,8 @@ func countErrors(state source.State, diagnostics []document.FileDiagnostic) []st
 	}
 }
 
-// findProjectRisks names project directories that hold much more than a project.
+// findProjectRisks warns of project directories that contain much more than a
+// project.
 func (e *evaluation) findProjectRisks() []string {
 	project := e.policy.Project
 	if project == "" {
@@ -110,16 +110,15 @@ func (e *evaluation) findProjectRisks() []string {
 	return nil
 }
 
-// exposure is a file that decides about sessions, in a place that a session may
-// write.
+// exposure is a file that decides about sessions and that a session may write.
 type exposure struct {
 	warning string
-	// there: only what is there can be kept as it is.
+	// there: the file exists. Only then can it be protected.
 	there bool
 }
 
-// findExposed lists the user's settings files, and the list of trusted projects,
-// where a grant would let a session change them.
+// findExposed lists the user's settings files and the list of trusted projects
+// if a grant would let a session change them.
 func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	var list []exposure
 	add := func(what string, paths []string) {
@@ -138,8 +137,8 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 }
 
 // Exposures are the warnings of files that decide about sessions and that a
-// session could change. They are protected paths, so a machine that keeps those
-// leaves only files that are not there yet.
+// session could change. The files are protected paths. kept says that the
+// machine protects them; then only files that do not exist yet are left.
 func (c *Compiled) Exposures(kept bool) []string {
 	var list []string
 	for _, x := range c.exposed {
@@ -150,16 +149,16 @@ func (c *Compiled) Exposures(kept bool) []string {
 	return list
 }
 
-// Guarded lists, sorted, what must never be writable from inside a session,
-// whatever is granted: the user's settings files, under their real paths and
-// under the names by which they are found, the list of trusted projects, and
-// the other files of the standard settings directories (tasks and key bindings
-// run programs too). A path that does not exist is listed where creating it
-// would add settings or trust.
+// Guarded lists, sorted, the files that no session may ever write, whatever is
+// granted. These are the user's settings files, by their real paths and by the
+// names under which they are found; the list of trusted projects; and the other
+// files of the standard settings directories, because tasks and key bindings
+// run programs, too. A missing file is listed if creating it would add settings
+// or trust.
 func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
 
 // maxNeighbours bounds the other files of a settings directory that are
-// guarded; editors have a handful.
+// guarded. Editors have few.
 const maxNeighbours = 256
 
 func (s *Snapshot) guarded(r *resolve.View) []string {
@@ -185,14 +184,14 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 	return slices.Compact(list)
 }
 
-// ownDirectory reports whether a settings file lies in a directory that is all
-// about settings.
+// ownDirectory reports whether a settings file is in a directory that holds
+// only settings.
 func ownDirectory(file string) bool {
 	return slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(filepath.Dir(file)))
 }
 
-// settingsFiles are the user's files: each under its real path, and where its
-// name lies, which differs if it is a symlink.
+// settingsFiles are the user's files: each under its real path, and under its
+// name in the real directory. These differ if the file is a symlink.
 func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 	var list []string
 	for _, state := range s.user {
@@ -204,8 +203,8 @@ func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 	return slices.Compact(list)
 }
 
-// trustFiles are the names of the list of trusted projects, as settingsFiles
-// are.
+// trustFiles are the names of the list of trusted projects, as for
+// settingsFiles.
 func (s *Snapshot) trustFiles(r *resolve.View) []string {
 	if s.trust == nil || s.trust.Path == "" {
 		return nil
@@ -213,8 +212,8 @@ func (s *Snapshot) trustFiles(r *resolve.View) []string {
 	return slices.Compact(bothNames(r, s.trust.Path))
 }
 
-// bothNames are a file's real path, and where its name lies, which differs if
-// it is a symlink.
+// bothNames are a file's real path and its name in the real directory. These
+// differ if the file is a symlink.
 func bothNames(r *resolve.View, file string) []string {
 	dir, name := filepath.Split(file)
 	return []string{r.Resolve(file).Path, filepath.Join(r.Resolve(dir).Path, name)}

@@ -74,8 +74,8 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 				for !d.enabled() {
 					d.await(d.user)
 				}
-				// The snapshot may have been first to see the change; it is
-				// told all the same.
+				// The snapshot may have seen the change first; it is reported
+				// all the same.
 				d.await(d.user)
 			})
 		}
@@ -136,7 +136,7 @@ func TestWatch_ManyWritesAreToldAsFewChanges(t *testing.T) {
 	if more := len(d.changes); more > most {
 		t.Errorf("%d changes were told after the first, want at most one in %s", more, source.Debounce)
 	}
-	// The last save is the one that counts, and what was told last.
+	// The last save counts, and was reported last.
 	d.save(d.user, disabled)
 	for d.await(d.user); d.enabled(); d.await(d.user) {
 	}
@@ -164,8 +164,7 @@ func TestWatch_AFileThatIsHalfWrittenKeepsTheLastGoodContent(t *testing.T) {
 	}
 }
 
-// oddWatcher is a watcher of the system's that may fail to add, or that hears
-// nothing.
+// oddWatcher is a system watcher whose Add may fail, or that reports nothing.
 type oddWatcher struct {
 	source.Watcher
 	add  func(dir string) error
