@@ -69,13 +69,18 @@ func mistakes() []mistake {
 		says string
 		make func(path string) error
 	}{
-		"missing":            {"cannot read: there is no such file", func(string) error { return nil }},
-		"a dangling symlink": {"a symlink to a file that does not exist", func(path string) error { return os.Symlink("nowhere", path) }},
-		"a directory":        {"not a regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
-		"a FIFO":             {"not a regular file", func(path string) error { return unix.Mkfifo(path, 0o600) }},
-		"too large":          {"larger than 4 MiB", func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 5<<20)) }},
-		"empty":              {"empty; write {}", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
-		"cut off":            {"not valid JSON", func(path string) error { return os.WriteFile(path, []byte(`{"terminal":`), 0o600) }},
+		"missing": {"cannot read: there is no such file", func(string) error { return nil }},
+		"a dangling symlink": {"a symlink to a file that does not exist",
+			func(path string) error { return os.Symlink("nowhere", path) }},
+		"a directory": {"not a regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
+		"a FIFO":      {"not a regular file", func(path string) error { return unix.Mkfifo(path, 0o600) }},
+		"too large": {"larger than 4 MiB",
+			func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 5<<20)) }},
+		"empty": {"empty; write {}", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
+		"cut off": {"not valid JSON", func(path string) error {
+			return os.WriteFile(path, []byte(`{"terminal":`),
+				0o600)
+		}},
 		"without permission": {"permission denied", func(path string) error { return os.WriteFile(path, []byte("{}"), 0) }},
 	} {
 		if name == "without permission" && os.Geteuid() == 0 {
@@ -93,7 +98,8 @@ func mistakes() []mistake {
 	}
 
 	// Values of a wrong type, in each file and in a platform's block.
-	for name, path := range map[string]func(*harness.World) string{"own": own, "Zed's": zedSettings, "the project's": projectSettings} {
+	for name, path := range map[string]func(*harness.World) string{"own": own, "Zed's": zedSettings,
+		"the project's": projectSettings} {
 		for value, says := range map[string]string{
 			`{"enabled": "yes"}`:                         "enabled: expected true or false, found a string",
 			`{"enabled": true, "apply_to": ["both"]}`:    `apply_to: expected one of "terminal", "tool", "both", "neither", found an array`,
@@ -101,13 +107,18 @@ func mistakes() []mistake {
 			`{"enabled": true, "protected_paths": true}`: "protected_paths: expected an array of strings",
 			`{"enable": true}`:                           `enable: unknown setting, did you mean "enabled"?`,
 		} {
-			rows = append(rows, mistake{name: name + " " + value, args: none, says: says, spoil: text(path, `{"terminal": {"sandbox": `+value+`}}`), right: text(path, wellWritten)})
+			rows = append(rows, mistake{name: name + " " + value, args: none, says: says,
+				spoil: text(path, `{"terminal": {"sandbox": `+value+`}}`), right: text(path, wellWritten)})
 		}
 		rows = append(rows,
-			mistake{name: name + ", broken", args: none, says: "not valid JSON", spoil: text(path, `{"terminal": {"sandbox": %s}`), right: text(path, wellWritten)},
-			mistake{name: name + ", dotted", args: none, says: "is one name with dots", spoil: text(path, `{"terminal.sandbox": %s}`), right: text(path, wellWritten)},
-			mistake{name: name + ", at the top", args: none, says: "is in the wrong place", spoil: text(path, `{"sandbox": %s}`), right: text(path, wellWritten)},
-			mistake{name: name + ", misspelt", args: none, says: `did you mean "sandbox"?`, spoil: text(path, `{"terminal": {"sandbx": %s}}`), right: text(path, wellWritten)},
+			mistake{name: name + ", broken", args: none, says: "not valid JSON",
+				spoil: text(path, `{"terminal": {"sandbox": %s}`), right: text(path, wellWritten)},
+			mistake{name: name + ", dotted", args: none, says: "is one name with dots",
+				spoil: text(path, `{"terminal.sandbox": %s}`), right: text(path, wellWritten)},
+			mistake{name: name + ", at the top", args: none, says: "is in the wrong place", spoil: text(path, `{"sandbox": %s}`),
+				right: text(path, wellWritten)},
+			mistake{name: name + ", misspelt", args: none, says: `did you mean "sandbox"?`,
+				spoil: text(path, `{"terminal": {"sandbx": %s}}`), right: text(path, wellWritten)},
 		)
 	}
 
@@ -122,14 +133,17 @@ func mistakes() []mistake {
 		" \r\n":       "empty; write {}",
 		"// my block": "empty; write {}",
 	} {
-		rows = append(rows, mistake{name: "own " + fmt.Sprintf("%q", form), args: none, says: says, spoil: text(own, form), right: text(own, wellWritten)})
+		rows = append(rows, mistake{name: "own " + fmt.Sprintf("%q", form), args: none, says: says, spoil: text(own, form),
+			right: text(own, wellWritten)})
 	}
 
 	rows = append(rows, mistake{
-		name: "the settings directory is a dangling symlink", args: none, says: "a symlink that leads nowhere", right: text(own, wellWritten),
+		name: "the settings directory is a dangling symlink", args: none,
+		says: "a symlink that leads nowhere", right: text(own, wellWritten),
 		spoil: func(t *testing.T, w *harness.World, _ string) {
 			t.Helper()
-			if err := errors.Join(os.Mkdir(filepath.Join(w.Home, ".config"), 0o700), os.Symlink("../unmounted", filepath.Dir(w.UserSettings()))); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(w.Home, ".config"), 0o700),
+				os.Symlink("../unmounted", filepath.Dir(w.UserSettings()))); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -218,9 +232,12 @@ func (m mistake) run(t *testing.T, w *harness.World, name string, args ...string
 func (r ran) expect(t *testing.T, status int, out, first, says string) {
 	t.Helper()
 	line, _, _ := strings.Cut(r.stderr, "\n")
-	if r.status != status || !strings.HasPrefix(r.stdout, out) || out == "" && r.stdout != "" || strings.Contains(r.stdout, "outside secret\n") ||
-		!strings.Contains(line, first) || !strings.Contains(r.stderr, says) || strings.Count(r.stderr, first) != 1 && first != "" {
-		t.Errorf("%s\nstatus %d, want %d\nstdout %q, want %q\nstderr %q, want first %q, once, and %q", r.line, r.status, status, r.stdout, out, r.stderr, first, says)
+	if r.status != status || !strings.HasPrefix(r.stdout, out) || out == "" && r.stdout != "" ||
+		strings.Contains(r.stdout, "outside secret\n") ||
+		!strings.Contains(line, first) || !strings.Contains(r.stderr, says) || strings.Count(r.stderr, first) != 1 &&
+		first != "" {
+		t.Errorf("%s\nstatus %d, want %d\nstdout %q, want %q\nstderr %q, want first %q, once, and %q", r.line, r.status,
+			status, r.stdout, out, r.stderr, first, says)
 	}
 }
 
@@ -246,14 +263,16 @@ func TestFailsClosed_WhileItRuns(t *testing.T) {
 			for _, content := range contents {
 				harness.Write(t, w.UserSettings(), content)
 			}
-			result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Cwd: w.Project, Kind: protocol.Tool, Command: command[0], Args: command[1:]})
+			result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Cwd: w.Project, Kind: protocol.Tool,
+				Command: command[0], Args: command[1:]})
 			var refused *client.Error
 			switch {
 			case errors.As(err, &refused) && refused.Code == protocol.CodeSettingsInvalid:
 			case err != nil || !result.Sandbox.Applied || len(result.Sandbox.Warnings) == 0:
 				t.Errorf("a tool runs unconfined or without a word: %v, %+v", err, result.Sandbox)
 			}
-			if terminal := e.Spawn(protocol.SpawnParams{Command: "true"}); !terminal.Sandbox.Applied || len(terminal.Sandbox.Warnings) == 0 {
+			if terminal := e.Spawn(protocol.SpawnParams{Command: "true"}); !terminal.Sandbox.Applied ||
+				len(terminal.Sandbox.Warnings) == 0 {
 				t.Errorf("a terminal runs unconfined or without a word: %+v", terminal.Sandbox)
 			}
 			// The control: {} asks for nothing.
@@ -277,7 +296,8 @@ func TestFailsClosed_UserSettingsPath(t *testing.T) {
 	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Cwd: w.Project, Kind: kind, Command: "true"})
 		var refused *client.Error
-		if !errors.As(err, &refused) || refused.Code != protocol.CodeSettingsInvalid || !strings.Contains(refused.Message, named(w)) {
+		if !errors.As(err, &refused) || refused.Code != protocol.CodeSettingsInvalid || !strings.Contains(refused.Message,
+			named(w)) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -288,7 +308,8 @@ func TestFailsClosed_UserSettingsPath(t *testing.T) {
 	if err := os.Remove(named(w)); err != nil {
 		t.Fatal(err)
 	}
-	if s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}); !s.Sandbox.Applied || len(s.Sandbox.Warnings) == 0 {
+	if s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}); !s.Sandbox.Applied ||
+		len(s.Sandbox.Warnings) == 0 {
 		t.Errorf("the file that has gone does not count any more: %+v", s.Sandbox)
 	}
 }

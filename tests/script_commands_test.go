@@ -42,8 +42,8 @@ import (
 //	body BYTES                     write a frame with this body
 //	answer -> …                    wait for a response that no request waits for
 //	log /PATTERN/                  wait for it on the sidecar's stderr
-//	[!] spawn NAME JSON -> …       terminal/spawn, in $PROJECT unless cwd is given; sets $NAME to the session's id
-//	[!] tool LINE -> …             run a command line as a tool to its end, which must be exit status 0; patterns are for its output
+//	[!] spawn NAME JSON -> …       terminal/spawn, in $PROJECT by default; sets $NAME to its id
+//	[!] tool LINE -> …             run a tool to its end, with exit status 0; patterns are for its output
 //	type NAME BYTES                terminal/input, with Go's escapes
 //	expect NAME /PATTERN/          wait for output behind what was expected last
 //	printed NAME …                 patterns for all output so far

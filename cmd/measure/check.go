@@ -39,10 +39,10 @@ func wideLines(file goFile) []string {
 	var all []string
 	for _, l := range file.lines {
 		switch {
-		case l.comment && l.width() > mostCommentColumns:
+		case l.comment && !l.isPreformatted() && l.width() > mostCommentColumns:
 			all = append(all, fmt.Sprintf("%s:%d: comment of %d columns, at most %d (better 80): wrap it",
 				file.name, l.number, l.width(), mostCommentColumns))
-		case l.width() > mostColumns:
+		case l.width()-l.data > mostColumns:
 			all = append(all, fmt.Sprintf("%s:%d: line of %d columns, at most %d: break it",
 				file.name, l.number, l.width(), mostColumns))
 		}

@@ -14,6 +14,9 @@ func TestCheck_NamesFileAndLine(t *testing.T) {
 		"-- comment.go --\npackage a\n\n// " + strings.Repeat("x", 83),
 		"-- fits.go --\npackage a\n\n// " + strings.Repeat("x", 82) + "\nvar y = \"" + strings.Repeat("ü", 110) + "\"",
 		"-- text.md --\n\n" + words(46),
+		"-- table.go --\npackage a\n\n//\t" + strings.Repeat("x", 100),
+		"-- data.go --\npackage a\n\nvar data = `\n" + strings.Repeat("x", 130) + "\n`",
+		"-- data_test.go --\npackage a\n\nvar line = \"" + strings.Repeat("x", 130) + "\"",
 	}
 	for i := range 31 {
 		files = append(files, fmt.Sprintf("-- hall/f%02d.go --\npackage hall", i))

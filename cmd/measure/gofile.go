@@ -24,9 +24,14 @@ type line struct {
 	number  int // from 1
 	text    string
 	comment bool // and nothing else
+	data    int  // columns of string literals that cannot be broken well
 }
 
 func (l line) width() int { return utf8.RuneCountInString(l.text) }
+
+// isPreformatted reports whether a comment line is code or a table, which cannot
+// be wrapped.
+func (l line) isPreformatted() bool { return strings.HasPrefix(strings.TrimSpace(l.text), "//\t") }
 
 // generated is the line that the Go project has agreed on.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
@@ -48,18 +53,42 @@ func measureGo(s source) (goFile, bool) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		file.lines = append(file.lines, line{i + 1, text, comments[i+1]})
+		file.lines = append(file.lines, line{number: i + 1, text: text, comment: comments[i+1]})
 		if !comments[i+1] {
 			file.code++
 		}
 	}
+	data := map[int]int{}
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		if f, ok := n.(*ast.FuncDecl); ok && f.Body != nil {
-			file.functions = append(file.functions, set.Position(f.End()).Line-set.Position(f.Pos()).Line+1)
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Body != nil {
+				file.functions = append(file.functions, set.Position(n.End()).Line-set.Position(n.Pos()).Line+1)
+			}
+		case *ast.BasicLit:
+			addData(data, set.PositionFor(n.Pos(), false).Line, n.Value, file.test)
 		}
 		return true
 	})
+	for i := range file.lines {
+		file.lines[i].data = data[file.lines[i].number]
+	}
 	return file, true
+}
+
+// longLiteral is how many columns of test data stay on one line.
+const longLiteral = 60
+
+// addData counts the columns that a literal has on each line, if it goes over
+// several lines or is long and in a test.
+func addData(data map[int]int, first int, literal string, test bool) {
+	parts := strings.Split(literal, "\n")
+	if len(parts) == 1 && (!test || utf8.RuneCountInString(literal) < longLiteral) {
+		return
+	}
+	for i, part := range parts {
+		data[first+i] += utf8.RuneCountInString(part)
+	}
 }
 
 // commentLines are the numbers of the lines that begin with a comment or lie

@@ -24,12 +24,14 @@ func TestReport(t *testing.T) {
 			false, nil},
 		"open": {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil},
 		"no repository yet": {
-			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Degraded, false, []string{"/Users/u/p/.git/config"},
+			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Degraded, false,
+			[]string{"/Users/u/p/.git/config"},
 		},
 	} {
 		got := report(Scene{Plan: test.plan, Unkept: test.unkept})
 		for protection, want := range map[string]platform.Status{
-			platform.Filesystem: test.filesystem, platform.Network: test.network, platform.ProtectedPaths: test.protected, platform.Denials: test.denials,
+			platform.Filesystem: test.filesystem, platform.Network: test.network,
+			platform.ProtectedPaths: test.protected, platform.Denials: test.denials,
 			platform.Execute: platform.Enforced, platform.UnixSockets: platform.Enforced, platform.Signals: platform.Enforced,
 			platform.Syscalls: platform.Enforced,
 		} {

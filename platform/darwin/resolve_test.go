@@ -150,7 +150,8 @@ func TestResolve_FollowsSymlinksToDeniedPaths(t *testing.T) {
 			t.Errorf("%s is not pinned: %v", dir, scene.Pinned)
 		}
 	}
-	if _, _, err := (Plan{Protected: []platform.RawString{"/Users/u/p/loop/x"}}).Resolve(disk); !errors.Is(err, syscall.ELOOP) {
+	_, _, err := (Plan{Protected: []platform.RawString{"/Users/u/p/loop/x"}}).Resolve(disk)
+	if !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop: %v", err)
 	}
 	// A protected symlink is protected itself.

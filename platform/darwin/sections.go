@@ -78,11 +78,11 @@ func typing(w *writer, _ *Scene) { w.line("(deny file-ioctl (ioctl-command #x800
 // devices opens what every process needs and none can do harm with. dyld aborts
 // without dtracehelper.
 func devices(w *writer, _ *Scene) {
-	w.line(`(allow file-read* file-test-existence file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero") ` +
-		`(literal "/dev/random") (literal "/dev/urandom") (literal "/dev/dtracehelper"))`)
+	w.line(`(allow file-read* file-test-existence file-write-data file-ioctl (literal "/dev/null") ` +
+		`(literal "/dev/zero") (literal "/dev/random") (literal "/dev/urandom") (literal "/dev/dtracehelper"))`)
 	w.line(`(allow file-read* file-test-existence (literal "/dev") (literal "/dev/autofs_nowait"))`)
-	w.line(`(allow file-read* file-test-existence file-write-data (subpath "/dev/fd") (literal "/dev/stdin") (literal "/dev/stdout") ` +
-		`(literal "/dev/stderr"))`)
+	w.line(`(allow file-read* file-test-existence file-write-data (subpath "/dev/fd") (literal "/dev/stdin") ` +
+		`(literal "/dev/stdout") (literal "/dev/stderr"))`)
 }
 
 // walking: chdir(2), realpath(3) and lstat(2) need the metadata of each
@@ -90,8 +90,9 @@ func devices(w *writer, _ *Scene) {
 // and /etc are symlinks. Contents stay closed.
 func walking(w *writer, s *Scene) {
 	w.line("(allow file-read-metadata file-test-existence (vnode-type SYMLINK))")
-	w.line(`(allow file-read-metadata file-test-existence (literal "/tmp") (literal "/var") (literal "/etc") (literal "/System/Volumes") ` +
-		`(literal "/System/Volumes/Data") (literal "/System/Volumes/Data/Users") (literal "/private") (literal "/private/var") ` +
+	w.line(`(allow file-read-metadata file-test-existence (literal "/tmp") (literal "/var") (literal "/etc") ` +
+		`(literal "/System/Volumes") (literal "/System/Volumes/Data") (literal "/System/Volumes/Data/Users") ` +
+		`(literal "/private") (literal "/private/var") ` +
 		`(literal "/private/var/db") (literal "/private/tmp") (literal "/private/etc"))`)
 	for _, dir := range s.ancestors() {
 		w.line("(allow file-read-metadata file-test-existence (literal %s))", w.parameter("ANCESTOR", dir))
@@ -104,11 +105,11 @@ func walking(w *writer, s *Scene) {
 // Mac. Running programs needs a grant.
 func startFiles(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence (literal "/"))`)
-	w.line(`(allow file-read* file-test-existence (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +
-		`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple") ` +
-		`(subpath "/usr/share/zoneinfo") (subpath "/usr/share/zoneinfo.default") (subpath "/usr/share/icu") ` +
-		`(subpath "/private/var/db/timezone") (subpath "/private/var/select") (literal "/private/var/db/xcode_select_link") ` +
-		`(literal "/private/etc/localtime"))`)
+	w.line(`(allow file-read* file-test-existence (subpath "/usr/lib") (subpath "/System/Library") ` +
+		`(subpath "/System/Cryptexes") (subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") ` +
+		`(subpath "/Library/Apple") (subpath "/usr/share/zoneinfo") (subpath "/usr/share/zoneinfo.default") ` +
+		`(subpath "/usr/share/icu") (subpath "/private/var/db/timezone") (subpath "/private/var/select") ` +
+		`(literal "/private/var/db/xcode_select_link") (literal "/private/etc/localtime"))`)
 	w.line(`(allow file-map-executable (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +
 		`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple"))`)
 }

@@ -22,7 +22,8 @@ import (
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	for _, action := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group", "io",
+	for _, action := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group",
+		"io",
 		"io-group"} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()

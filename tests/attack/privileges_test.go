@@ -91,8 +91,10 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 	requireRoot(t)
 	harness.Require(t, "filesystem")
 	dangerous := []uint{
-		unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_MKNOD, unix.CAP_DAC_READ_SEARCH,
-		unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_BOOT, unix.CAP_MAC_ADMIN, unix.CAP_SYSLOG,
+		unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_MKNOD,
+		unix.CAP_DAC_READ_SEARCH,
+		unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_BOOT, unix.CAP_MAC_ADMIN,
+		unix.CAP_SYSLOG,
 	}
 	s := newScene(t)
 	result := s.attempt(s.Start(""), "exec", s.Victim, "privileges")
@@ -170,7 +172,8 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	try := func(settings string) result {
 		s := newScene(t)
 		s.CopyVictim(s.ProjectPath("capable"))
-		return s.attempt(s.Start(settings), "file-capability", s.ProjectPath("capable"), "then", "exec", s.ProjectPath("capable"),
+		return s.attempt(s.Start(settings), "file-capability", s.ProjectPath("capable"), "then", "exec",
+			s.ProjectPath("capable"),
 			"privileges")
 	}
 	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {

@@ -266,7 +266,8 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 		}).Exit()
 		return s
 	}
-	if s := try(harness.Off()); exists(s.OutsidePath("secret")) || exists(s.HomePath(".zshrc")) || exists(s.ProjectPath("main.rs")) {
+	if s := try(harness.Off()); exists(s.OutsidePath("secret")) || exists(s.HomePath(".zshrc")) ||
+		exists(s.ProjectPath("main.rs")) {
 		t.Error("control: without a sandbox everything must be gone")
 	}
 	s := try(harness.Defaults(nil))

@@ -19,8 +19,10 @@ func rogueScene(t testing.TB) *scene {
 	harness.MakeDir(t, w.Project)
 	s := &scene{harness.NewSceneIn(t, w, "tests/victim")}
 	for path, content := range map[string]string{
-		s.ProjectPath("main.rs"): "fn main() {}\n", s.OutsidePath("secret"): secretText, s.HomePath("Documents/letter"): secretText,
-		s.HomePath(".ssh/id_ed25519"): secretText, s.HomePath(".ssh/config"): secretText, s.HomePath(".zshrc"): "alias visible=true\n",
+		s.ProjectPath("main.rs"): "fn main() {}\n", s.OutsidePath("secret"): secretText,
+		s.HomePath("Documents/letter"): secretText,
+		s.HomePath(".ssh/id_ed25519"):  secretText, s.HomePath(".ssh/config"): secretText,
+		s.HomePath(".zshrc"):           "alias visible=true\n",
 		s.HomePath(".cargo/bin/cargo"): "#!/bin/sh\necho compiled \"$@\"\n",
 	} {
 		harness.Write(t, path, content)

@@ -107,7 +107,8 @@ func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 	try := func(settings func(*scene) string) (read, left string) {
 		s := newScene(t)
 		secretOutside(s)
-		s.Start(settings(s)).Tool("cat '" + s.OutsidePath("secret") + "' > copy; echo overwritten > '" + s.OutsidePath("secret") +
+		s.Start(settings(s)).Tool("cat '" + s.OutsidePath("secret") + "' > copy; echo overwritten > '" +
+			s.OutsidePath("secret") +
 			"'")
 		return harness.Read(t, s.ProjectPath("copy")), harness.Read(t, s.OutsidePath("secret"))
 	}

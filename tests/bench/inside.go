@@ -77,7 +77,8 @@ type work struct {
 
 var works = []work{
 	{"git status, 5,000 files", "git", manyFiles, "git status --porcelain"},
-	{"go build", "go", goProgram, `echo "// $RANDOM$RANDOM" >> main.go && GOFLAGS=-mod=mod GOCACHE=$PWD/cache GOPATH=$PWD/path GOTMPDIR=$PWD go build -buildvcs=false -o program .`},
+	{"go build", "go", goProgram, `echo "// $RANDOM$RANDOM" >> main.go && GOFLAGS=-mod=mod GOCACHE=$PWD/cache ` +
+		`GOPATH=$PWD/path GOTMPDIR=$PWD go build -buildvcs=false -o program .`},
 	{"npm test", "npm", npmProject, "npm_config_cache=$PWD/cache npm_config_update_notifier=false npm test --silent"},
 	{"gcc, 300 headers", "gcc", manyHeaders, "TMPDIR=$PWD gcc -c main.c -o main.o"},
 }

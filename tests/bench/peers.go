@@ -69,7 +69,8 @@ func findPeers(dir string, w *world) *peers {
 	landlock := p.built("landlock-restrict")
 	add("landlock-restrict", landlock, goVersion(landlock), func(command ...string) []string {
 		return append([]string{
-			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "--",
+			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null", "/dev/zero",
+			"/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "--",
 		}, command...)
 	})
 	codexHome := filepath.Join(w.root, "codex")
@@ -81,7 +82,8 @@ func findPeers(dir string, w *world) *peers {
 	add("codex sandbox", p.codex, p.npmVersion("@openai/codex"), prefixed(p.codex, "sandbox", "-P", ":workspace", "--"),
 		"CODEX_HOME="+codexHome)
 	policy := filepath.Join(w.root, "peers.json")
-	_ = os.WriteFile(policy, []byte(`{"filesystem":{"denyRead":[],"allowWrite":["."],"denyWrite":[]},"network":{"allowedDomains":[],"deniedDomains":[]}}`), 0o600)
+	_ = os.WriteFile(policy, []byte(`{"filesystem":{"denyRead":[],"allowWrite":["."],"denyWrite":[]},`+
+		`"network":{"allowedDomains":[],"deniedDomains":[]}}`), 0o600)
 	runtime := p.npm("@anthropic-ai/sandbox-runtime/dist/cli.js")
 	add("sandbox-runtime", runtime, p.npmVersion("@anthropic-ai/sandbox-runtime"),
 		shell(look("node"), runtime, "-s", policy, "-c"))

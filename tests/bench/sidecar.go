@@ -64,7 +64,8 @@ func startSidecar(program, settings, project string, env []string) (*sidecar, er
 		return nil, err
 	}
 	go s.read(bufio.NewReaderSize(out, 256<<10))
-	if _, err := call(s, protocol.Initialize, protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "bench"}}); err != nil {
+	if _, err := call(s, protocol.Initialize,
+		protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "bench"}}); err != nil {
 		s.stop()
 		return nil, err
 	}

@@ -79,7 +79,8 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 	}
 	q := e.all()
 	want := []protocol.Decision{"deny", "once", "session", "project", "user"}
-	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" || q[0].Target != s.OutsidePath("wanted") ||
+	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" ||
+		q[0].Target != s.OutsidePath("wanted") ||
 		q[0].Process == nil || q[0].Process.Name != "cat" || !slices.Equal(q[0].Choices, want) ||
 		q[0].Suggestion == nil || plain(q[0].Suggestion.Value) != s.OutsidePath("wanted") {
 		t.Errorf("asked %+v", q)
@@ -107,7 +108,8 @@ func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 		}
 		return protocol.DecisionDeny
 	})
-	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null", s.OutsidePath("wanted"),
+	session, _, _ := e.tool("sh", "-c", fmt.Sprintf("for i in 1 2 3; do cat %s %s; done 2>/dev/null",
+		s.OutsidePath("wanted"),
 		s.OutsidePath("denied")))
 	if session.Output() != strings.Repeat("wanted\n", 3) || len(e.all()) != 2 {
 		t.Errorf("asked %d times: %q", len(e.all()), session.Output())
@@ -318,7 +320,8 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 				t.Errorf("was\n%s\nis\n%s", old, now)
 			}
 			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
-				if session, status, denials := e.tool("cat", s.OutsidePath(name)); status != 0 || len(e.all()) != asks || len(denials) > 0 {
+				if session, status, denials := e.tool("cat", s.OutsidePath(name)); status != 0 || len(e.all()) != asks ||
+					len(denials) > 0 {
 					t.Errorf("%s: status %d, asked %d times, denials %+v: %s", name, status, len(e.all()), denials, session.Output())
 				}
 			}
@@ -344,7 +347,8 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("wanted"), "wanted\n")
-	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": map[string]any{"additional_read_write_paths": []string{s.Outside}}}})
+	sandbox := map[string]any{"additional_read_write_paths": []string{s.Outside}}
+	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": sandbox}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,12 +54,13 @@ func otherFailures(t *testing.T, onDenied string) {
 		as = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	}
 	for name, argv := range map[string][]string{
-		"no such file":                  {"cat", s.OutsidePath("none")},
-		"no such directory":             {"touch", s.OutsidePath("none/file")},
-		"a directory that is there":     {"mkdir", s.Outside},
-		"a file's mode":                 append(append([]string{}, as...), "cat", closed),
-		"the mode of one outside":       append(append([]string{}, as...), "cat", s.OutsidePath("closed")),
-		"a program that says it":        {"sh", "-c", "echo 'cat: " + s.OutsidePath("file") + ": Permission denied' >&2; exit 1"},
+		"no such file":              {"cat", s.OutsidePath("none")},
+		"no such directory":         {"touch", s.OutsidePath("none/file")},
+		"a directory that is there": {"mkdir", s.Outside},
+		"a file's mode":             append(append([]string{}, as...), "cat", closed),
+		"the mode of one outside":   append(append([]string{}, as...), "cat", s.OutsidePath("closed")),
+		"a program that says it": {"sh", "-c", "echo 'cat: " + s.OutsidePath("file") +
+			": Permission denied' >&2; exit 1"},
 		"one that looks whether it may": {"test", "-w", s.OutsidePath("none")},
 	} {
 		session, status, denials := e.tool(argv...)

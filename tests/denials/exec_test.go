@@ -81,7 +81,8 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 			terminal.Type(test.typed)
 			status := terminal.Status()
 			opened := strings.Contains(terminal.Screen.String(), "the content")
-			written := strings.Contains(harness.Read(t, filepath.Join(s.Project, ".zed", "settings.json")), s.OutsidePath("file"))
+			written := strings.Contains(harness.Read(t, filepath.Join(s.Project, ".zed", "settings.json")),
+				s.OutsidePath("file"))
 			if (status == 0) != test.opens || opened != test.opens || written != test.writes {
 				t.Errorf("status %d, opened %t, written %t:\n%s", status, opened, written, terminal.Screen)
 			}

@@ -48,7 +48,8 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: groups([]string{asRoot, asDelegated}, escaping), without: []string{"signal domains"}, why: "no Landlock, no cgroup.kill",
+		suites: groups([]string{asRoot, asDelegated}, escaping), without: []string{"signal domains"},
+		why: "no Landlock, no cgroup.kill",
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,

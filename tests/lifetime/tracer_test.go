@@ -53,12 +53,14 @@ const (
 // process dies before or after one makes no difference. A step is any other
 // call. Closing is idle because dying closes.
 var idle = []uint64{
-	unix.SYS_FUTEX, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_SCHED_YIELD, unix.SYS_MADVISE, unix.SYS_MMAP,
-	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
-	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_TGKILL, unix.SYS_SCHED_GETAFFINITY, unix.SYS_RESTART_SYSCALL, unix.SYS_PRLIMIT64, unix.SYS_BRK,
-	unix.SYS_GETRANDOM, unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_FSTATFS, unix.SYS_STATFS, unix.SYS_READLINKAT,
-	unix.SYS_GETDENTS64, unix.SYS_LSEEK, unix.SYS_FCNTL, unix.SYS_UNAME, unix.SYS_CLOSE, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_PPOLL,
-	unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PRCTL, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
+	unix.SYS_FUTEX, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_SCHED_YIELD,
+	unix.SYS_MADVISE, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_RT_SIGACTION,
+	unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK, unix.SYS_GETPID, unix.SYS_GETTID,
+	unix.SYS_TGKILL, unix.SYS_SCHED_GETAFFINITY, unix.SYS_RESTART_SYSCALL, unix.SYS_PRLIMIT64, unix.SYS_BRK,
+	unix.SYS_GETRANDOM, unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_FSTATFS,
+	unix.SYS_STATFS, unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_LSEEK, unix.SYS_FCNTL, unix.SYS_UNAME,
+	unix.SYS_CLOSE, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_PPOLL, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_CREATE1,
+	unix.SYS_EVENTFD2, unix.SYS_PRCTL, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
 }
 
 // playTracer runs the role with TARGET STEP PROGRAM COMMAND…. The command leads
@@ -98,7 +100,8 @@ func playTracer(args []string) int {
 	return status
 }
 
-const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
+	unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 
 // arm begins to trace every thread of the sidecar, including those that start

@@ -18,7 +18,8 @@ func withoutNamespaces(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no program", errMisuse)
 	}
-	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER |
 		unix.CLONE_NEWPID | unix.CLONE_NEWNET
 	// offsets in struct seccomp_data; the argument's lower half on a
 	// little-endian machine
