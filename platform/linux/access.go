@@ -14,11 +14,10 @@ type FSAccess uint64
 // fsNames are in the order of the bits.
 var fsNames = []string{
 	"execute", "write_file", "read_file", "read_dir", "remove_dir", "remove_file", "make_char", "make_dir", "make_reg",
-	"make_sock",
-	"make_fifo", "make_block", "make_sym", "refer", "truncate", "ioctl_dev", "resolve_unix",
+	"make_sock", "make_fifo", "make_block", "make_sym", "refer", "truncate", "ioctl_dev", "resolve_unix",
 }
 
-// String lists the names with blanks; bits without a name are written 1<<n.
+// String joins the names with blanks. A bit without a name is written 1<<n.
 func (a FSAccess) String() string { return bitNames(uint64(a), fsNames) }
 
 // Scope is a set of Landlock scopes (LANDLOCK_SCOPE_*).
@@ -26,7 +25,7 @@ type Scope uint64
 
 var scopeNames = []string{"abstract_unix_socket", "signal"}
 
-// String lists the names with blanks; bits without a name are written 1<<n.
+// String joins the names with blanks. A bit without a name is written 1<<n.
 func (s Scope) String() string { return bitNames(uint64(s), scopeNames) }
 
 func bitNames(bits uint64, names []string) string {

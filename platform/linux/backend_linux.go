@@ -43,7 +43,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	ruleset := Translate(p, abi)
-	ruleset.Errata = unmended(abi, mendedErrata())
+	ruleset.Errata = unfixedErrata(abi, fixedErrata())
 	var invalidateGuess func()
 	if ruleset.Requested.needsNamespaces() {
 		available, guessed := b.available()

@@ -26,13 +26,13 @@ func abiVersionOf() (int, error) {
 	return version, nil
 }
 
-// mendedErrata asks the kernel; see unmended.
-func mendedErrata() int {
-	mended, err := landlock.LandlockGetErrata()
+// fixedErrata asks the kernel; see unfixedErrata.
+func fixedErrata() int {
+	fixed, err := landlock.LandlockGetErrata()
 	if err != nil {
 		return 0
 	}
-	return mended
+	return fixed
 }
 
 // enforce puts the ruleset in force on the calling thread for good. The thread

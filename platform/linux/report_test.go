@@ -133,12 +133,12 @@ func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
 	r.SupervisionGap = "no reason at all"
-	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; !strings.Contains(got, "but the calling thread's own") ||
+	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; !strings.Contains(got, "only the calling thread's own") ||
 		!strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("without a supervisor: %s", got)
 	}
 	r.Filtering.Priorities = true
-	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; strings.Contains(got, "but the calling thread's own") ||
+	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; strings.Contains(got, "only the calling thread's own") ||
 		strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("with a supervisor: %s", got)
 	}
@@ -146,7 +146,7 @@ func TestReport_Priorities(t *testing.T) {
 
 // How much of the user's inotify a session can take is said, and where nothing
 // limits it, why.
-func TestReport_Notices(t *testing.T) {
+func TestReport_Inotify(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		own  *namespace.Setup
@@ -156,7 +156,7 @@ func TestReport_Notices(t *testing.T) {
 		{nil, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{}, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{User: true}, namespace.Result{NoLimits: "no reason at all"}, "no reason at all"},
-		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{}, "can have 32 of"},
+		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{}, "can take 32 of"},
 	} {
 		r := Translate(strict, 7)
 		r.Namespaces = test.own

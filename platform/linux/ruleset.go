@@ -40,7 +40,7 @@ type Ruleset struct {
 	// not.
 	SupervisionGap string `json:"supervisionGap,omitempty"`
 	// Errata say what faults of this kernel's Landlock let a session do; see
-	// unmended.
+	// unfixedErrata.
 	Errata []string `json:"errata,omitempty"`
 	// ObservationGap says why Filtering.Observed is not what Asked.Denials wants;
 	// empty where it is.
