@@ -11,10 +11,10 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 	tripwire.Written: platform.AlarmWritten, tripwire.Refused: platform.AlarmRefused,
 }
 
-// watchProtected watches a policy's protected paths for what the mounts of a
-// session, where it has any, do not keep: names that do not exist, and whatever
-// a program outside replaces, because the kernel takes a mount off what is
-// renamed over or removed.
+// watchProtected returns the Watch of a confinement for a policy's protected
+// paths. If they are mounted, it still has to watch names that do not exist, and
+// paths that a program outside replaces: the kernel removes a mount if its path
+// is removed or renamed over from outside.
 func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watcher, error) {
 	var paths []string
 	for _, protected := range p.Protected {

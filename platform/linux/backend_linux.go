@@ -10,32 +10,33 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Backend confines by Landlock and a filter of system calls, in namespaces
-// where there are any. The zero value is ready.
+// Backend confines sessions by Landlock and a filter of system calls, in
+// namespaces if the machine has them. The zero value is ready to use.
 type Backend struct {
-	// Guess lets Confine suppose the namespaces that most machines have, as
-	// long as nobody has found out, which takes longer than a session's start.
-	// A stage that cannot have them executes nothing; then
-	// Confinement.InvalidateGuess finds out, and Confine is to be called again.
+	// Guess lets Confine assume that the machine has the usual namespaces, until
+	// they have been tried, which takes longer than a session's start. A stage
+	// that cannot start in them executes nothing. Then
+	// Confinement.InvalidateGuess tries, and Confine must be called again.
 	Guess bool
-	// namespaces are those to be used; nil: those of this machine.
+	// namespaces replaces those of this machine in tests; nil otherwise.
 	namespaces *namespace.Available
 }
 
 // Name is "linux".
 func (Backend) Name() string { return "linux" }
 
-// Stage runs this very binary again. The link stays true when the file on disk
-// is replaced by another version.
+// Stage runs this binary again. The link leads to the running binary even if the
+// file on disk is replaced.
 func (Backend) Stage() (string, []string) {
 	return "/proc/self/exe", []string{"sandbox-sidecar", "stage"}
 }
 
-// Confine translates the policy for this kernel, which must have both Landlock
-// and filters of system calls. The first call finds out, in some milliseconds,
-// which namespaces this machine has.
+// Confine translates the policy for this kernel. The error wraps ErrUnavailable
+// if the kernel has no Landlock or cannot filter system calls. The first call
+// tries the namespaces of this machine, which takes some milliseconds; see
+// Guess.
 func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	abi, err := abiVersionOf()
+	abi, err := landlockABI()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
@@ -61,8 +62,8 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		ruleset.dropGuarded(p)
 	}
 	for _, dir := range hooks.Learn {
-		// To execute a file is to read it, too (get_required_file_open_access
-		// in the kernel's security/landlock/fs.c).
+		// Executing a file needs the right to read it, too
+		// (get_required_file_open_access, security/landlock/fs.c).
 		ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS})
 	}
 	confinement, err := confine(ruleset, p, hooks)
@@ -73,6 +74,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	return confinement, err
 }
 
+// available returns the namespaces to use, and whether they are a guess.
 func (b Backend) available() (n namespace.Available, guessed bool) {
 	switch {
 	case b.namespaces != nil:
@@ -83,8 +85,8 @@ func (b Backend) available() (n namespace.Available, guessed bool) {
 	return availableNamespaces(), false
 }
 
-// Probe confines a process that is thrown away, with a policy that grants
-// nothing, the network neither, and reports what it saw from inside.
+// Probe confines a process that executes nothing, with a policy that grants
+// nothing and refuses the network. It returns what that process reported.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	b.Guess = false
 	confinement, err := b.Confine(strictestPolicy(), platform.Hooks{Denied: func(platform.Denial) {}})

@@ -42,17 +42,17 @@ func TestConfine_CanSwitchTheNetworkOff(t *testing.T) {
 	}
 }
 
-func TestProbe_DoesNotTakeAnAbsentProtectionForUnasked(t *testing.T) {
+func TestProbe_RequestsEveryProtection(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	for name, protection := range (Backend{}).Probe(context.Background()) {
 		if protection.NotRequested {
-			t.Errorf("%s is not asked for by the probe", name)
+			t.Errorf("the probe does not request %s", name)
 		}
 	}
 }
 
-func TestProbe_SaysSoWhereItCannotTry(t *testing.T) {
+func TestProbe_ReportsIfItCannotTry(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func TestStage_ProcessCannotGainPrivileges(t *testing.T) {
 	}
 }
 
-func TestStage_DropsWhatRootCouldUndoASandboxWith(t *testing.T) {
+func TestStage_DropsCapabilitiesThatCouldUndoASandbox(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	if os.Geteuid() != 0 {
@@ -111,11 +111,11 @@ func TestStage_DropsWhatRootCouldUndoASandboxWith(t *testing.T) {
 	}
 }
 
-func TestStage_DeviceNodesCannotBeMade(t *testing.T) {
+func TestStage_CannotMakeDeviceNodes(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	if os.Geteuid() != 0 {
-		harness.Skip(t, "root", "only root may make device nodes at all")
+		harness.Skip(t, "root", "only root may make device nodes")
 	}
 	dir := realTempDir(t)
 	p := platformtest.Policy(t, rule(dir, policy.ReadWrite|policy.Device, "f"))
@@ -154,7 +154,7 @@ func TestStage_GrantThatHasBecomeASymlinkIsMissing(t *testing.T) {
 	}
 }
 
-func TestStage_GrantsHoldForNamesThatAreNoText(t *testing.T) {
+func TestStage_GrantsHoldForNamesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	project := filepath.Join(realTempDir(t), "\xe9t\xe9\n\"")
@@ -192,21 +192,21 @@ func TestStage_AbstractSocketsFollowTheScope(t *testing.T) {
 		t.Fatalf("the control fails: %s", results[0].Error)
 	}
 	results, _ = platformtest.Perform(t, Backend{}, platformtest.Confined(t, Backend{}, platformtest.Policy(t), act))
-	// Below the scope the sidecar connects, and refuses; where it cannot
-	// either, the report says that nobody does.
+	// Below ABI 6 the sidecar connects or refuses. If it cannot do that, the
+	// report says so.
 	if results[0].Refused() != (abi >= 6 || mediationAvailable() == nil) {
 		t.Errorf("ABI %d: %+v", abi, results[0])
 	}
 }
 
-func TestCanary_MustSingBeforeAndBeSilentAfter(t *testing.T) {
+func TestCanary_MustBeListedBeforeAndRefusedAfter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := proveBefore(&Canary{Path: dir}); err != nil {
 		t.Error(err)
 	}
 	if err := proveBefore(&Canary{Path: dir + "/gone"}); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("a canary that is not there: %v", err)
+		t.Errorf("a canary that does not exist: %v", err)
 	}
 	if err := proveAfter(&Canary{Path: dir}); err == nil {
 		t.Error("a canary that can still be listed proves a sandbox")
@@ -216,7 +216,7 @@ func TestCanary_MustSingBeforeAndBeSilentAfter(t *testing.T) {
 	}
 }
 
-// statusFields takes /proc/PID/status apart.
+// statusFields parses /proc/PID/status.
 func statusFields(status []byte) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(string(status)) {

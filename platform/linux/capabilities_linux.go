@@ -10,22 +10,22 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
-// keptCapabilities are those of root that cannot undo a sandbox: they bend the
-// ordinary ownership of files and processes, which Landlock does not rest on.
-// All others (mounting, tracing, modules, raw I/O, device nodes, network
-// administration, opening files by handle, the audit log …) leave the bounding
-// set, so that no program inside gets them back. See capabilities(7).
+// keptCapabilities are those of root's capabilities that cannot undo a sandbox:
+// they override the ownership of files and processes, on which Landlock does not
+// depend. All others are removed from the bounding set (mounting, tracing,
+// modules, raw I/O, device nodes, network administration, opening files by
+// handle, the audit log …). No program inside can get them back. See
+// capabilities(7).
 var keptCapabilities = []int{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID,
 	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities removes every other capability from the calling thread, for
-// good. Those of an ordinary user in a user namespace were for the stage's work
-// alone: they go altogether, and the bounding set is left as every other
-// process of the user has it. With a smaller one, programs that have file
-// capabilities would not start at all, where no_new_privs lets them start
-// without.
+// dropCapabilities removes all other capabilities from the calling thread, for
+// good. An ordinary user in a user namespace loses all: they were only for the
+// stage's work. The bounding set is not changed then. If it were smaller,
+// programs with file capabilities would not start at all. With no_new_privs
+// alone they start without the capabilities.
 func dropCapabilities(setup *namespace.Setup) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -33,16 +33,15 @@ func dropCapabilities(setup *namespace.Setup) error {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
 	var kept [2]uint32
-	lent := setup != nil && setup.User && os.Geteuid() != 0
-	if !lent {
+	borrowed := setup != nil && setup.User && os.Geteuid() != 0
+	if !borrowed {
 		for _, capability := range keptCapabilities {
 			kept[capability/32] |= 1 << (capability % 32)
 		}
 	}
-	// The bounding set can only be lowered by a process that has CAP_SETPCAP.
-	// Without it there is nothing to lower that no_new_privs does not keep out
-	// anyway.
-	if !lent && data[0].Effective&(1<<unix.CAP_SETPCAP) != 0 {
+	// Only a process with CAP_SETPCAP can lower the bounding set. Without that
+	// capability, no_new_privs is enough.
+	if !borrowed && data[0].Effective&(1<<unix.CAP_SETPCAP) != 0 {
 		if err := lowerBoundingSet(kept); err != nil {
 			return err
 		}
@@ -62,8 +61,8 @@ func dropCapabilities(setup *namespace.Setup) error {
 }
 
 func lowerBoundingSet(kept [2]uint32) error {
-	// The kernel may know more capabilities than this program; it ends the list
-	// with EINVAL.
+	// The kernel may have more capabilities than this program knows. After the
+	// last one it answers EINVAL.
 	for capability := range 64 {
 		if kept[capability/32]&(1<<(capability%32)) != 0 {
 			continue

@@ -15,18 +15,18 @@ import (
 
 func TestMain(m *testing.M) { platformtest.Main(m, confineSelf) }
 
-// requireLandlock returns the kernel's ABI version; without one the test is
-// skipped, or fails, by the rules of harness.Skip.
+// requireLandlock returns the kernel's ABI version. If there is none, it skips the
+// test; see harness.Skip.
 func requireLandlock(t *testing.T) int {
 	t.Helper()
-	abi, err := abiVersionOf()
+	abi, err := landlockABI()
 	if err != nil {
 		harness.Skip(t, platform.Filesystem, err.Error())
 	}
 	return abi
 }
 
-// features are what a kernel with this version of the ABI can do.
+// features are what a kernel with this ABI version can do.
 func features(abi int) platformtest.Features {
 	return platformtest.Features{
 		Files: true, Truncate: abi >= truncationABI, Signals: abi >= 6, UnixSockets: abi >= 9 || mediationAvailable() == nil,
@@ -45,16 +45,15 @@ func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
 	platformtest.Run(t, Backend{namespaces: &namespace.Available{Gap: "switched off"}}, features(abi))
 }
 
-// The same table is put to the evaluator of Seatbelt profiles, in package
-// darwin.
-func TestBackend_AnswersAsTheTableSays(t *testing.T) {
+// Package darwin tests its evaluator of Seatbelt profiles with the same table.
+func TestBackend_AnswersAsInTheTable(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
-	t.Logf("%d answers of the kernel are those of the table", platformtest.RunTable(t, Backend{}))
+	t.Logf("%d answers of the kernel are as in the table", platformtest.RunTable(t, Backend{}))
 }
 
-// older is the backend on a kernel with an older version of the ABI: every
-// kernel takes the rulesets of its predecessors.
+// older emulates a kernel with an older ABI version: every kernel accepts the
+// rulesets of its predecessors.
 type older struct {
 	Backend
 	abi int
@@ -64,9 +63,8 @@ func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 	return confine(Translate(p, o.abi), p, hooks)
 }
 
-// All versions that exist, and one that does not yet, are tried as far as this
-// kernel knows their rights: a kernel above the last version in the table is
-// taken for one of that.
+// The test tries all versions whose rights this kernel knows. A version above
+// the last row of the table is treated as the last row.
 func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)
@@ -92,9 +90,8 @@ func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	}
 }
 
-// probeMove moves a file between two directories of the project, which Landlock
-// itself knows from version 2 on. Below it the session must do without: that is
-// no hole, but a reply that hid it would be wrong.
+// probeMove moves a file between two directories of the project. Landlock allows
+// that only from ABI 2 on.
 func probeMove(t *testing.T, backend older) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -113,8 +110,7 @@ func probeMove(t *testing.T, backend older) {
 	}
 }
 
-// probeOlder holds what the report claims on an older kernel against one
-// attack.
+// probeOlder compares the report of an older kernel with one attack.
 func probeOlder(t *testing.T, backend older, verb platformtest.Verb) {
 	t.Helper()
 	victim := t.TempDir() + "/victim"

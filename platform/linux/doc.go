@@ -1,7 +1,10 @@
-// Package linux confines processes with Landlock and a filter of system calls.
+// Package linux is the backend for Linux. It confines sessions with Landlock, a
+// filter of system calls, and namespaces if the machine has them.
 //
-// The translation of a policy into a ruleset is a pure function over the table
-// of Landlock's ABI versions ([Translate]), and the filter is one over a table
-// of rules ([Filter]); files whose name ends in _linux.go make the system
-// calls. What a kernel lacks is never papered over: it stands in the report.
+// In the sidecar, [Backend.Confine] turns a policy into a confinement. Its
+// ruleset ([Translate]) is a pure function of the policy and of Landlock's ABI
+// version. In the stage, [RunStage] puts the ruleset in force and reports what
+// is enforced. Whatever a kernel lacks is in that report.
+//
+// Files whose name ends in _linux.go make system calls; all others are pure.
 package linux

@@ -13,9 +13,9 @@ func TestUnfixedErrata_AsTheKernelReports(t *testing.T) {
 	t.Parallel()
 	third := errata[0].effect
 	for _, test := range []struct {
-		name        string
+		name       string
 		abi, fixed int
-		want        []string
+		want       []string
 	}{
 		{"no landlock, nothing to fix", 0, 0, nil},
 		{"a kernel that cannot report", 2, 0, []string{third}},

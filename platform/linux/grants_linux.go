@@ -11,9 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// grantSockets prepares the grants of sockets. Where sessions may write the
-// directory of one it is granted only if it is what it seems to be; see
-// sockets.CheckPinned. What has no effect is noted, and taken out of the rules.
+// grantSockets returns the grants of Unix sockets. If the session may write a
+// socket's directory, the socket is granted only if sockets.CheckPinned accepts
+// it. A grant without effect is removed from the rules and reported as missing.
 func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	var granted sockets.Grants
 	for _, socket := range p.UnixSockets {
@@ -28,9 +28,9 @@ func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 		if err := sockets.CheckPinned(socket.Path); err != nil {
 			r.Missing = append(r.Missing, platform.Missing{Path: socket.Path, Reason: err.Error()})
 			if errors.Is(err, sockets.ErrNotBoundThere) {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("a socket that the settings allow cannot be connected to: %v", err))
+				r.Warnings = append(r.Warnings, fmt.Sprintf("a socket that the settings allow cannot be used: %v", err))
 			}
-			r.withhold(socket.Path)
+			r.revokeConnect(socket.Path)
 			continue
 		}
 		granted.Pinned = append(granted.Pinned, socket.Path)
@@ -38,8 +38,8 @@ func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	return granted
 }
 
-// withhold takes back the right to connect to a path.
-func (r *Ruleset) withhold(path string) {
+// revokeConnect removes the right to connect to a path from the rules.
+func (r *Ruleset) revokeConnect(path string) {
 	for i := range r.Rules {
 		if string(r.Rules[i].Path) == path {
 			r.Rules[i].Access &^= fsConnect

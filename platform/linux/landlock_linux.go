@@ -11,22 +11,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
-// abiVersionOf asks the kernel. The error says why there is no Landlock in
-// words a user can act on.
-func abiVersionOf() (int, error) {
+// landlockABI returns the ABI version of the kernel's Landlock. If there is
+// none, the error says why, in words that a user can act on.
+func landlockABI() (int, error) {
 	version, err := landlock.LandlockGetABIVersion()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return 0, errors.New("landlock is not built into this kernel, or a filter hides it")
+		return 0, errors.New("this kernel has no Landlock, or a filter of this process hides it")
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return 0, errors.New("landlock is switched off on this machine")
+		return 0, errors.New("the kernel's Landlock is switched off")
 	case err != nil:
-		return 0, fmt.Errorf("ask for landlock's version: %w", err)
+		return 0, fmt.Errorf("ask the kernel for its version of Landlock: %w", err)
 	}
 	return version, nil
 }
 
-// fixedErrata asks the kernel; see unfixedErrata.
+// fixedErrata returns the faults that the kernel has fixed, as bits; see
+// unfixedErrata.
 func fixedErrata() int {
 	fixed, err := landlock.LandlockGetErrata()
 	if err != nil {
@@ -35,9 +36,9 @@ func fixedErrata() int {
 	return fixed
 }
 
-// enforce puts the ruleset in force on the calling thread for good. The thread
-// must be locked, and must have no_new_privs set. It returns the paths that
-// could not be granted.
+// enforce puts the ruleset in force on the calling thread, for good. The thread
+// must be locked and must have no_new_privs set. It returns the paths that could
+// not be granted. ownTerminals is true if /dev/pts is the session's own.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS),
 		Scoped: uint64(r.Scoped)}, 0)
@@ -67,10 +68,10 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	return missing, nil
 }
 
-// addTerminals grants the terminals that are the session's own: all of its
-// devpts where it has one, and in any case those that it runs on, by their
-// descriptors, because no other path leads to a caller's terminal, and on the
-// shared devpts a path could lead to another's.
+// addTerminals grants the session's own terminals: all of /dev/pts if that is
+// its own, and in any case the terminals among its standard streams. Those are
+// granted by their descriptors: a caller's terminal may have no path inside, and
+// on the shared devpts a path can lead to another terminal by then.
 func addTerminals(ruleset int, handled FSAccess, all bool) error {
 	access := (fsRead | fsWrite | fsDevice) & handled
 	if all {
@@ -91,8 +92,8 @@ func addTerminals(ruleset int, handled FSAccess, all bool) error {
 	return nil
 }
 
-// unreachable are the errors of a path that is not there for us; a grant of it
-// would open nothing.
+// unreachable reports whether an error means that a path does not exist for
+// this process. A grant of such a path would have no effect.
 func unreachable(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) ||
 		errors.Is(err, unix.ELOOP) ||
@@ -100,8 +101,8 @@ func unreachable(err error) bool {
 }
 
 func addRule(ruleset int, rule Rule) error {
-	// The policy's paths are real paths. A component that has become a symlink
-	// since was put there to move the grant.
+	// The policy has real paths. If a component has become a symlink since then,
+	// somebody may want to move the grant to another file.
 	fd, err := unix.Openat2(unix.AT_FDCWD, string(rule.Path), &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -110,8 +111,7 @@ func addRule(ruleset int, rule Rule) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// The kind is asked of the descriptor, not of the path: between two looks
-	// at a path it may change.
+	// Fstat, not Stat: the path may lead to another file by now.
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -127,7 +127,7 @@ func addRule(ruleset int, rule Rule) error {
 		&landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
 
-// fsFile are the rights that mean something on a file; the kernel refuses a
-// rule that gives a file any other (EINVAL).
+// fsFile are the rights that apply to files. The kernel refuses a rule that
+// gives a file any other right (EINVAL).
 const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
 	landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)

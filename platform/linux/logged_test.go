@@ -7,9 +7,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 )
 
-// Each logged refusal is told as what it is, or not at all where somebody else
-// tells it or nobody asked.
-func TestLogged_IsToldAsWhatItIs(t *testing.T) {
+// Each logged denial is reported as the right access, or not at all if the
+// observer reports it or nobody needs to know.
+func TestLogged_IsReportedAsTheRightAccess(t *testing.T) {
 	t.Parallel()
 	const auditArchAMD64 = 0xc000003e // linux/audit.h
 	call := func(number int, args ...uint64) audit.Call {
@@ -20,9 +20,9 @@ func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 	const kill, pidfdSendSignal = 62, 424
 	for name, test := range map[string]struct {
 		refusal audit.Denial
-		access  platform.Refused // "": not told
+		access  platform.Refused // "": not reported
 		target  string
-		changes bool // openings for reading are told by who looks at calls
+		changes bool // the observer reports denied reads
 	}{
 		"a file": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead,
 			target: "/x"},
@@ -36,8 +36,8 @@ func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem",
 				PID: 9}, access: platform.RefusedRead, target: "/proc/99/mem",
 		},
-		"looked at": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
-		"unasked": {refusal: audit.Denial{Blockers: []string{"fs.read_file"},
+		"observed": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
+		"of no interest": {refusal: audit.Denial{Blockers: []string{"fs.read_file"},
 			Path: "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"}},
 		"without a path": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}}},
 		"a change":       {refusal: audit.Denial{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/x"}},
@@ -59,30 +59,30 @@ func TestLogged_IsToldAsWhatItIs(t *testing.T) {
 			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 0, 15)},
 			access:  platform.RefusedSignal, target: "7",
 		},
-		"a signal by nobody knows what": {
+		"a signal by an unknown call": {
 			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
 		},
-		"a question": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
+		"signal 0": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, 7, 0)}},
-		"a question by a handle": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
+		"signal 0 by a handle": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(pidfdSendSignal, 3, 0)}},
 		"everybody": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, ^uint64(0), 15)}},
 		"a group": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
 			Call: call(kill, 1<<32-7, 15)}},
-		"what is new": {refusal: audit.Denial{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
+		"an unknown right": {refusal: audit.Denial{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
 	} {
-		denial, told := loggedDenial(test.refusal, !test.changes)
-		if told != (test.access != "") || told && (denial.Access != test.access || denial.Target != test.target ||
+		denial, reported := loggedDenial(test.refusal, !test.changes)
+		if reported != (test.access != "") || reported && (denial.Access != test.access || denial.Target != test.target ||
 			denial.Count != 1) {
-			t.Errorf("%s: told: %t, %+v", name, told, denial)
+			t.Errorf("%s: reported: %t, %+v", name, reported, denial)
 		}
 	}
 }
 
-// A session logs what its programs are refused where the sidecar reads it, and
-// nothing else anywhere.
-func TestLogging_OnlyWhatIsRead(t *testing.T) {
+// A session logs the denials of its programs if the sidecar reads the log, and
+// nothing otherwise.
+func TestLogging_OnlyIfTheLogIsRead(t *testing.T) {
 	t.Parallel()
 	const sameOff, newOn, subdomainsOff = 1, 2, 4 // linux/landlock.h
 	for _, test := range []struct {

@@ -9,13 +9,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
-// auditLog is the machine's, as long as this process lives, or why it cannot be
-// read. Audit that is off may be switched on, which the next session is to have
-// the good of; what else is missing stays so.
+// auditLog returns the machine's audit log, which stays open as long as this
+// process lives, or why it cannot be read. Only audit.ErrOff is not final: audit
+// can be switched on, and the next session then uses it.
 var auditLog = untilOpen(audit.Open)
 
-// untilOpen calls open until the answer is final, and repeats that. It may be
-// called from several goroutines.
+// untilOpen returns a function that calls open until the answer is final, and
+// then repeats it. The function may be called from several goroutines.
 func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 	var mu sync.Mutex
 	var log *audit.Log
@@ -30,11 +30,10 @@ func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 	}
 }
 
-// readLog lets Landlock log what it refuses, where that can be read, and leaves
-// to the log what it tells better: an observer sees the calls of which it asks,
-// and the log has what was refused. It knows directories, and not the names
-// that were to change in them, so that changes stay with the observer.
-func (r *Ruleset) readLog() {
+// useLog lets Landlock log refusals if the sidecar can read the log. Denied reads
+// are then reported from there, and no longer observed. Changes still are: the
+// log has the directory of a refused change and not the name in it.
+func (r *Ruleset) useLog() {
 	if r.ABI < loggingABI || r.Filtering.Observed == seccomp.ObservedNone {
 		return
 	}
@@ -52,18 +51,19 @@ func (r *Ruleset) readLog() {
 	}
 }
 
-// watchLog tells of what the log has of the session that the process begins.
-func watchLog(pid int, readings bool, hooks platform.Hooks) *audit.Watch {
+// watchLog reports denials from the log, of the session whose leader is pid. See
+// loggedDenial for reads.
+func watchLog(pid int, reads bool, hooks platform.Hooks) *audit.Watch {
 	log, err := auditLog()
 	if err != nil {
-		return nil // it was there when the session was prepared, and is never closed
+		return nil // cannot happen: useLog had it, and it is never closed
 	}
 	missed := hooks.Missed
 	if missed == nil {
 		missed = func() {}
 	}
-	return log.Watch(pid, func(refusal audit.Denial) {
-		if denial, ok := loggedDenial(refusal, readings); ok {
+	return log.Watch(pid, func(logged audit.Denial) {
+		if denial, ok := loggedDenial(logged, reads); ok {
 			hooks.Denied(denial)
 		}
 	}, missed)

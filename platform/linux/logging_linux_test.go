@@ -8,8 +8,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 )
 
-// A log that is off is asked for again, and what cannot change is not.
-func TestUntilOpen_AsksAgainWhileAuditIsOff(t *testing.T) {
+// A log that is off is opened again later; any other error is final.
+func TestUntilOpen_TriesAgainWhileAuditIsOff(t *testing.T) {
 	t.Parallel()
 	log, never := &audit.Log{}, errors.New("no right to read it")
 	off := fmt.Errorf("ask: %w", audit.ErrOff)
@@ -35,7 +35,7 @@ func TestUntilOpen_AsksAgainWhileAuditIsOff(t *testing.T) {
 			}
 		}
 		if asked != len(answers) {
-			t.Errorf("%s: asked %d times", name, asked)
+			t.Errorf("%s: opened %d times", name, asked)
 		}
 	}
 }

@@ -15,28 +15,27 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
-// members tells the processes of one session from all others. The kernel tells
-// nobody who is in a Landlock domain. What a session cannot leave says it
-// instead: its mount namespace, its cgroup, and, where it has neither, the
-// process above it that adopts its orphans.
+// members identifies the processes of one session by what they cannot leave; see
+// docs/design/membership.md.
 type members struct {
 	leader int
 	// root is the subreaper of this session alone, or the leader.
 	root int
-	// filters is how many filters of system calls this process has. Those of
-	// the session have more, and their domain killer has not.
+	// filters is the number of seccomp filters of this process. Processes of
+	// the session have more, but their domain killer does not.
 	filters int
-	// mounts and cgroup are the leader's; empty where they are not the
+	// mounts and cgroup identify the leader's; empty if they are not the
 	// session's own.
 	mounts, cgroup string
 }
 
 // membersOf describes the session of a leader that has executed nothing yet.
+// ownMounts is true if it has a mount namespace of its own.
 func membersOf(leader int, ownMounts bool) members {
 	m := members{leader: leader, root: leader}
 	own, err := readStatus(os.Getpid())
 	if err != nil {
-		own.filters = int(^uint(0) >> 1) // nobody has more
+		own.filters = int(^uint(0) >> 1) // no process has more
 	}
 	m.filters = own.filters
 	if ownMounts {
@@ -55,13 +54,12 @@ func membersOf(leader int, ownMounts bool) members {
 	return m
 }
 
-// errOutside means that a process is not the session's, or that nobody can
-// tell.
+// errOutside means that a process is not the session's, or may not be.
 var errOutside = errors.New("the process is not the session's")
 
-// find returns nil for a thread of the session, errOutside for any other, and
-// fs.ErrNotExist where there is none. It is an answer for the moment: by the
-// time that the kernel looks the number up, it may be another's.
+// find returns nil for a thread of the session, errOutside for another, and
+// fs.ErrNotExist if there is none. The answer holds for a moment: the number can
+// be another thread's when the kernel carries out the call.
 func (m members) find(thread int) error {
 	status, err := readStatus(thread)
 	switch {
@@ -76,8 +74,8 @@ func (m members) find(thread int) error {
 		theirs, err := readText(thread, "cgroup")
 		return insideIf(err == nil && theirs == m.cgroup)
 	}
-	// Twice, because the number of one that ends meanwhile may become
-	// another's.
+	// Twice, because a process can end meanwhile and another can get its
+	// number.
 	above := m.ancestors(status.process)
 	return insideIf(slices.Contains(above, m.root) && slices.Equal(above, m.ancestors(status.process)))
 }
@@ -89,12 +87,12 @@ func insideIf(is bool) error {
 	return errOutside
 }
 
-// mostAncestors bounds the way up.
-const mostAncestors = 4096
+// maxAncestors bounds the search for the root, in processes.
+const maxAncestors = 4096
 
-// ancestors are a process and those above it, up to the session's root.
+// ancestors returns a process and its ancestors, up to the session's root.
 func (m members) ancestors(pid int) (list []int) {
-	for len(list) < mostAncestors && pid > 0 {
+	for len(list) < maxAncestors && pid > 0 {
 		list = append(list, pid)
 		if pid == m.root {
 			break
@@ -108,7 +106,7 @@ func (m members) ancestors(pid int) (list []int) {
 	return list
 }
 
-// threadStatus is what /proc/TID/status says; see proc_pid_status(5).
+// threadStatus is a part of /proc/TID/status; see proc_pid_status(5).
 type threadStatus struct{ process, parent, filters int }
 
 func readStatus(thread int) (threadStatus, error) {
@@ -140,9 +138,9 @@ func readText(pid int, name string) (string, error) {
 	return string(text), err
 }
 
-// prioritise answers the calls of priorityRules. What they name is in
-// registers, which nobody can change while the call waits.
-func prioritise(handlers map[string]notify.Handler, m members) {
+// handlePriorities adds handlers for seccomp.PriorityCalls. The processes that
+// these calls name are in registers, which cannot change while the call waits.
+func handlePriorities(handlers map[string]notify.Handler, m members) {
 	answer := func(arg int) notify.Handler {
 		return notify.Handler{Handle: func(call *notify.Call) {
 			switch err := m.find(int(int32(call.Args[arg]))); {
@@ -155,8 +153,8 @@ func prioritise(handlers map[string]notify.Handler, m members) {
 			}
 		}}
 	}
-	// A group is known by the process that has founded it: nobody joins a group
-	// of another session id, and the stage has begun a new one.
+	// A group is checked by the process that created it: a process can only
+	// join a group of its own session id, and the stage has created a new one.
 	for call, arg := range seccomp.PriorityCalls() {
 		handlers[call] = answer(arg)
 	}

@@ -16,10 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// availableNamespaces finds them out once, by starting stages that do
-// everything which a session's would. A look at sysctls would not do: AppArmor
-// lets a process make a user namespace and then refuses every mount in it, and
-// a container's filter looks like neither.
+// availableNamespaces returns the namespaces of this machine. The first call
+// tries them, by stages that do everything that a session's stage would do; see
+// docs/design/namespaces.md. It may be called from several goroutines.
 var availableNamespaces = sync.OnceValue(func() namespace.Available {
 	defer namespacesKnown.Store(true)
 	var attempts []namespace.Available
@@ -29,42 +28,42 @@ var availableNamespaces = sync.OnceValue(func() namespace.Available {
 	attempts = append(attempts, namespace.Available{Mounts: true, Network: true, User: true})
 	var failures []string
 	for _, n := range attempts {
-		whole := try(n)
-		if whole == nil {
+		err := try(n)
+		if err == nil {
 			return n
 		}
 		n.Network = false
 		if try(n) == nil {
-			n.Gap = fmt.Sprintf("no network namespace: %v", whole)
+			n.Gap = fmt.Sprintf("no network namespace: %v", err)
 			return n
 		}
-		failures = append(failures, whole.Error())
+		failures = append(failures, err.Error())
 	}
 	return namespace.Available{Gap: "no namespaces: " + strings.Join(failures, "; ")}
 })
 
-// namespacesKnown is true once availableNamespaces has an answer.
+// namespacesKnown is true if availableNamespaces has an answer.
 var namespacesKnown atomic.Bool
 
-// likelyNamespaces are the first that availableNamespaces tries.
+// likelyNamespaces returns what availableNamespaces tries first.
 func likelyNamespaces() namespace.Available {
 	return namespace.Available{Mounts: true, Network: true, User: os.Geteuid() != 0}
 }
 
-// strictestPolicy grants nothing and asks for everything.
+// strictestPolicy grants nothing and requests every protection.
 func strictestPolicy() *policy.Policy {
 	return &policy.Policy{
 		Restricted: true, PrivateTerminals: true, Protected: []policy.Protected{{Path: "/etc"}}, OnDenied: policy.Report,
 	}
 }
 
-// tryTimeout is far above what a stage takes, and below what a user waits for a
-// first terminal.
+// tryTimeout is far above what a stage needs, and below what a user waits for a
+// terminal.
 const tryTimeout = 10 * time.Second
 
-// try starts a stage in the namespaces that is thrown away.
+// try starts a stage in the namespaces that executes nothing.
 func try(n namespace.Available) error {
-	abi, err := abiVersionOf()
+	abi, err := landlockABI()
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func try(n namespace.Available) error {
 	return err
 }
 
-// prepare makes the confinement for a ruleset.
+// prepare makes the confinement of a ruleset.
 func prepare(r Ruleset) (platform.Confinement, error) {
 	r.Filtering.Offline = r.offline()
 	var err error
@@ -108,8 +107,8 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	return confinement, nil
 }
 
-// offline reports whether the filter keeps the network away. In a network of
-// its own, where nothing is to be reached, a session may make sockets.
+// offline reports whether the filter must refuse the network. In a network
+// namespace of its own a session can make sockets: it reaches nothing.
 func (r Ruleset) offline() bool {
 	return r.Requested.Network && (r.Namespaces == nil || !r.Namespaces.Network)
 }

@@ -16,18 +16,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// listenerAvailable says why nobody can be asked about a session's calls here,
-// in words a user can act on, or nil.
+// listenerAvailable returns nil if a supervisor can decide about a session's
+// calls on this machine. Otherwise the error says why not, in words that a user
+// can act on.
 var listenerAvailable = sync.OnceValue(func() error {
 	err := tryListener(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if errors.Is(err, unix.EINVAL) {
-		return errors.New("the kernel is older than 5.19, so that signals would repeat calls that were carried out")
+		return errors.New("the kernel is older than 5.19, so signals would repeat calls that were carried out")
 	}
 	return err
 })
 
-// observationAvailable says why calls cannot be looked into here before they
-// are answered, in words a user can act on, or nil.
+// observationAvailable returns nil if a supervisor can also read the arguments
+// of calls in memory; see listenerAvailable.
 var observationAvailable = sync.OnceValue(func() error {
 	if err := listenerAvailable(); err != nil {
 		return err
@@ -35,10 +36,10 @@ var observationAvailable = sync.OnceValue(func() error {
 	return notify.Reach()
 })
 
-// inEffect is the policy as it holds in a session: rules for what does not
-// exist have none, and a protected path is only kept where something is mounted
-// on it.
-func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
+// effectivePolicy returns the policy as it holds in a session. Rules for paths
+// that do not exist have no effect, and a path is protected only if it is
+// mounted on itself.
+func effectivePolicy(p *policy.Policy, r Ruleset) *policy.Policy {
 	effective := *p
 	effective.Rules, effective.Protected = nil, nil
 	for _, rule := range p.Rules {
@@ -61,12 +62,13 @@ func inEffect(p *policy.Policy, r Ruleset) *policy.Policy {
 	return &effective
 }
 
-// observedCanary is a file of a process's own that it may write, as its user,
-// and that no policy grants: its name, as others see it.
+// observedCanary is a file that a process may write as its user, and that no
+// policy grants: it has the name of the process. It is given by the path that
+// the sidecar uses.
 func observedCanary(pid int) string { return fmt.Sprintf("/proc/%d/comm", pid) }
 
-// proveObserved makes the calling process do what must be noticed, and makes
-// sure that somebody answers. Whether it was noticed the sidecar knows; see
+// proveObserved makes a call that the observer must notice, and returns an error
+// if no supervisor answers. Only the sidecar knows whether it was noticed; see
 // supervision.Proven.
 func proveObserved() error {
 	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -79,9 +81,8 @@ func proveObserved() error {
 	return nil
 }
 
-// unproven is what is said of an observer that has not noticed its canary.
-const unproven = "what is refused may only fail: the sidecar did not notice that the session was refused a file " +
-	"for a test"
+// unproven is the report on an observer that has not noticed its canary.
+const unproven = "denials may not be reported: the sidecar did not notice a denial in a test"
 
 // Proven implements platform.Proving.
 func (s *supervision) Proven(e *platform.Enforcement) {
@@ -91,36 +92,35 @@ func (s *supervision) Proven(e *platform.Enforcement) {
 	e.Protections[platform.Denials] = platform.Protection{Status: platform.Absent, Detail: unproven, Fix: fixUnproven}
 }
 
-const fixUnproven = "see that /proc is mounted, and that no setting grants writing below it"
+const fixUnproven = "check that /proc is mounted, and that no setting grants writing below it"
 
-// look lets an observer look at calls before they are answered by who decides
-// about them.
-func look(o *denials.Observer, filtering seccomp.Filtering, handlers map[string]notify.Handler) {
-	after := func(call string, see func(*notify.Call), answer func(*notify.Call)) {
+// observe puts an observer in front of the handlers: it inspects each call
+// before the handler answers it. Calls without a handler continue.
+func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[string]notify.Handler) {
+	before := func(call string, inspect func(*notify.Call), answer func(*notify.Call)) {
 		handlers[call] = notify.Handler{Handle: func(c *notify.Call) {
-			see(c)
+			inspect(c)
 			answer(c)
 		}}
 	}
-	// What somebody else answers goes on being answered so.
-	elsewhere := func(call string) func(*notify.Call) {
-		if decided, is := handlers[call]; is {
-			return decided.Handle
+	answerOf := func(call string) func(*notify.Call) {
+		if handler, is := handlers[call]; is {
+			return handler.Handle
 		}
 		return (*notify.Call).Continue
 	}
 	for _, call := range denials.Calls() {
 		handlers[call] = notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}
 	}
-	after("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
-	after("kill", o.Kill, (*notify.Call).Continue)
+	before("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
+	before("kill", o.Kill, (*notify.Call).Continue)
 	if filtering.Isolated {
-		after("connect", o.Connect, elsewhere("connect"))
-		after("bind", o.Bind, elsewhere("bind"))
-		after("sendto", o.SendTo, (*notify.Call).Continue)
+		before("connect", o.Connect, answerOf("connect"))
+		before("bind", o.Bind, answerOf("bind"))
+		before("sendto", o.SendTo, (*notify.Call).Continue)
 	}
-	after("bind", o.BindUnix, elsewhere("bind"))
+	before("bind", o.BindUnix, answerOf("bind"))
 	if filtering.Offline {
-		after("socket", o.Socket, func(c *notify.Call) { c.Fail(unix.EACCES) })
+		before("socket", o.Socket, func(c *notify.Call) { c.Fail(unix.EACCES) })
 	}
 }

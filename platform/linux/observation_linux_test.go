@@ -11,8 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Every call that a filter sends to be looked at has somebody who answers it: a
-// call without handler fails with ENOSYS.
+// Every call that the filter sends to the supervisor has a handler: a call
+// without one fails with ENOSYS.
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []seccomp.Filtering{
@@ -20,37 +20,37 @@ func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 		{Observed: seccomp.ObservedNamed, Offline: true},
 	} {
 		handlers := map[string]notify.Handler{}
-		look(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)
+		observe(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)
 		asked := map[string]bool{}
 		for _, call := range filtering.SupervisedCalls() {
 			asked[call] = true
 			if _, is := handlers[call]; !is {
-				t.Errorf("%+v: nobody answers %s", filtering, call)
+				t.Errorf("%+v: no handler for %s", filtering, call)
 			}
 		}
 		for call := range handlers {
 			if !asked[call] {
-				t.Errorf("%+v: nobody asks about %s", filtering, call)
+				t.Errorf("%+v: a handler for %s, which the filter does not send", filtering, call)
 			}
 		}
 	}
 }
 
-// An observer that lets every call go on without a look is not claimed to tell
-// of anything, and one that looks is.
-func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
+// The report does not claim that denials are reported if the observer lets calls
+// continue without inspecting them.
+func TestObservation_IsClaimedOnlyIfItWasProved(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		want  bool
 		blind func(h platform.Handover) (platform.Supervision, error)
 	}{
 		"one that works": {want: true},
-		"one that looks at nothing": {blind: func(h platform.Handover) (platform.Supervision, error) {
+		"one that inspects nothing": {blind: func(h platform.Handover) (platform.Supervision, error) {
 			return superviseBadly(h, &policy.Policy{}, func(string, *denials.Observer) notify.Handler {
 				return notify.Handler{Handle: (*notify.Call).Continue}
 			})
 		}},
-		"one that takes everything for granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
+		"one that believes that everything is granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
 			all := &policy.Policy{Rules: []policy.Rule{{Path: "/", Access: policy.ReadWrite | policy.Execute}}}
 			return superviseBadly(h, all, func(call string, o *denials.Observer) notify.Handler {
 				return notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}
@@ -70,8 +70,8 @@ func TestObservation_IsClaimedOnlyWhereItWasSeen(t *testing.T) {
 	}
 }
 
-// superviseBadly is Ruleset.supervise with another policy, and another way to
-// answer the observed calls.
+// superviseBadly is Ruleset.supervise with another policy and other handlers for
+// the observed calls.
 func superviseBadly(
 	h platform.Handover, p *policy.Policy, answer func(string, *denials.Observer) notify.Handler,
 ) (platform.Supervision, error) {
@@ -89,7 +89,7 @@ func superviseBadly(
 	for _, call := range denials.Calls() {
 		handlers[call] = answer(call, s.observer)
 	}
-	prioritise(handlers, membersOf(h.PID, false))
+	handlePriorities(handlers, membersOf(h.PID, false))
 	table, err := byNumber(handlers)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// strict asks for every protection.
+// strict requests every protection.
 var strict = &policy.Policy{
 	Restricted: true, Protected: []policy.Protected{{Path: "/p"}}, OnDenied: policy.Report, Network: policy.Network{Allowed: false},
 }
@@ -51,12 +51,11 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 		for _, abi := range abis {
 			for name, protection := range report(Translate(p, abi), namespace.Result{}) {
 				if protection.Detail == "" {
-					t.Errorf("ABI %d: %s is %s without a word why", abi, name, protection.Status)
+					t.Errorf("ABI %d: %s is %s without a detail", abi, name, protection.Status)
 				}
-				// A newer kernel, or another setting, helps with these; what
-				// this version lacks for everybody the user cannot mend.
-				mendable := name == platform.Filesystem || name == platform.Signals || name == platform.UnixSockets
-				if mendable && (protection.Status != platform.Enforced) != (protection.Fix != "") {
+				// A newer kernel or another setting helps with these.
+				fixable := name == platform.Filesystem || name == platform.Signals || name == platform.UnixSockets
+				if fixable && (protection.Status != platform.Enforced) != (protection.Fix != "") {
 					t.Errorf("ABI %d: %s is %s, and the fix is %q", abi, name, protection.Status, protection.Fix)
 				}
 				if (protection.Status == platform.Absent) != (protection.Mechanism == "") {
@@ -67,7 +66,7 @@ func TestReport_SaysWhyAndWhatHelps(t *testing.T) {
 	}
 }
 
-func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
+func TestReport_NamesTheKernelThatHelps(t *testing.T) {
 	t.Parallel()
 	for abi, kernel := range map[int]string{1: "6.10", 2: "6.10", 3: "6.10", 4: "6.10"} {
 		filesystem := report(Translate(strict, abi), namespace.Result{})[platform.Filesystem]
@@ -86,21 +85,21 @@ func TestReport_NamesTheKernelThatMendsEverything(t *testing.T) {
 	}
 }
 
-func TestReport_WhatIsNotAskedIsMarked(t *testing.T) {
+func TestReport_MarksWhatIsNotRequested(t *testing.T) {
 	t.Parallel()
 	silent := *samples["everything"]
 	silent.OnDenied = policy.Ignore
 	asked, not := report(Translate(strict, 9), namespace.Result{}), report(Translate(&silent, 9), namespace.Result{})
 	for _, name := range []string{platform.Network, platform.ProtectedPaths, platform.Denials} {
 		if asked[name].NotRequested || !not[name].NotRequested {
-			t.Errorf("%s: not asked is %t where it is asked and %t where it is not", name, asked[name].NotRequested,
+			t.Errorf("%s: NotRequested is %t if it is requested and %t if not", name, asked[name].NotRequested,
 				not[name].NotRequested)
 		}
 	}
 	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals,
 		platform.Syscalls} {
 		if asked[name].NotRequested || not[name].NotRequested {
-			t.Errorf("%s is not a policy's to leave out", name)
+			t.Errorf("%s cannot be left out by a policy", name)
 		}
 	}
 }
@@ -127,8 +126,8 @@ func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
 	}
 }
 
-// Whether a supervisor tells a session's processes from others, or none can be
-// changed, is said with the reason.
+// The report says whether other processes' priorities can be changed, and why
+// not.
 func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
@@ -144,8 +143,8 @@ func TestReport_Priorities(t *testing.T) {
 	}
 }
 
-// How much of the user's inotify a session can take is said, and where nothing
-// limits it, why.
+// The report says how many inotify instances a session can take, or why nothing
+// limits them.
 func TestReport_Inotify(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -166,7 +165,7 @@ func TestReport_Inotify(t *testing.T) {
 	}
 }
 
-func TestReport_TheNetworkIsOffWhereThePolicySaysSo(t *testing.T) {
+func TestReport_TheNetworkIsOffIfThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{true, false} {
 		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), namespace.Result{})
@@ -208,10 +207,10 @@ func TestReport_SaysWhatNamespacesGive(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	borrowed := report(ruleset(&namespace.Setup{Terminals: true}, ""), namespace.Result{NoTerminals: "its number is too high"})[platform.Filesystem]
-	if !strings.Contains(borrowed.Detail, "too high") || strings.Contains(borrowed.Fix, "max_user_namespaces") ||
-		!strings.Contains(borrowed.Fix, "/dev/pts") {
-		t.Errorf("%+v", borrowed)
+	inherited := report(ruleset(&namespace.Setup{Terminals: true}, ""), namespace.Result{NoTerminals: "its number is too high"})[platform.Filesystem]
+	if !strings.Contains(inherited.Detail, "too high") || strings.Contains(inherited.Fix, "max_user_namespaces") ||
+		!strings.Contains(inherited.Fix, "/dev/pts") {
+		t.Errorf("%+v", inherited)
 	}
 	granted := report(Translate(&policy.Policy{Restricted: true}, 9), namespace.Result{})[platform.Filesystem]
 	if !strings.Contains(granted.Detail, "as far as the settings grant them") || granted.Fix != "" {
@@ -219,7 +218,7 @@ func TestReport_SaysWhatNamespacesGive(t *testing.T) {
 	}
 }
 
-func TestReport_ProtectedPathsAreWhatTheMountsKeep(t *testing.T) {
+func TestReport_ProtectedPathsDependOnTheMounts(t *testing.T) {
 	t.Parallel()
 	ruleset := Translate(strict, 9)
 	ruleset.NamespaceGap = "no namespaces here"

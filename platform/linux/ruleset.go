@@ -10,15 +10,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// Ruleset is a policy in the kernel's terms: what Landlock governs, what is
-// granted of it, and what the filter of system calls is for. It is what the
-// sidecar sends to the stage.
+// Ruleset is a policy in the kernel's terms: what Landlock governs, what it
+// grants, and what the filter of system calls does. The sidecar sends it to the
+// stage as JSON.
 type Ruleset struct {
 	ABI    int      `json:"abi"`
 	FS     FSAccess `json:"fs"`
 	Scoped Scope    `json:"scoped"`
 	Rules  []Rule   `json:"rules"`
-	// Canary is refused once the ruleset is in force.
+	// Canary proves that the ruleset is in force; nil if the policy leaves none.
 	Canary *Canary `json:"canary"`
 	// Requested says which protections the policy wants.
 	Requested Requested `json:"requested"`
@@ -30,75 +30,72 @@ type Ruleset struct {
 	NamespaceGap string `json:"namespaceGap,omitempty"`
 	// Filtering is what the filter does.
 	Filtering seccomp.Filtering `json:"filtering"`
-	// Program is the filter itself, as Program.bytes; made by the sidecar,
-	// which makes each but once.
+	// Program is the filter, made by seccomp.ForThisMachine.
 	Program []byte `json:"program,omitempty"`
-	// MediationGap says why Filtering.Sockets is false although Landlock does not
-	// know sockets; empty where it is not so.
+	// MediationGap says why Filtering.Sockets is false although Landlock does
+	// not govern Unix sockets; empty otherwise.
 	MediationGap string `json:"mediationGap,omitempty"`
-	// SupervisionGap says why Filtering.Priorities is false; empty where it is
-	// not.
+	// SupervisionGap says why Filtering.Priorities is false; empty otherwise.
 	SupervisionGap string `json:"supervisionGap,omitempty"`
-	// Errata say what faults of this kernel's Landlock let a session do; see
+	// Errata are the effects of faults of this kernel's Landlock; see
 	// unfixedErrata.
 	Errata []string `json:"errata,omitempty"`
-	// ObservationGap says why Filtering.Observed is not what Asked.Denials wants;
-	// empty where it is.
+	// ObservationGap says why Filtering.Observed is empty although
+	// Requested.Denials is true; empty otherwise.
 	ObservationGap string `json:"observationGap,omitempty"`
 	// Logged lets Landlock log what it refuses to the session's programs,
-	// because the sidecar reads that; see package audit.
+	// because the sidecar reads the log; see package audit.
 	Logged bool `json:"logged,omitempty"`
-	// LogGap says why not; empty where nobody wants to know, or this kernel
-	// could not.
+	// LogGap says why the log cannot be read, on a kernel that logs; empty
+	// otherwise.
 	LogGap string `json:"logGap,omitempty"`
-	// Missing are grants that the sidecar found to have no effect.
+	// Missing are grants without effect, as far as the sidecar knows them.
 	Missing []platform.Missing `json:"missing,omitempty"`
-	// Warnings are for the user's eyes.
+	// Warnings are shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
-	// Network names the sidecar's network namespace by its inode; 0 where that
-	// is not known.
+	// Network is the inode of the sidecar's network namespace; 0 if unknown.
 	Network uint64 `json:"network,omitempty"`
 }
 
-// Rule grants rights below a path. Rights that mean nothing on a file are left
-// out by the stage where the path is one.
+// Rule grants rights below a path. If the path is a file, the stage removes the
+// rights that apply only to directories.
 type Rule struct {
 	Path   platform.RawString `json:"path"`
 	Access FSAccess           `json:"access"`
-	// Required rules must be granted: a session without its project directory
-	// is not the session that was asked for.
+	// Required is true for the project directory and others without which the
+	// session must not start.
 	Required bool `json:"required,omitempty"`
 }
 
-// Canary is an access that works before the ruleset is in force and must not
-// work after.
+// Canary is an access that must work before the ruleset is in force, and must be
+// refused after.
 type Canary struct {
-	// Path is a directory that everybody may list.
+	// Path is a directory that every user may list.
 	Path string `json:"path"`
 }
 
-// Requested are the protections that a policy may leave out.
+// Requested says which of the optional protections a policy wants.
 type Requested struct {
-	// Network is true where the network is to be off.
+	// Network is true if the network must be off.
 	Network bool `json:"network"`
-	// Terminals is true where the session is to have its own.
+	// Terminals is true if the session must have terminals of its own.
 	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`
-	// WholeFilesystem is true where the policy grants reading all of "/", so
-	// that nothing is left for the canary.
+	// WholeFilesystem is true if the policy grants reading all of "/", so that
+	// no canary is possible.
 	WholeFilesystem bool `json:"wholeFilesystem"`
 }
 
-// needsNamespaces reports whether anything that is requested takes namespaces.
+// needsNamespaces reports whether a requested protection needs namespaces.
 func (r Requested) needsNamespaces() bool { return r.Terminals || r.Network || r.ProtectedPaths }
 
-// canaryPaths are directories that exist everywhere and that everybody may list
-// (mode 0755 or 0555).
+// canaryPaths are directories that exist on all machines and that every user may
+// list (mode 0755 or 0555).
 var canaryPaths = []string{"/", "/sys", "/boot", "/var", "/home"}
 
 // Translate turns a policy into a ruleset for a kernel with the given ABI
-// version. It is pure: whether paths exist is the stage's business.
+// version. It is a pure function: only the stage finds out which paths exist.
 func Translate(p *policy.Policy, abi int) Ruleset {
 	fs, scoped := handled(abi)
 	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}}
@@ -133,8 +130,8 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	return ruleset
 }
 
-// dropGuarded takes back what a policy grants only where protected paths are
-// kept as they are.
+// dropGuarded removes the rights that hold only if protected paths are mounted
+// read-only; see policy.Rule.
 func (r *Ruleset) dropGuarded(p *policy.Policy) {
 	guarded := map[platform.RawString]FSAccess{}
 	for _, rule := range p.Rules {
@@ -160,7 +157,7 @@ func translateAccess(access policy.Access) FSAccess {
 	return fs
 }
 
-// String renders the ruleset for people and golden files.
+// String renders the ruleset for readers and golden files.
 func (r Ruleset) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "landlock abi %d\nhandled %s\nscoped %s\n", r.ABI, r.FS, r.Scoped)

@@ -16,20 +16,23 @@ import (
 // RunStage is the stage of this platform; see platform.RunStage.
 func RunStage() int { return platform.RunStage(confineSelf, rehearse) }
 
-// rehearse reads orders of no meaning; see platform.RunStage.
+// rehearse decodes an order without meaning; see platform.RunStage.
 func rehearse() {
 	var r Ruleset
-	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},"missing":[{}],"warnings":[""],"program":""}`), &r)
+	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},`+
+		`"missing":[{}],"warnings":[""],"program":""}`), &r)
 }
 
-// confineSelf confines the calling thread in an order that matters: mounts come
-// first, because Landlock refuses them, the canary is tried while everything is
-// still allowed, then the signal domain, whose domain killer keeps the
-// capabilities that it may need to signal everybody in it. They go, with
-// no_new_privs (both are this thread's and are kept by execve), before
-// Landlock, which needs no_new_privs and after which even opening the granted
-// paths could fail, and last comes the filter of system calls, so that it need
-// not allow what comes before it.
+// confineSelf confines the calling thread. The order matters:
+//
+//  1. Mounts, because Landlock refuses them.
+//  2. The canary, while everything is still allowed.
+//  3. The signal domain. Its domain killer keeps the capabilities that it may
+//     need to signal every process in the domain.
+//  4. Capabilities are dropped and no_new_privs is set, which Landlock needs.
+//     Both belong to this thread, and execve keeps them.
+//  5. Landlock. After it, even opening the granted paths could fail.
+//  6. The filter of system calls, so that it need not allow the steps above.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
 	var ruleset Ruleset
 	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
@@ -45,53 +48,12 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 			return platform.Confined{}, err
 		}
 	}
-	if ruleset.Canary != nil {
-		if err := proveBefore(ruleset.Canary); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	var domain *lifecycle.SignalDomain
-	if order.InSignalDomain {
-		var err error
-		if domain, err = lifecycle.EnterSignalDomain(); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	if err := dropCapabilities(ruleset.Namespaces); err != nil {
-		return platform.Confined{}, err
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return platform.Confined{}, fmt.Errorf("set no_new_privs: %w", err)
-	}
-	missing, err := enforce(ruleset, result.Terminals)
+	missing, err := restrict(ruleset, order.InSignalDomain, result.Terminals)
 	if err != nil {
 		return platform.Confined{}, err
 	}
-	if ruleset.Canary != nil {
-		if err := proveAfter(ruleset.Canary); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	if domain != nil { // before the filter, with which the sidecar would have to look at a signal first
-		if err := domain.Confirm(); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	if ruleset.ABI < truncationABI {
-		if err := seccomp.InstallTruncation(); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	if ruleset.Namespaces == nil {
-		if err := seccomp.InstallIPC(); err != nil {
-			return platform.Confined{}, err
-		}
-	}
-	passed, err := installSupervised(ruleset)
+	passed, err := installFilters(ruleset)
 	if err != nil {
-		return platform.Confined{}, err
-	}
-	if err := seccomp.Prove(ruleset.Filtering); err != nil {
 		return platform.Confined{}, err
 	}
 	return platform.Confined{
@@ -102,12 +64,72 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}, nil
 }
 
-// installSupervised installs the filter and returns what the sidecar needs to
-// supervise it.
+// restrict does steps 2 to 5 of confineSelf. It returns the paths that could not
+// be granted.
+func restrict(ruleset Ruleset, inSignalDomain, ownTerminals bool) ([]platform.Missing, error) {
+	if ruleset.Canary != nil {
+		if err := proveBefore(ruleset.Canary); err != nil {
+			return nil, err
+		}
+	}
+	var domain *lifecycle.SignalDomain
+	if inSignalDomain {
+		var err error
+		if domain, err = lifecycle.EnterSignalDomain(); err != nil {
+			return nil, err
+		}
+	}
+	if err := dropCapabilities(ruleset.Namespaces); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("set no_new_privs: %w", err)
+	}
+	missing, err := enforce(ruleset, ownTerminals)
+	if err != nil {
+		return nil, err
+	}
+	if ruleset.Canary != nil {
+		if err := proveAfter(ruleset.Canary); err != nil {
+			return nil, err
+		}
+	}
+	if domain != nil {
+		// Confirm sends a signal. With the filter, the sidecar would have to
+		// inspect that call first.
+		if err := domain.Confirm(); err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// installFilters installs and proves all filters. It returns what the sidecar
+// needs to supervise the session.
+func installFilters(ruleset Ruleset) ([]platform.PassedFile, error) {
+	if ruleset.ABI < truncationABI {
+		if err := seccomp.InstallTruncation(); err != nil {
+			return nil, err
+		}
+	}
+	if ruleset.Namespaces == nil {
+		if err := seccomp.InstallIPC(); err != nil {
+			return nil, err
+		}
+	}
+	passed, err := installSupervised(ruleset)
+	if err != nil {
+		return nil, err
+	}
+	return passed, seccomp.Prove(ruleset.Filtering)
+}
+
+// installSupervised installs the main filter. It returns what the sidecar needs
+// to supervise it.
 func installSupervised(ruleset Ruleset) ([]platform.PassedFile, error) {
 	var passed []platform.PassedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
-		// Made before the filter, which would refuse it.
+		// Before the filter, which would refuse it.
 		list, err := sockets.OpenDiag()
 		if err != nil {
 			return nil, err
@@ -124,8 +146,8 @@ func installSupervised(ruleset Ruleset) ([]platform.PassedFile, error) {
 	return passed, nil
 }
 
-// confirm makes sure that somebody answers what the filter asks, and tries what
-// cannot be tried before.
+// confirm proves that the supervisor answers, and whatever can only be proved
+// with a supervisor.
 func (r Ruleset) confirm() error {
 	if r.Filtering.Sockets {
 		if err := sockets.Prove(); err != nil {

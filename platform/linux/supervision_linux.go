@@ -21,14 +21,14 @@ import (
 // platform.Supervision.
 type supervision struct {
 	session  *notify.Session
-	mediator *sockets.Mediator // nil where Landlock decides about sockets
-	observer *denials.Observer // nil where nobody wants to hear of denials
-	logged   *audit.Watch      // nil where the audit log is not read
+	mediator *sockets.Mediator // nil if Landlock decides about sockets
+	observer *denials.Observer // nil if no denials are reported
+	logged   *audit.Watch      // nil if the audit log is not read
 	once     sync.Once         // for Close
 }
 
-// confine completes a ruleset by what has to be found out here, and prepares
-// the supervision.
+// confine adds to a ruleset what depends on this machine, and returns the
+// confinement with its supervision.
 func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	if r.FS&fsConnect == 0 {
 		if err := mediationAvailable(); err != nil {
@@ -44,13 +44,13 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	}
 	r.Filtering.Offline = r.offline()
 	if r.Requested.Denials && hooks.Denied != nil {
-		r.observe(p.OnDenied == policy.Ask || hooks.Learn != nil)
+		r.observeDenials(p.OnDenied == policy.Ask || hooks.Learn != nil)
 		if hooks.Learn == nil {
-			r.readLog()
+			r.useLog()
 		}
 	}
 	if hooks.Learn != nil && r.Filtering.Observed != seccomp.ObservedAll {
-		return platform.Confinement{}, fmt.Errorf("%w: what is refused cannot be seen: %s", platform.ErrUnavailable,
+		return platform.Confinement{}, fmt.Errorf("%w: denials cannot be observed: %s", platform.ErrUnavailable,
 			r.ObservationGap)
 	}
 	granted := r.grantSockets(p)
@@ -66,21 +66,22 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	return confinement, nil
 }
 
-// observe lets the filter send what can be refused to an observer, where there
-// can be one.
-func (r *Ruleset) observe(readings bool) {
+// observeDenials lets the filter send calls that may be refused to an observer,
+// if this machine can have one. reads adds all opens for reading.
+func (r *Ruleset) observeDenials(reads bool) {
 	if err := observationAvailable(); err != nil {
 		r.ObservationGap = err.Error()
 		return
 	}
 	r.Filtering.Observed = seccomp.ObservedNamed
-	if readings {
+	if reads {
 		r.Filtering.Observed = seccomp.ObservedAll
 	}
 	r.Filtering.Isolated = r.Namespaces != nil && r.Namespaces.Network
 }
 
-// supervise takes over a session under this ruleset.
+// supervise starts the supervision of a session under this ruleset. It takes
+// over the files of the handover.
 func (r Ruleset) supervise(
 	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
 ) (platform.Supervision, error) {
@@ -98,17 +99,19 @@ func (r Ruleset) supervise(
 	}
 	if filtering.Observed != seccomp.ObservedNone {
 		s.observer = denials.New(denials.Options{
-			Policy: inEffect(p, r), Signals: r.Scoped&scopeSignal != 0 &&
-				!r.Logged, ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
-			Report: hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil, Canary: observedCanary(handover.PID),
+			Policy:      effectivePolicy(p, r),
+			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
+			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
+			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
+			Canary: observedCanary(handover.PID),
 		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
-		look(s.observer, filtering, handlers)
+		observe(s.observer, filtering, handlers)
 	}
 	if filtering.Priorities {
-		prioritise(handlers, membersOf(handover.PID, r.Namespaces != nil))
+		handlePriorities(handlers, membersOf(handover.PID, r.Namespaces != nil))
 	}
 	table, err := byNumber(handlers)
 	if err == nil {
@@ -126,7 +129,8 @@ func (r Ruleset) supervise(
 	return s, nil
 }
 
-// byNumber gives each call the numbers by which a session may make it.
+// byNumber replaces the name of each call by the numbers by which a session can
+// make it.
 func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler, error) {
 	table := map[notify.Key]notify.Handler{}
 	for call, handler := range handlers {
@@ -151,7 +155,7 @@ func (s *supervision) Close() error {
 	return err
 }
 
-// close gives back what belongs to nobody else.
+// close closes everything but the notify session.
 func (s *supervision) close() {
 	if s.logged != nil {
 		s.logged.Close()
@@ -164,27 +168,28 @@ func (s *supervision) close() {
 	}
 }
 
-// mediationAvailable says why Unix sockets cannot be watched over here, in
-// words a user can act on, or nil.
+// mediationAvailable returns nil if the sidecar can connect Unix sockets for a
+// session on this machine; see listenerAvailable for the error.
 var mediationAvailable = sync.OnceValue(func() error {
 	if err := observationAvailable(); err != nil {
 		return err
 	}
 	mediator, err := sockets.New(sockets.Grants{}, nil)
 	if err != nil {
-		return fmt.Errorf("the session's own sockets cannot be told from others (CONFIG_UNIX_DIAG): %w", err)
+		return fmt.Errorf("the kernel does not list Unix sockets, so the session's own cannot be told from others "+
+			"(CONFIG_UNIX_DIAG): %w", err)
 	}
 	mediator.Close()
 	return nil
 })
 
-// MustAdopt reports whether this process has to stay an ancestor of what its
-// sessions start, so that their calls can be answered.
+// MustAdopt reports whether this process must stay an ancestor of all processes
+// of its sessions, because it could not answer their calls otherwise.
 func MustAdopt() bool { return notify.OnlyDescendants() }
 
-// tryListener installs a filter that does nothing, on a thread that is thrown
-// away: nothing else tells whether somebody listens to this process already, as
-// some container engines do.
+// tryListener installs a filter with these flags on a thread of its own, which
+// then ends. No other way shows whether this process has a listener already, as
+// in some containers.
 func tryListener(flags uintptr) (err error) {
 	notify.OnThread(func() {
 		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -194,14 +199,14 @@ func tryListener(flags uintptr) (err error) {
 		err = seccomp.TryInstall(flags)
 	})
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("the sidecar's own system calls are supervised by somebody else, and there can be only one: %w",
-			err)
+		return fmt.Errorf("another program, such as a container engine, supervises the sidecar's system calls, and only "+
+			"one can: %w", err)
 	}
 	return err
 }
 
-// networkNamespace names that of the calling process, and is 0 where it cannot
-// be told.
+// networkNamespace identifies the network namespace of this process; 0 if that
+// fails.
 func networkNamespace() uint64 {
 	var stat unix.Stat_t
 	if unix.Stat("/proc/self/ns/net", &stat) != nil {

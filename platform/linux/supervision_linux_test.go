@@ -32,7 +32,7 @@ func requireMediation(t *testing.T) {
 	}
 }
 
-// dialogue is a confined shell that carries out one line after the other.
+// dialogue is a confined shell that runs one line after the other.
 type dialogue struct {
 	t     *testing.T
 	in    *os.File
@@ -40,7 +40,8 @@ type dialogue struct {
 	platform.Launched
 }
 
-// converse starts a shell on an older kernel, which has the system's programs.
+// converse starts a shell, as on an older kernel. It may run the programs of the
+// system.
 func converse(t *testing.T, hooks platform.Hooks, change func(*platform.Confinement)) *dialogue {
 	t.Helper()
 	requireMediation(t)
@@ -104,27 +105,25 @@ func pipe(t *testing.T) (read, write *os.File) {
 	return read, write
 }
 
-// say gives the shell a line and returns what it prints, up to a line that ends
-// it.
-func (d *dialogue) say(line string) string {
+// run sends the shell a line and returns what it prints.
+func (d *dialogue) run(line string) string {
 	d.t.Helper()
 	const end = "that was it"
 	if _, err := d.in.WriteString(line + "; echo; echo " + end + "\n"); err != nil {
 		d.t.Fatal(err)
 	}
-	var said []string
+	var printed []string
 	for d.lines.Scan() {
 		if d.lines.Text() == end {
-			return strings.TrimSpace(strings.Join(said, "\n"))
+			return strings.TrimSpace(strings.Join(printed, "\n"))
 		}
-		said = append(said, d.lines.Text())
+		printed = append(printed, d.lines.Text())
 	}
-	d.t.Fatalf("the shell has ended; it said %q", said)
+	d.t.Fatalf("the shell has ended; it printed %q", printed)
 	return ""
 }
 
-// Somebody who takes the listener and answers nothing, or wrongly, is no
-// supervisor: then nothing is executed.
+// If the supervisor does not answer, or answers wrongly, nothing is executed.
 func TestSupervision_IsProved(t *testing.T) {
 	t.Parallel()
 	requireMediation(t)
@@ -160,8 +159,8 @@ type nobody struct{}
 
 func (nobody) Close() error { return nil }
 
-// A stage in a network namespace of its own hands over what lists the sockets
-// there.
+// A stage in a network namespace of its own hands over a descriptor that lists
+// the sockets there.
 func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -177,10 +176,10 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 		}
 	})
 	if !diag {
-		t.Error("nothing lists the sockets of the session's namespace")
+		t.Error("the sidecar cannot list the sockets of the session's namespace")
 	}
-	if got := d.say("echo alive"); got != "alive" {
-		t.Errorf("the shell says %q", got)
+	if got := d.run("echo alive"); got != "alive" {
+		t.Errorf("the shell prints %q", got)
 	}
 	plain := converse(t, platform.Hooks{}, func(c *platform.Confinement) {
 		take := c.Supervise
@@ -190,10 +189,10 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 		}
 	})
 	if diag {
-		t.Error("a stage in our own namespace hands over a list")
+		t.Error("a stage in our own namespace hands over a descriptor")
 	}
-	if got := plain.say("echo alive"); got != "alive" {
-		t.Errorf("the shell says %q", got)
+	if got := plain.run("echo alive"); got != "alive" {
+		t.Errorf("the shell prints %q", got)
 	}
 }
 
@@ -218,7 +217,7 @@ func TestReport_UnixSockets(t *testing.T) {
 			t.Errorf("ABI %d, mediated %t: %+v", test.abi, test.mediated, got)
 		}
 		if test.want != platform.Enforced && (!strings.Contains(got.Detail, r.MediationGap) || got.Fix == "") {
-			t.Errorf("ABI %d: the reason is not told: %+v", test.abi, got)
+			t.Errorf("ABI %d: the reason is missing: %+v", test.abi, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// abis are all versions that exist, and one that does not yet.
+// abis are all existing versions and some future ones.
 var abis = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20}
 
 func rule(path string, access policy.Access, file string) policy.Rule {
@@ -74,7 +74,7 @@ func TestTranslate_Golden(t *testing.T) {
 		var got strings.Builder
 		for _, abi := range abis {
 			r := Translate(p, abi)
-			fmt.Fprintf(&got, "%sasked network=%t protected_paths=%t denials=%t whole_filesystem=%t\n\n",
+			fmt.Fprintf(&got, "%srequested network=%t protected_paths=%t denials=%t whole_filesystem=%t\n\n",
 				r, r.Requested.Network, r.Requested.ProtectedPaths, r.Requested.Denials, r.Requested.WholeFilesystem)
 		}
 		path := filepath.Join("testdata", name+".golden")
@@ -155,8 +155,8 @@ func FuzzTranslate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, abi int) { check(t, decode(data), abi) })
 }
 
-// decode makes a policy of bytes: each piece up to a zero byte is a rule, or a
-// socket where the first byte's highest bit is set.
+// decode makes a policy from bytes. Each piece up to a zero byte is a rule, or a
+// socket if the highest bit of its first byte is set.
 func decode(data []byte) *policy.Policy {
 	p := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: len(data)%2 == 0}, OnDenied: policy.Report}
 	for piece := range strings.SplitSeq(string(data), "\x00") {
@@ -180,13 +180,13 @@ func decode(data []byte) *policy.Policy {
 	return p
 }
 
-// check holds a translation to what must be true of each.
+// check tests what must be true of every translation.
 func check(t *testing.T, p *policy.Policy, abi int) {
 	t.Helper()
 	r := Translate(p, abi)
 	fs, scoped := handled(abi)
 	if r.FS != fs || r.Scoped != scoped || r.ABI != abi {
-		t.Errorf("ABI %d: not everything that the kernel can is handled: %s, %s", abi, r.FS, r.Scoped)
+		t.Errorf("ABI %d: not every right of the kernel is handled: %s, %s", abi, r.FS, r.Scoped)
 	}
 	for _, granted := range r.Rules {
 		if granted.Access == 0 || granted.Access&^r.FS != 0 {
@@ -199,9 +199,9 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 			t.Errorf("ABI %d: %q grants %s, which no rule of the policy does", abi, granted.Path, granted.Access)
 		}
 	}
-	for _, asked := range p.Rules {
-		if asked.Origin.File == policy.OriginSession && translateAccess(asked.Access)&fs != 0 && !required(r, asked.Path) {
-			t.Errorf("%q is the session's own, but not required", asked.Path)
+	for _, rule := range p.Rules {
+		if rule.Origin.File == policy.OriginSession && translateAccess(rule.Access)&fs != 0 && !required(r, rule.Path) {
+			t.Errorf("%q is the session's own, but not required", rule.Path)
 		}
 	}
 	if r.Canary != nil {
@@ -210,7 +210,7 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 		}
 	}
 	if r.Requested.WholeFilesystem != (r.Canary == nil) {
-		t.Error("the lack of a canary is not said")
+		t.Error("WholeFilesystem does not agree with the canary")
 	}
 	if lines := strings.Count(r.String(), "\nallow "); lines != len(r.Rules) {
 		t.Errorf("%d rules are printed as %d:\n%s", len(r.Rules), lines, r)
@@ -225,15 +225,15 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 	}
 }
 
-// covered reports whether one rule, or one socket, of the policy grants all of
-// it.
+// covered reports whether one rule or socket of the policy grants all of a rule of
+// the ruleset.
 func covered(p *policy.Policy, granted Rule) bool {
-	for _, asked := range p.Rules {
-		have := translateAccess(asked.Access)
-		if asked.Path != string(granted.Path) || granted.Access&^have != 0 {
+	for _, rule := range p.Rules {
+		have := translateAccess(rule.Access)
+		if rule.Path != string(granted.Path) || granted.Access&^have != 0 {
 			continue
 		}
-		if granted.Access&fsDevice == 0 || asked.Access.Has(policy.Device) {
+		if granted.Access&fsDevice == 0 || rule.Access.Has(policy.Device) {
 			return true
 		}
 	}
@@ -254,7 +254,7 @@ func required(r Ruleset, path string) bool {
 	return false
 }
 
-func TestTranslate_GuardedAccessGoesWhereNothingIsProtected(t *testing.T) {
+func TestTranslate_DropsGuardedAccessWithoutProtection(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Rules: []policy.Rule{
 		{Path: "/outside", Access: policy.Read | policy.Write, Guarded: policy.Write},
