@@ -70,12 +70,15 @@ func mistakes() []mistake {
 		make func(path string) error
 	}{
 		"missing": {"cannot read: there is no such file", func(string) error { return nil }},
-		"a dangling symlink": {"a symlink to a file that does not exist",
-			func(path string) error { return os.Symlink("nowhere", path) }},
+		"a dangling symlink": {"a symlink to a file that does not exist", func(path string) error {
+			return os.Symlink("nowhere", path)
+		}},
 		"a directory": {"not a regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
 		"a FIFO":      {"not a regular file", func(path string) error { return unix.Mkfifo(path, 0o600) }},
-		"too large": {"larger than 4 MiB",
-			func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 5<<20)) }},
+		"too large": {"larger than 4 MiB", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil,
+				0o600), os.Truncate(path, 5<<20))
+		}},
 		"empty": {"empty; write {}", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
 		"cut off": {"not valid JSON", func(path string) error {
 			return os.WriteFile(path, []byte(`{"terminal":`),
@@ -101,24 +104,25 @@ func mistakes() []mistake {
 	for name, path := range map[string]func(*harness.World) string{"own": own, "Zed's": zedSettings,
 		"the project's": projectSettings} {
 		for value, says := range map[string]string{
-			`{"enabled": "yes"}`:                         "enabled: expected true or false, found a string",
-			`{"enabled": true, "apply_to": ["both"]}`:    `apply_to: expected one of "terminal", "tool", "both", "neither", found an array`,
+			`{"enabled": "yes"}`: "enabled: expected true or false, found a string",
+			`{"enabled": true, "apply_to": ["both"]}`: `apply_to: expected one of "terminal", "tool", "both", ` +
+				`"neither", found an array`,
 			`{"enabled": true, "allow_network": "no"}`:   "allow_network: expected true or false",
 			`{"enabled": true, "protected_paths": true}`: "protected_paths: expected an array of strings",
 			`{"enable": true}`:                           `enable: unknown setting, did you mean "enabled"?`,
 		} {
-			rows = append(rows, mistake{name: name + " " + value, args: none, says: says,
-				spoil: text(path, `{"terminal": {"sandbox": `+value+`}}`), right: text(path, wellWritten)})
+			rows = append(rows, mistake{name: name + " " + value, args: none, says: says, spoil: text(path,
+				`{"terminal": {"sandbox": `+value+`}}`), right: text(path, wellWritten)})
 		}
 		rows = append(rows,
-			mistake{name: name + ", broken", args: none, says: "not valid JSON",
-				spoil: text(path, `{"terminal": {"sandbox": %s}`), right: text(path, wellWritten)},
-			mistake{name: name + ", dotted", args: none, says: "is one name with dots",
-				spoil: text(path, `{"terminal.sandbox": %s}`), right: text(path, wellWritten)},
-			mistake{name: name + ", at the top", args: none, says: "is in the wrong place", spoil: text(path, `{"sandbox": %s}`),
-				right: text(path, wellWritten)},
-			mistake{name: name + ", misspelt", args: none, says: `did you mean "sandbox"?`,
-				spoil: text(path, `{"terminal": {"sandbx": %s}}`), right: text(path, wellWritten)},
+			mistake{name: name + ", broken", args: none, says: "not valid JSON", spoil: text(path,
+				`{"terminal": {"sandbox": %s}`), right: text(path, wellWritten)},
+			mistake{name: name + ", dotted", args: none, says: "is one name with dots", spoil: text(path,
+				`{"terminal.sandbox": %s}`), right: text(path, wellWritten)},
+			mistake{name: name + ", at the top", args: none, says: "is in the wrong place", spoil: text(path,
+				`{"sandbox": %s}`), right: text(path, wellWritten)},
+			mistake{name: name + ", misspelt", args: none, says: `did you mean "sandbox"?`, spoil: text(path,
+				`{"terminal": {"sandbx": %s}}`), right: text(path, wellWritten)},
 		)
 	}
 
@@ -138,12 +142,12 @@ func mistakes() []mistake {
 	}
 
 	rows = append(rows, mistake{
-		name: "the settings directory is a dangling symlink", args: none,
-		says: "a symlink that leads nowhere", right: text(own, wellWritten),
+		name: "the settings directory is a dangling symlink", args: none, says: "a symlink that leads nowhere",
+		right: text(own, wellWritten),
 		spoil: func(t *testing.T, w *harness.World, _ string) {
 			t.Helper()
-			if err := errors.Join(os.Mkdir(filepath.Join(w.Home, ".config"), 0o700),
-				os.Symlink("../unmounted", filepath.Dir(w.UserSettings()))); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(w.Home, ".config"), 0o700), os.Symlink("../unmounted",
+				filepath.Dir(w.UserSettings()))); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -133,11 +133,16 @@ func TestGarbageCrashesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		seeds := []string{
-			hello, `{"jsonrpc":"2.0","id":1,"method":"terminal/list","params":{}}`, `[{"jsonrpc":"2.0","id":1,"method":"terminal/list"}]`,
-			`{"jsonrpc":"2.0","id":-1,"method":"terminal/close","params":{"sessionId":"0b0e7c5e-5c1f-4d8a-9b57-000000000001","graceMs":0}}`,
-			fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"terminal/spawn","params":{"cwd":%q,"command":"true","env":{"A":"b"},"cols":80}}`, world.Project),
-			fmt.Sprintf(`{"jsonrpc":"2.0","id":1.5,"method":"policy/explain","params":{"projectDir":%q,"access":"read","target":"/etc"}}`, world.Project),
-			`{"jsonrpc":"2.0","method":"terminal/input","params":{"sessionId":"0b0e7c5e-5c1f-4d8a-9b57-000000000001","data":"eA=="}}`,
+			hello, `{"jsonrpc":"2.0","id":1,"method":"terminal/list","params":{}}`,
+			`[{"jsonrpc":"2.0","id":1,"method":"terminal/list"}]`,
+			`{"jsonrpc":"2.0","id":-1,"method":"terminal/close",` +
+				`"params":{"sessionId":"0b0e7c5e-5c1f-4d8a-9b57-000000000001","graceMs":0}}`,
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"terminal/spawn",`+
+				`"params":{"cwd":%q,"command":"true","env":{"A":"b"},"cols":80}}`, world.Project),
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1.5,"method":"policy/explain",`+
+				`"params":{"projectDir":%q,"access":"read","target":"/etc"}}`, world.Project),
+			`{"jsonrpc":"2.0","method":"terminal/input",` +
+				`"params":{"sessionId":"0b0e7c5e-5c1f-4d8a-9b57-000000000001","data":"eA=="}}`,
 			`{"jsonrpc":"2.0","method":"terminal/resize","params":{"sessionId":"x","cols":1e9,"rows":-1}}`,
 			`{"jsonrpc":"2.0","id":1,"result":{"decision":"user"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1}}`,
 			`{"jsonrpc":"2.0","method":"workspace/didChangeWorkspaceFolders","params":{"added":[{"path":"/tmp"}],"removed":[]}}`,

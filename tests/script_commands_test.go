@@ -19,40 +19,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// scriptCommands are the commands of scripts beside testscript's own. JSON is
-// written without quotes around it, so that $NAME works in it; 'single quotes'
-// keep blanks and dollars together where that matters. After "->" come patterns
-// for the compact JSON of the answer: /matches/ and !/matches not/.
-//
-//	settings user|project JSON     save harness.Settings with these keys of terminal.sandbox, by rename
-//	save FILE PATH                 save a file as editors do, by rename
-//	editor env NAME=VALUE          before start: a variable of the sidecar's environment
-//	editor launch [FLAG…]          start the sidecar and say nothing
-//	editor start [JSON]            start it and send initialize with these params and initialized
-//	editor quit                    send shutdown and exit, and expect exit status 0
-//	editor hangup                  close its stdin
-//	editor signal NAME             send it a signal
-//	editor ended STATUS            wait for its end
-//	[!] request METHOD JSON -> …   send a request; with "!" the answer must be an error
-//	notify METHOD JSON             send a notification
-//	await METHOD -> …              wait for a notification; what came before it of this method is skipped
-//	forget METHOD                  what came of this method so far counts as read
-//	none METHOD                    nothing of this method may have come since
-//	frame BYTES                    write bytes as they are, with Go's escapes
-//	body BYTES                     write a frame with this body
-//	answer -> …                    wait for a response that no request waits for
-//	log /PATTERN/                  wait for it on the sidecar's stderr
-//	[!] spawn NAME JSON -> …       terminal/spawn, in $PROJECT by default; sets $NAME to its id
-//	[!] tool LINE -> …             run a tool to its end, with exit status 0; patterns are for its output
-//	type NAME BYTES                terminal/input, with Go's escapes
-//	expect NAME /PATTERN/          wait for output behind what was expected last
-//	printed NAME …                 patterns for all output so far
-//	exited NAME CODE|SIGNAL        wait for terminal/exited
-//	close NAME -> …                terminal/close
-//	policy NAME KIND               set $NAME to the policyId of policy/get for $PROJECT
-//	digest NAME                    set $NAME to the digest of project/status for $PROJECT
-//	[!] equal A B                  compare two words
-//	status CODE PROGRAM ARG…       run a program and expect an exit status; stdout and stderr work after it
+// scriptCommands are the commands of scripts, besides testscript's own. The file
+// script/README.md describes them.
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"settings": positive((*scene).settings),
 	"save":     positive((*scene).save),

@@ -12,7 +12,7 @@ import (
 )
 
 // TestScript runs script/*.txtar: what an editor sees, written as a shell
-// session. The commands are those of testscript and of script_commands_test.go.
+// session. The commands are those of testscript and of script/README.md.
 // A script starts in $WORK, which holds home, project and outside. HOME,
 // PROJECT, OUTSIDE, USER_SETTINGS and PROJECT_SETTINGS are set, and
 // sandbox-sidecar is in PATH.

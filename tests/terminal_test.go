@@ -38,7 +38,8 @@ func TestTerminal_AProgramSeesATerminal(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
-	s := e.Spawn(protocol.SpawnParams{Command: `for fd in 0 1 2; do test -t $fd && echo "$fd is a tty"; done; stty size; echo "TERM=$TERM"; tty; exec 3<>/dev/tty && echo controlling >&3`, Cols: 101, Rows: 37})
+	s := e.Spawn(protocol.SpawnParams{Command: `for fd in 0 1 2; do test -t $fd && echo "$fd is a tty"; done; stty ` +
+		`size; echo "TERM=$TERM"; tty; exec 3<>/dev/tty && echo controlling >&3`, Cols: 101, Rows: 37})
 	s.Exit()
 	want := regexp.MustCompile(`^0 is a tty\n1 is a tty\n2 is a tty\n37 101\nTERM=xterm-256color\n` + terminals +
 		`\ncontrolling\n$`)
@@ -75,7 +76,8 @@ func TestTerminal_PsAgrees(t *testing.T) {
 		harness.Skip(t, "ps", "it is setuid, and no such program runs in a sandbox")
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
-	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo "sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
+	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo ` +
+		`"sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
 	s.Exit()
 	values := regexp.MustCompile(`^tty=(\S+)\nps=(\S+)\nsid=(\d+)\ntpgid=(\d+)\n(\d+)\n$`).FindStringSubmatch(s.Output())
 	if values == nil || values[1] != values[2] || values[3] != values[5] || values[4] != values[5] ||
@@ -184,11 +186,13 @@ func TestTerminal_AnotherOneCanBeOpenedInside(t *testing.T) {
 		harness.Skip(t, "script", fmt.Sprintf("not that of util-linux: %v %s", err, output))
 	}
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
-	s := e.Spawn(protocol.SpawnParams{Command: `echo "outer=$(tty)"; script -qec 'echo "inner=$(tty)"; stty -echo; read line; echo "read $line"' /dev/null`})
+	s := e.Spawn(protocol.SpawnParams{Command: `echo "outer=$(tty)"; script -qec 'echo "inner=$(tty)"; stty -echo; ` +
+		`read line; echo "read $line"' /dev/null`})
 	s.Await("inner=.*\r\n")
 	s.Type("through both\n")
 	s.Exit()
-	values := regexp.MustCompile(`(?s)outer=(/dev/pts/\d+)\n.*inner=(/dev/pts/\d+)\n.*read through both`).FindStringSubmatch(s.Output())
+	both := regexp.MustCompile(`(?s)outer=(/dev/pts/\d+)\n.*inner=(/dev/pts/\d+)\n.*read through both`)
+	values := both.FindStringSubmatch(s.Output())
 	if values == nil || values[1] == values[2] {
 		t.Errorf("got %q", s.Output())
 	}

@@ -69,8 +69,8 @@ func findPeers(dir string, w *world) *peers {
 	landlock := p.built("landlock-restrict")
 	add("landlock-restrict", landlock, goVersion(landlock), func(command ...string) []string {
 		return append([]string{
-			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null", "/dev/zero",
-			"/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "--",
+			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null", "/dev/zero", "/dev/full",
+			"/dev/random", "/dev/urandom", "/dev/tty", "--",
 		}, command...)
 	})
 	codexHome := filepath.Join(w.root, "codex")

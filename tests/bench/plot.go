@@ -73,8 +73,8 @@ func begin(w io.Writer, height int, name string) {
 	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
 		`font-family="sans-serif" font-size="13">`+"\n",
 		plotWidth, height, plotWidth, height)
-	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n"+`<text x="10" y="18" `+
-		`font-weight="bold">%s</text>`+"\n", html.EscapeString(name))
+	fmt.Fprintf(w, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n"+
+		`<text x="10" y="18" font-weight="bold">%s</text>`+"\n", html.EscapeString(name))
 }
 
 // lineColours distinguish the lines of one plot.

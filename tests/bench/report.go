@@ -66,9 +66,10 @@ func idOf(s section) string {
 func (b *bench) head(w io.Writer, took time.Duration) {
 	fmt.Fprint(w, `# Performance
 
-Nobody should have to wait for the sandbox. These tables compare the sidecar with its alternatives, on one machine, in one run in which all take
-turns. A figure means something only as a ratio within a table. Values are medians, p10 and p90 are the spread, and ratios are the median of the
-ratios of each round. "make bench" measures and writes all of this again; "make bench QUICK=1" uses fewer rounds.
+Nobody should have to wait for the sandbox. These tables compare the sidecar with its alternatives, on one machine,
+in one run in which all take turns. A figure means something only as a ratio within a table. Values are medians, p10
+and p90 are the spread, and ratios are the median of the ratios of each round. "make bench" measures and writes all
+of this again; "make bench QUICK=1" uses fewer rounds.
 
 `)
 	fmt.Fprintf(w, "- %s, %d processors, Linux %s, %s\n", processor(), runtime.NumCPU(), release(), runtime.Version())

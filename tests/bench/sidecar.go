@@ -64,8 +64,8 @@ func startSidecar(program, settings, project string, env []string) (*sidecar, er
 		return nil, err
 	}
 	go s.read(bufio.NewReaderSize(out, 256<<10))
-	if _, err := call(s, protocol.Initialize,
-		protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "bench"}}); err != nil {
+	params := protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "bench"}}
+	if _, err := call(s, protocol.Initialize, params); err != nil {
 		s.stop()
 		return nil, err
 	}

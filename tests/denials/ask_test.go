@@ -347,8 +347,8 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("wanted"), "wanted\n")
-	sandbox := map[string]any{"additional_read_write_paths": []string{s.Outside}}
-	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": sandbox}})
+	block := map[string]any{"additional_read_write_paths": []string{s.Outside}}
+	asks, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": block}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,8 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		long := filepath.Join(dirFor(t, s.Outside, strings.Repeat("d", 250)), name)
 		harness.Write(t, long, "secret\n")
 		session := asked.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{
-			"-c", `"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows && echo x >".github/workflows/$6"`, "sh",
+			"-c", `"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows ` +
+				`&& echo x >".github/workflows/$6"`, "sh",
 			program, outside, long, s.OutsidePath("nothing"), filepath.Join(s.Project, "sub-"+name), name,
 		}})
 		r.take("spawn", session.SpawnResult)
@@ -359,7 +360,8 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 			terminal.Type(test.typed)
 			status := terminal.Status()
 			text := terminal.Screen.String()
-			if lines := strings.Count(text, `additional_read_write_paths "/nowhere/a\nFORGED: allowed": sessions may`); lines != 1 && !test.trusted || strings.Contains(text, "\nFORGED") {
+			lines := strings.Count(text, `additional_read_write_paths "/nowhere/a\nFORGED: allowed": sessions may`)
+			if lines != 1 && !test.trusted || strings.Contains(text, "\nFORGED") {
 				t.Errorf("%d lines:\n%s", lines, text)
 			}
 			list := filepath.Join(s.Home, ".local", "state", "sandbox-sidecar", "trust.json")

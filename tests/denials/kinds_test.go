@@ -70,8 +70,9 @@ func kinds(s *scene) map[string]kind {
 				"execute": {s.OutsidePath("file")}},
 		},
 		"write through a symlink": {
-			access: "write", target: s.OutsidePath("file"),
-			argv:    []string{s.Victim, "open-often", filepath.Join(s.Project, "link"), "1"},
+			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often",
+				filepath.Join(s.Project, "link"),
+				"1"},
 			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{"read": {s.OutsidePath("file")},
 				"execute": {s.OutsidePath("file")}},
 		},
@@ -82,14 +83,14 @@ func kinds(s *scene) map[string]kind {
 				"execute": {s.OutsidePath("cut")}},
 		},
 		"create": {
-			access: "create", target: s.OutsidePath("empty/new"),
-			argv: []string{"touch", s.OutsidePath("empty/new")}, process: "touch",
+			access: "create", target: s.OutsidePath("empty/new"), argv: []string{"touch", s.OutsidePath("empty/new")},
+			process: "touch",
 			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/new")),
 			again: func() { os.Remove(s.OutsidePath("empty/new")) },
 		},
 		"make a directory": {
-			access: "create", target: s.OutsidePath("empty/dir"),
-			argv: []string{"mkdir", s.OutsidePath("empty/dir")}, process: "mkdir",
+			access: "create", target: s.OutsidePath("empty/dir"), argv: []string{"mkdir", s.OutsidePath("empty/dir")},
+			process: "mkdir",
 			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/dir"),
 				s.OutsidePath("empty/new")),
 			again: func() { os.Remove(s.OutsidePath("empty/dir")) },
@@ -218,8 +219,8 @@ func probes(s *scene, k kind) map[string][]string {
 	files := []string{
 		s.Outside, s.OutsidePath("file"), s.OutsidePath(
 			"cut"), s.OutsidePath("program"), s.OutsidePath("full"), s.OutsidePath("full/old"), s.OutsidePath("empty"),
-		s.OutsidePath("from"), s.OutsidePath("from/old"), s.Home,
-		filepath.Join(s.Home, ".bashrc"), "/etc/passwd", "/var/tmp", "/run",
+		s.OutsidePath("from"), s.OutsidePath("from/old"), s.Home, filepath.Join(s.Home, ".bashrc"), "/etc/passwd",
+		"/var/tmp", "/run",
 	}
 	list := map[string][]string{"read": files, "write": files, "execute": files, "connect_unix": {"/run/docker.sock"}}
 	for access, targets := range k.allowed() {

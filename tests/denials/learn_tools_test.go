@@ -159,7 +159,8 @@ func TestLearnOnNpm(t *testing.T) {
 			"outside/lib/package.json": `{"name": "lib", "version": "1.0.0", "main": "lib.js"}`,
 			"outside/lib/lib.js":       `module.exports = "linked"`,
 			"outside/private":          "private\n",
-			"project/package.json": `{"name": "app", "version": "1.0.0", "private": true, "scripts": {"postinstall": "node made.js", "test": "node test.js"},` +
+			"project/package.json": `{"name": "app", "version": "1.0.0", "private": true, "scripts": {"postinstall": "node ` +
+				`made.js", "test": "node test.js"},` +
 				`"dependencies": {"dep": "file:dep-1.0.0.tgz", "lib": "file:../outside/lib"}}`,
 			"project/made.js": `require("fs").writeFileSync("made", " and made")`,
 			"project/test.js": `console.log(require("dep") + require("lib") + require("fs").readFileSync("made"))`,
@@ -187,7 +188,8 @@ func TestLearnOnGo(t *testing.T) {
 			"outside/lib/lib.go": "package lib\n\nfunc Word() string { return \"built by go\" }\n",
 			"outside/private":    "private\n",
 		},
-		line: "go vet . && go build -o app.a . && grep -ao example.com/lib app.a && test -d ~/.cache/go-build/00", prints: "example.com/lib", refused: "permission denied",
+		line:   "go vet . && go build -o app.a . && grep -ao example.com/lib app.a && test -d ~/.cache/go-build/00",
+		prints: "example.com/lib", refused: "permission denied",
 		toolchain: "go", outside: []string{"outside/lib"},
 	}.run(t)
 }
@@ -204,8 +206,9 @@ func TestLearnOnPytest(t *testing.T) {
 			"outside/lib/lib.py": "word = 'b'\n",
 			"outside/private":    "private\n",
 		},
-		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" >"$dir/installed.py"`,
-		line:   "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed", refused: "ModuleNotFoundError",
+		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" ` +
+			`>"$dir/installed.py"`,
+		line: "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed", refused: "ModuleNotFoundError",
 		toolchain: "python", outside: []string{"outside/lib"},
 	}.run(t)
 }

@@ -17,11 +17,14 @@ func TestMovedPathsAreCheckedAgain(t *testing.T) {
 	s := newObservedScene(t)
 	harness.Write(t, s.OutsidePath("file"), "content\n")
 	tries := map[string]string{
-		"a symlink that is made anew": `mkdir a; echo own >a/file; ln -s a link; sleep 0.2; cat link/file; echo own >>link/file
+		"a symlink that is made anew": `mkdir a; echo own >a/file; ln -s a link; sleep 0.2
+cat link/file; echo own >>link/file
 			rm link; ln -s "$1" link; cat link/file; echo x >>link/file`,
-		"a symlink that is replaced": `mkdir b; echo own >b/file; ln -s b other; ln -s "$1" next; sleep 0.2; cat other/file; echo own >>other/file
+		"a symlink that is replaced": `mkdir b; echo own >b/file; ln -s b other; ln -s "$1" next; sleep 0.2
+cat other/file; echo own >>other/file
 			mv -T next other; cat other/file; echo x >>other/file`,
-		"a directory with a symlink that is renamed": `mkdir c d e; echo own >c/file; ln -s ../c d/link; ln -s "$1" e/link; sleep 0.2
+		"a directory with a symlink that is renamed": `mkdir c d e; echo own >c/file; ln -s ../c d/link; ln -s "$1" e/link
+sleep 0.2
 			cat d/link/file; echo own >>d/link/file; mv d f; mv e d; cat d/link/file; echo x >>d/link/file`,
 		"a directory that becomes a symlink": `mkdir mod; echo own >mod/file; cat mod/file; echo own >>mod/file
 			rm -r mod; ln -s "$1" mod; cat mod/file; echo x >>mod/file`,
@@ -52,7 +55,8 @@ func TestPathsUnderAnotherRootAreResolvedFromThere(t *testing.T) {
 	harness.Write(t, file, "own\n")
 	harness.Write(t, s.OutsidePath(file), "content\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, denials := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`, "sh",
+	session, status, denials := e.tool("sh", "-c", `"$2" open-often "$1" 3 && "$2" chroot "$3" then open-often "$1" 1`,
+		"sh",
 		file, s.Victim, s.Outside)
 	if _, times := find(denials, "write", s.OutsidePath(file)); status != 1 || times != 1 || len(denials) != 1 {
 		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())

@@ -67,8 +67,8 @@ var places = []where{
 		files: map[string]string{"settings.json": harness.Settings(nil)}, probe: "echo is $((40+2))", printed: "is 42",
 	},
 	{
-		name: "the project", mount: project, files: map[string]string{"hello": "from inside\n"},
-		probe: "cat hello", printed: "from inside",
+		name: "the project", mount: project, files: map[string]string{"hello": "from inside\n"}, probe: "cat hello",
+		printed: "from inside",
 		refused: true, named: project,
 	},
 	{

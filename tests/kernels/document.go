@@ -14,7 +14,8 @@ const documentHead = `<!-- Written by "make test-kernels". Do not edit. -->
 
 # What holds on which kernel
 
-Debian's kernels were booted, and on each the sidecar reported what it enforces (` + "`sandbox-sidecar doctor`" + `), in five contexts:
+Debian's kernels were booted, and on each the sidecar reported what it enforces
+(` + "`sandbox-sidecar doctor`" + `), in five contexts:
 
 - root;
 - an ordinary user with a cgroup of its own, as a systemd user service has;
@@ -22,9 +23,10 @@ Debian's kernels were booted, and on each the sidecar reported what it enforces 
 - the same on a machine that forbids user namespaces;
 - the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses namespaces.
 
-Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is "degraded" or "absent", an attack works in a
-session. The status of process tracking is that of the weakest session. If that is "degraded", a sandboxed session may still have a guarantee, which
-its reply says. From Linux 6.12 on it has one, which a user without a cgroup tests too.
+Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is
+"degraded" or "absent", an attack works in a session. The status of process tracking is that of the weakest session.
+If that is "degraded", a sandboxed session may still have a guarantee, which its reply says. From Linux 6.12 on it
+has one, which a user without a cgroup tests too.
 
 On 6.1, 6.12 and 7 all contexts but the container also carry out a share of the attacks in ` + "`tests/attack`" + `.
 `
@@ -32,9 +34,9 @@ On 6.1, 6.12 and 7 all contexts but the container also carry out a share of the 
 const documentFoot = `
 ## Kernels that Debian does not have
 
-Landlock's ABI 1 (Linux 5.13), 3 (6.2), 4 (6.7), 5 (6.10), 7 (6.15) and 8 (7.0) have no lasting package. Every kernel accepts the rulesets of older
-versions. So the backend's tests confine processes with the rulesets of each version, and attack them. The sidecar treats a version that does not
-exist yet as the highest known one.
+Landlock's ABI 1 (Linux 5.13), 3 (6.2), 4 (6.7), 5 (6.10), 7 (6.15) and 8 (7.0) have no lasting package. Every
+kernel accepts the rulesets of older versions. So the backend's tests confine processes with the rulesets of each
+version, and attack them. The sidecar treats a version that does not exist yet as the highest known one.
 `
 
 // document is docs/kernels.md.

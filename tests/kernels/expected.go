@@ -21,7 +21,8 @@ type place struct{ kernel, context string }
 // statuses are those of each protection, "name=status", in the order of doctor.
 type statuses []string
 
-const expectedHead = `# What each protection is, by kernel and context. "make test-kernels" is held to it; "go run ./tests/kernels -update" rewrites it.
+const expectedHead = `# What each protection is, by kernel and context.
+# "make test-kernels" compares with it; "go run ./tests/kernels -update" rewrites it.
 `
 
 func readExpected(path string) (expected, error) {

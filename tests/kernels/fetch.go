@@ -124,7 +124,8 @@ func (f *fetcher) apt(ctx context.Context, k kernel) (aptCommand, error) {
 #clear APT::Update::Post-Invoke-Success;
 #clear DPkg::Post-Invoke;
 Dir::State %[1]q; Dir::State::status "%[1]s/status"; Dir::State::Lists "%[1]s/lists"; Dir::Cache "%[1]s/cache";
-Dir::Etc::sourcelist "%[1]s/sources.list"; Dir::Etc::sourceparts "%[1]s/parts"; Dir::Etc::preferencesparts "%[1]s/parts";
+Dir::Etc::sourcelist "%[1]s/sources.list"; Dir::Etc::sourceparts "%[1]s/parts";
+Dir::Etc::preferencesparts "%[1]s/parts";
 Acquire::Languages "none"; Acquire::PDiffs "false"; APT::Sandbox::User "root";
 APT::Architecture %[2]q;
 #clear APT::Architectures;

@@ -56,7 +56,8 @@ func TestUnproved_AStatusNeedsAnAttack(t *testing.T) {
 const lines = `{"begin":{"release":"6.1.0","abi":2}}
 [    2.1] noise of the kernel's own
 {"doctor":{"context":"root","protections":[{"name":"signals","status":"absent","attacks":[{"verdict":"open"}]}]}}
-{"run":{"context":"root","suite":"tests/attack","exit":1,"passed":["TestA","TestB","TestC"],"failed":["TestX"],"tally":{"stopped":2,"open, said":1,"HOLE":1}}}
+{"run":{"context":"root","suite":"tests/attack","exit":1,"passed":["TestA","TestB","TestC"],"failed":["TestX"],` +
+	`"tally":{"stopped":2,"open, said":1,"HOLE":1}}}
 {"run":{"context":"root","suite":"spawn","exit":2,"passed":["TestA"]}}
 {"run":{"context":"root","suite":"platform","exit":0}}
 {"note":"mount /x: no such device"}

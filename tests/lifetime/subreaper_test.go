@@ -234,7 +234,8 @@ func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 
 // ownSession starts a process with a session id of its own, and ownSessionPID
 // is its process id. It is killed with the test.
-const ownSession = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep 0.01; done; `
+const ownSession = `setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & until [ -e pid ]; do sleep ` +
+	`0.01; done; `
 
 func ownSessionPID(t *testing.T, w *harness.World) int {
 	t.Helper()

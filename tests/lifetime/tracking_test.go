@@ -21,8 +21,10 @@ func trackingModes(t *testing.T) []trackingMode {
 	t.Helper()
 	all := []trackingMode{{"as it comes", func(*testing.T) func(*exec.Cmd) { return func(*exec.Cmd) {} }}}
 	if harness.HasCgroups(t) {
-		all = append(all, trackingMode{"without cgroups",
-			func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) }})
+		all = append(all, trackingMode{"without cgroups", func(t *testing.T) func(*exec.Cmd) {
+			return harness.WithoutCgroups(
+				t)
+		}})
 	}
 	return all
 }

@@ -22,9 +22,12 @@ import (
 // another sandbox.
 var freedoms = []struct{ name, line string }{
 	{"sudo", `test "$(sudo -n id -u)" = 0 && echo free`},
-	{"unshare", `unshare --user --map-root-user --mount --pid --fork sh -c 'mount -t tmpfs none /mnt && test $$ = 1 && echo free'`},
-	{"bwrap", `bwrap --ro-bind / / --tmpfs /tmp --unshare-all sh -c 'touch /tmp/mark && ! touch /mark 2>/dev/null && echo free'`},
-	{"strace", `strace -f -e trace=execve -o trace sh -c '/bin/true; /bin/true' && test "$(grep -c 'execve("/bin/true"' trace)" = 2 && echo free`},
+	{"unshare", `unshare --user --map-root-user --mount --pid --fork sh -c 'mount -t tmpfs none /mnt && test $$ = 1 ` +
+		`&& echo free'`},
+	{"bwrap", `bwrap --ro-bind / / --tmpfs /tmp --unshare-all sh -c 'touch /tmp/mark && ! touch /mark 2>/dev/null && ` +
+		`echo free'`},
+	{"strace", `strace -f -e trace=execve -o trace sh -c '/bin/true; /bin/true' && test "$(grep -c ` +
+		`'execve("/bin/true"' trace)" = 2 && echo free`},
 	{"filesystem", `HOME=$PWD/inner SIDECAR exec -- sh -c 'cat mine && ! cat ../outside/secret 2>/dev/null && echo free'`},
 }
 

@@ -78,7 +78,8 @@ func live(t *testing.T, name, settings string) {
 	// The job itself prints that it continues: input before that belongs to the
 	// shell. It reads for a moment at a time, because bash runs no trap for a
 	// signal that comes just before it begins to read.
-	const job = `trap "echo go''es-on" CONT; echo run''ning-2; while :; do read -r -t 0.2 line; case $? in 0) echo "got=$line";; 1) break;; esac; done`
+	const job = `trap "echo go''es-on" CONT; echo run''ning-2; while :; do read -r -t 0.2 line; case $? in 0) echo ` +
+		`"got=$line";; 1) break;; esac; done`
 	step("bash -c '"+job+"'\n", `running-2\r\n`)
 	step("\x1a", shell.stopped)
 	step("jobs | sed s/^/jo''b:/\n", `job:\[2\]`)

@@ -96,7 +96,8 @@ func TestGitUpdatesSubmodules(t *testing.T) {
 		return s
 	}
 	const line = `set -e
-git submodule --quiet update missing; test -f missing/file; git submodule --quiet update --remote missing; cat missing/file
+git submodule --quiet update missing; test -f missing/file
+git submodule --quiet update --remote missing; cat missing/file
 (cd there && git fetch -q && git checkout -q origin/HEAD && cat file)
 git add there missing; git commit -qm updated; git submodule status; echo fine`
 	for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
@@ -111,7 +112,8 @@ git add there missing; git commit -qm updated; git submodule status; echo fine`
 			continue
 		}
 		e := s.start(grants, harness.Machine{})
-		_, output, status, _ = e.run(`echo evil >.git/modules/there/hooks/post-checkout; echo evil >>.git/modules/there/config; echo evil >there/.git; git -C there config a.b c`)
+		_, output, status, _ = e.run(`echo evil >.git/modules/there/hooks/post-checkout; echo evil ` +
+			`>>.git/modules/there/config; echo evil >there/.git; git -C there config a.b c`)
 		if status == 0 || strings.Count(output, "Read-only file system") != 3 ||
 			!strings.Contains(output, "Device or resource busy") {
 			t.Errorf("the submodule's hooks can be written: status %d: %s", status, output)
@@ -133,7 +135,8 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 	s.git(s.Project, "config", "core.hooksPath", "tools/hooks")
 	s.git(s.Project, "config", "include.path", "../.gitmore")
 	_, output, _, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(
-		`echo evil >tools/hooks/pre-commit; mv tools t; echo evil >.gitmore; mv .gitmore m; echo fine >tools/other; cat tools/other`)
+		`echo evil >tools/hooks/pre-commit; mv tools t; echo evil >.gitmore; mv .gitmore m; echo fine >tools/other; cat ` +
+			`tools/other`)
 	if strings.Count(output, "Read-only file system") != 2 || strings.Count(output, "Device or resource busy") != 2 ||
 		!strings.Contains(output, "fine") {
 		t.Error(output)

@@ -106,8 +106,10 @@ func TestARefusedChangeOfConfigurationIsReported(t *testing.T) {
 	if status == 0 || !strings.Contains(output, "could not") {
 		t.Errorf("status %d: %s", status, output)
 	}
-	harness.Eventually(t, "it is reported",
-		func() bool { return slices.Contains(s.reports(e), "protected_write .git/config") })
+	harness.Eventually(t, "it is reported", func() bool {
+		return slices.Contains(s.reports(e),
+			"protected_write .git/config")
+	})
 	if len(end.Review) > 0 {
 		t.Errorf("review: %q", s.review(end))
 	}
@@ -174,8 +176,10 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 		!strings.Contains(p.Detail, `.vscode"`) {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}
-	harness.Eventually(t, "it is reported",
-		func() bool { return slices.Contains(s.reports(e), "protected_replaced .vscode") })
+	harness.Eventually(t, "it is reported", func() bool {
+		return slices.Contains(s.reports(e),
+			"protected_replaced .vscode")
+	})
 }
 
 // A caller of exec can pass down a directory or a protected file that was

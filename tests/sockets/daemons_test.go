@@ -52,8 +52,10 @@ var daemons = map[string]daemon{
 			harness.Write(s.T, filepath.Join(dir, "services/a.service"),
 				"[D-BUS Service]\nName=com.example.Service\nExec="+program+"\n")
 			config := filepath.Join(dir, "bus.conf")
-			harness.Write(s.T, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen><servicedir>`+dir+`/services</servicedir>
-<policy context="default"><allow send_destination="*"/><allow own="*"/><allow receive_sender="*"/></policy></busconfig>`)
+			harness.Write(s.T, config, `<busconfig><type>session</type><listen>unix:path=`+socket+`</listen>
+<servicedir>`+dir+`/services</servicedir>
+<policy context="default"><allow send_destination="*"/><allow own="*"/><allow receive_sender="*"/></policy>
+</busconfig>`)
 			background(s, "dbus-daemon", "--config-file="+config, "--nofork", "--nopidfile")
 		},
 		attack: `dbus-send --bus=unix:path=SOCKET --dest=com.example.Service --print-reply / com.example.Service.Do`,

@@ -93,7 +93,8 @@ func TestSessionsDoNotReachEachOther(t *testing.T) {
 	for _, settings := range []harness.Sandbox{nil, defaults()} {
 		s := newScene(t, harness.Machine{})
 		e := s.start(settings)
-		script := `import socket; s = socket.socket(1); s.bind("` + s.at("own") + `"); s.listen(); print("listens", flush=True)
+		script := `import socket; s = socket.socket(1); s.bind("` + s.at("own") + `"); s.listen()
+print("listens", flush=True)
 while True: s.accept()[0].send(b"the other session")`
 		harness.Write(t, s.Project+"/server.py", script)
 		server := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "python3 server.py"})

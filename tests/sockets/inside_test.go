@@ -18,7 +18,8 @@ var inside = map[string]struct {
 }{
 	"python": {"python3", `
 cat >p.py <<'END'
-import asyncio, multiprocessing, multiprocessing.connection, multiprocessing.managers, os, socket, socketserver, threading
+import asyncio, multiprocessing, multiprocessing.connection, multiprocessing.managers
+import os, socket, socketserver, threading
 def serve(address, ready):
     with multiprocessing.connection.Listener(address) as listener:
         ready.set()
@@ -33,9 +34,11 @@ def main():
         shared = manager.dict(); shared["a"] = 1; assert dict(shared) == {"a": 1}
     async def run():
         server = await asyncio.start_unix_server(lambda r, w: (w.write(b"hello"), w.close()), "TEMP/asyncio")
-        reader, _ = await asyncio.open_unix_connection("TEMP/asyncio"); assert await reader.read() == b"hello"; server.close()
+        reader, _ = await asyncio.open_unix_connection("TEMP/asyncio"); assert await reader.read() == b"hello"
+        server.close()
     asyncio.run(run())
-    server = socketserver.ThreadingUnixStreamServer("TEMP/many", type("H", (socketserver.BaseRequestHandler,), {"handle": lambda self: self.request.send(b"x")}))
+    handler = type("H", (socketserver.BaseRequestHandler,), {"handle": lambda self: self.request.send(b"x")})
+    server = socketserver.ThreadingUnixStreamServer("TEMP/many", handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     def client():
         for _ in range(20):
@@ -77,7 +80,8 @@ count = 0
 def ring(*_):
     global count; count += 1
 # Most programs want calls to begin anew; Python has to be told.
-signal.signal(signal.SIGALRM, ring); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+signal.signal(signal.SIGALRM, ring); signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
 server = socket.socket(socket.AF_UNIX); server.bind("TEMP/s"); server.listen(8)
 while count < 10:
     with socket.socket(socket.AF_UNIX) as s:
@@ -98,7 +102,8 @@ node n.js`},
 	"gpg": {"gpg", `
 export GNUPGHOME=TEMP/gnupg; mkdir -m 700 $GNUPGHOME
 gpg --batch --quiet --passphrase '' --quick-gen-key tester@example.com ed25519 sign 1d
-echo text | gpg --batch --quiet --clearsign >signed && gpg --batch --quiet --verify signed && gpgconf --kill gpg-agent && echo fine`},
+echo text | gpg --batch --quiet --clearsign >signed && gpg --batch --quiet --verify signed &&
+gpgconf --kill gpg-agent && echo fine`},
 	"ssh-agent": {"ssh-agent", `
 eval $(ssh-agent -a TEMP/agent) >/dev/null; ssh-keygen -q -t ed25519 -N '' -f key; ssh-add -q key
 ssh-add -l | grep -q ED25519 && ssh-agent -k >/dev/null && echo fine`},

@@ -13,14 +13,16 @@ import (
 // the project. OUT is the socket's path in the temporary directory, DIR that
 // directory, and HEAR the victim, which prints what the server sends.
 var names = map[string]string{
-	"path":                          `HEAR OUT`,
-	"relative path":                 `cd DIR && HEAR out`,
-	"climbing path":                 `mkdir -p DIR/a && HEAR DIR/a/../out`,
-	"symlink":                       `ln -s OUT link && HEAR link`,
-	"symlink to the directory":      `ln -s DIR dir && HEAR dir/out`,
-	"hard link":                     `ln OUT DIR/hard && HEAR DIR/hard`,
-	"renamed":                       `mv OUT DIR/renamed && HEAR DIR/renamed`,
-	"hard link over one's own":      `python3 -c 'import socket; s = socket.socket(1); s.bind("DIR/own"); s.listen(); import os; os.link("OUT", "DIR/l"); os.rename("DIR/l", "DIR/own"); os.execv("VICTIM", ["VICTIM", "hear", "DIR/own"])'`,
+	"path":                     `HEAR OUT`,
+	"relative path":            `cd DIR && HEAR out`,
+	"climbing path":            `mkdir -p DIR/a && HEAR DIR/a/../out`,
+	"symlink":                  `ln -s OUT link && HEAR link`,
+	"symlink to the directory": `ln -s DIR dir && HEAR dir/out`,
+	"hard link":                `ln OUT DIR/hard && HEAR DIR/hard`,
+	"renamed":                  `mv OUT DIR/renamed && HEAR DIR/renamed`,
+	"hard link over one's own": `python3 -c 'import socket; s = socket.socket(1); s.bind("DIR/own"); ` +
+		`s.listen(); import os; os.link("OUT", "DIR/l"); os.rename("DIR/l", "DIR/own"); os.execv("VICTIM", ["VICTIM", ` +
+		`"hear", "DIR/own"])'`,
 	"directory renamed":             `mv DIR/sub DIR/other && HEAR DIR/other/out`,
 	"descriptor of the directory":   `exec 9<DIR && HEAR /proc/self/fd/9/out`,
 	"by way of a process's root":    `HEAR /proc/self/root/OUT`,

@@ -97,7 +97,8 @@ var waysOut = []struct {
 	{"tcp fast open", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM).sendto(b"x", 0x20000000, (A, PORT_T))`),
 		true},
 	{"mptcp", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM, 262).connect((A, PORT_T))`), true},
-	{"not waiting", "127.0.0.1", python(`s = socket.socket(F, socket.SOCK_STREAM); s.setblocking(False); assert s.connect_ex((A, PORT_T)) in (0, 115)`), false},
+	{"not waiting", "127.0.0.1", python(`s = socket.socket(F, socket.SOCK_STREAM); s.setblocking(False); assert ` +
+		`s.connect_ex((A, PORT_T)) in (0, 115)`), false},
 	{"a mapped address", "127.0.0.1", python(
 		`socket.socket(socket.AF_INET6, socket.SOCK_STREAM).connect(("::ffff:" + A, PORT_T))`), true},
 }
@@ -190,12 +191,15 @@ func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 		harness.Skip(t, "user_namespaces", "sessions have no network of their own")
 	}
 	for name, line := range map[string]string{
-		"raw":          `socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)`,
-		"packet":       `socket.socket(socket.AF_PACKET, socket.SOCK_RAW)`,
-		"vsock":        `socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)`,
-		"generic":      `socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)`,
-		"an interface": `s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); s.bind((0, 0)); s.send(struct.pack("=IHHII", 32, 16, 0x605, 1, 0) + struct.pack("=BxHiII", 0, 0, 0, 0, 0)); import errno; code = -struct.unpack_from("=i", s.recv(4096), 16)[0]; raise OSError(code, os.strerror(code))`,
-		"join":         `fd = os.open("/proc/1/ns/net", os.O_RDONLY); libc = ctypes.CDLL(None, use_errno=True); raise OSError(0, "joined") if libc.setns(fd, 0) == 0 else OSError(ctypes.get_errno(), "setns")`,
+		"raw":     `socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)`,
+		"packet":  `socket.socket(socket.AF_PACKET, socket.SOCK_RAW)`,
+		"vsock":   `socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)`,
+		"generic": `socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)`,
+		"an interface": `s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); s.bind((0, 0)); ` +
+			`s.send(struct.pack("=IHHII", 32, 16, 0x605, 1, 0) + struct.pack("=BxHiII", 0, 0, 0, 0, 0)); import errno; ` +
+			`code = -struct.unpack_from("=i", s.recv(4096), 16)[0]; raise OSError(code, os.strerror(code))`,
+		"join": `fd = os.open("/proc/1/ns/net", os.O_RDONLY); libc = ctypes.CDLL(None, use_errno=True); raise ` +
+			`OSError(0, "joined") if libc.setns(fd, 0) == 0 else OSError(ctypes.get_errno(), "setns")`,
 	} {
 		output, status := newScene(t, offline()).Tool(`/usr/bin/python3 -c ` +
 			harness.Quote("import socket, struct, os, ctypes\n"+line))

@@ -57,7 +57,8 @@ set -e
 echo $$ >"$1/login/cgroup.procs"
 user=$2 manager=$3
 shift 3
-exec nsenter --target "$manager" --mount --cgroup setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --bounding-set=-all "$@"
+exec nsenter --target "$manager" --mount --cgroup \
+	setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --bounding-set=-all "$@"
 `
 
 // busUnits make the manager listen for a message bus and start it on demand.

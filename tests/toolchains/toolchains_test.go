@@ -90,7 +90,8 @@ func TestGo(t *testing.T) {
 			"project/go.mod": "module hello\n\ngo 1.21\n",
 			"project/lib.go": "package hello\n\nfunc Word() string { return \"built by go\" }\n",
 		},
-		line: "go build -o lib.a . && grep -ao 'built by go' lib.a && ls \"$HOME/.cache/go-build\"", prints: "built by go", refused: "permission denied",
+		line: "go build -o lib.a . && grep -ao 'built by go' lib.a && ls \"$HOME/.cache/go-build\"", prints: "built by go",
+		refused: "permission denied",
 	}.run(t)
 }
 
@@ -138,7 +139,8 @@ func TestPython(t *testing.T) {
 		prepare: map[string]string{
 			"home/.local/bin/hello": "#!/usr/bin/python3\nimport installed\nprint(installed.word)\n",
 		},
-		before:  `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo 'word = "imported by python"' >"$dir/installed.py"`,
+		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo 'word = ` +
+			`"imported by python"' >"$dir/installed.py"`,
 		line:    `"$HOME/.local/bin/hello" && echo cached >"$HOME/.cache/pip/x"`,
 		prints:  "imported by python",
 		refused: "ermission denied",

@@ -33,10 +33,9 @@ func enterContainer(args []string) error {
 // containerCapabilities are those that container engines leave to root.
 var containerCapabilities = []int{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID,
-	unix.CAP_SETUID,
-	unix.CAP_SETPCAP,
-	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD,
-	unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP,
+	unix.CAP_SETUID, unix.CAP_SETPCAP,
+	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD, unix.CAP_AUDIT_WRITE,
+	unix.CAP_SETFCAP,
 }
 
 // dropCapabilities removes the others from the bounding set, so that root's

@@ -38,9 +38,8 @@ var short = map[string]struct {
 	// Pure tests have the same result on every kernel, and take minutes here.
 	"platform/linux": {skip: "^TestTranslate_"},
 	// Only what installs a filter, or asks the kernel, differs between kernels.
-	"platform/linux/seccomp": {
-		skip: "^Test(Filter_(Golden|DoesWhat|TheCalls|Asks|RejectsUnknown|Offline)|Builder_|Observation_)",
-	},
+	"platform/linux/seccomp": {skip: "^Test(Filter_(Golden|DoesWhat|TheCalls|Asks|RejectsUnknown|Offline)|" +
+		"Builder_|Observation_)"},
 	// Fingerprints are how macOS is tracked; the search for them is long where
 	// programs start slowly.
 	"lifecycle": {skip: "^Test(MarkedGroup|SessionFingerprint)"},
