@@ -24,7 +24,7 @@ local MAX_NAMED = 3
 ---@field time integer When it happened last.
 
 local list = {} ---@type sandbox_sidecar.Denial[] Oldest first.
-local pending = {} ---@type sandbox_sidecar.Denial[] Not said yet.
+local pending = {} ---@type sandbox_sidecar.Denial[] Not reported yet.
 local missed = 0
 local last_notified = -MIN_INTERVAL
 

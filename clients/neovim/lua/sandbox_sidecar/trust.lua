@@ -12,7 +12,7 @@ local methods = protocol.methods
 
 local M = {}
 
-local notified = {} ---@type table<string, true> Digests that the user was notified of.
+local notified = {} ---@type table<string, true> Digests of reported contents.
 
 ---Notifies the user once per content that requests more than it gets.
 ---@param status sandbox_sidecar.Project
