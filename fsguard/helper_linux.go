@@ -94,14 +94,14 @@ func startHelper(start StartHelper) (*running, error) {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "requests"), os.NewFile(uintptr(pair[1]), "requests")
 	defer ours.Close()
 	defer theirs.Close()
-	answers, said, err := os.Pipe()
+	answers, answerEnd, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer said.Close()
+	defer answerEnd.Close()
 	conn, err := net.FileConn(ours)
 	if err == nil {
-		err = start([]*os.File{theirs, said})
+		err = start([]*os.File{theirs, answerEnd})
 	}
 	if err != nil {
 		answers.Close()
@@ -132,7 +132,7 @@ func (r *running) send(q request) (<-chan answer, error) {
 	message, err := json.Marshal(q)
 	var rights []byte
 	if q.Op == opWatch {
-		rights = unix.UnixRights(q.handed)
+		rights = unix.UnixRights(q.passed)
 	}
 	if err == nil {
 		_, _, err = r.requests.WriteMsgUnix(message, rights, nil)
@@ -185,12 +185,12 @@ func RunHelper() int {
 		return 1
 	}
 	unix.CloseOnExec(4)
-	said := os.NewFile(4, "answers")
+	answerEnd := os.NewFile(4, "answers")
 	var mu sync.Mutex // held while an answer is written
-	encoder := json.NewEncoder(said)
+	encoder := json.NewEncoder(answerEnd)
 	buffer, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	for {
-		n, handed, _, _, err := requests.ReadMsgUnix(buffer, rights)
+		n, passed, _, _, err := requests.ReadMsgUnix(buffer, rights)
 		if err != nil || n == 0 {
 			return 0
 		}
@@ -198,12 +198,12 @@ func RunHelper() int {
 		if json.Unmarshal(buffer[:n], &q) != nil {
 			return 1
 		}
-		q.handed = taken(rights[:handed])
+		q.passed = taken(rights[:passed])
 		go func() {
 			a := perform(q)
 			a.ID = q.ID
-			if q.handed >= 0 {
-				unix.Close(q.handed)
+			if q.passed >= 0 {
+				unix.Close(q.passed)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -238,7 +238,7 @@ func performHere(q request) (int, error) {
 	case opPlain:
 		return 0, openPlain(string(q.Path))
 	case opWatch:
-		return unix.InotifyAddWatch(q.handed, string(q.Path), q.Mask)
+		return unix.InotifyAddWatch(q.passed, string(q.Path), q.Mask)
 	}
 	return 0, unix.ENOSYS
 }
@@ -284,6 +284,6 @@ func AddWatch(fd int, path string, mask uint32) (int, error) {
 			return -1, err
 		}
 	}
-	done, err := remote.call(request{Op: opWatch, Path: text(at), Mask: mask, handed: fd})
+	done, err := remote.call(request{Op: opWatch, Path: text(at), Mask: mask, passed: fd})
 	return done.Number, err
 }

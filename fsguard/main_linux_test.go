@@ -101,7 +101,7 @@ func TestAddWatch_IsOfTheInstanceThatWasGiven(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	r := newRemote()
-	done, err := r.call(request{Op: opWatch, Path: text(dir), Mask: unix.IN_CREATE, handed: fd})
+	done, err := r.call(request{Op: opWatch, Path: text(dir), Mask: unix.IN_CREATE, passed: fd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestAddWatch_IsOfTheInstanceThatWasGiven(t *testing.T) {
 	}
 }
 
-func TestPlain_SaysWhatASymlinkIs(t *testing.T) {
+func TestPlain_RefusesSymlinks(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -2,7 +2,7 @@ package fsguard
 
 import "testing"
 
-func TestMounts_TellWhereAPathIs(t *testing.T) {
+func TestMounts_FindTheMountOfAPath(t *testing.T) {
 	t.Parallel()
 	table := newMounts(parseMounts(`20 1 8:1 / / rw - ext4 /dev/sda1 rw
 21 20 0:5 / /proc rw - proc proc rw
@@ -30,7 +30,8 @@ a line that makes no sense
 			t.Errorf("%s is on %+v, expected %s", path, at, want)
 		}
 	}
-	if newMounts(parseMounts("20 1 8:1 / / rw - ext4 a rw\n21 20 0:6 / /proc/sys/fs/binfmt_misc rw - autofs s rw\n")).remote {
+	own := "20 1 8:1 / / rw - ext4 a rw\n21 20 0:6 / /proc/sys/fs/binfmt_misc rw - autofs s rw\n"
+	if newMounts(parseMounts(own)).remote {
 		t.Error("what the kernel mounts for itself counts as another machine's")
 	}
 	// Of several on the way the last one counts, so that each export is
@@ -59,6 +60,6 @@ func TestTable_IsThisMachines(t *testing.T) {
 		t.Errorf("/proc is on %+v", at)
 	}
 	if again := table(); again != table() {
-		t.Error("the table is read at each look")
+		t.Error("the table is read at each call")
 	}
 }

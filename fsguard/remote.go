@@ -42,7 +42,7 @@ type request struct {
 	Mode fs.FileMode `json:",omitempty"`
 	Mask uint32      `json:",omitempty"`
 
-	handed int // a descriptor for opWatch
+	passed int // a descriptor for opWatch
 }
 
 // text is a string whose bytes are kept: names need not be UTF-8, which JSON

@@ -38,22 +38,22 @@ func fifo(t *testing.T) (q request, release func()) {
 	}
 }
 
-func TestCall_GivesUpAndThenDoesNotWaitAgain(t *testing.T) {
+func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRemote()
 	q, release := fifo(t)
-	begun := time.Now()
+	start := time.Now()
 	if _, err := r.call(q); !errors.Is(err, ErrNoAnswer) {
 		t.Fatalf("a call that hangs: %v", err)
 	}
-	if took := time.Since(begun); took < timeout {
+	if took := time.Since(start); took < timeout {
 		t.Errorf("it was given up after %s", took)
 	}
-	begun = time.Now()
+	start = time.Now()
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("another call meanwhile: %v", err)
 	}
-	if took := time.Since(begun); took > timeout/2 {
+	if took := time.Since(start); took > timeout/2 {
 		t.Errorf("it waited for %s", took)
 	}
 	release()
@@ -66,7 +66,7 @@ func TestCall_GivesUpAndThenDoesNotWaitAgain(t *testing.T) {
 	}
 }
 
-func TestCall_FewAreUnderWay(t *testing.T) {
+func TestCall_BoundsCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRemote()
 	q, release := fifo(t)
@@ -91,7 +91,7 @@ func TestCall_FewAreUnderWay(t *testing.T) {
 }
 
 // The helper's answers equal those of direct calls.
-func TestPerform_IsWhatTheSystemSays(t *testing.T) {
+func TestPerform_ReturnsTheSystemsAnswers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a\xffb") // not UTF-8

@@ -81,7 +81,7 @@ func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 		children[who.parent] = append(children[who.parent], who.self)
 		seen[who.self] = true
 	}
-	var queue, news []uint64
+	var queue, added []uint64
 	for id := range f.known {
 		queue = append(queue, id)
 	}
@@ -92,7 +92,7 @@ func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 			if _, known := f.known[child]; !known {
 				f.known[child] = 0
 				queue = append(queue, child)
-				news = append(news, child)
+				added = append(added, child)
 			}
 		}
 	}
@@ -113,9 +113,9 @@ func (f *ancestry) members(table []proc.Entry) (map[int]bool, error) {
 			return found, err
 		}
 	}
-	if len(news) > 0 && f.note != nil {
-		slices.Sort(news)
-		return found, f.note(news)
+	if len(added) > 0 && f.note != nil {
+		slices.Sort(added)
+		return found, f.note(added)
 	}
 	return found, nil
 }

@@ -63,15 +63,15 @@ func (v *village) mustBe(t *testing.T, f *ancestry, want ...int) {
 	}
 }
 
-func TestAncestry_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
+func TestAncestry_FindsDescendantsOfEndedParents(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
-	stranger, leader := v.fork(0), v.fork(0)
+	other, leader := v.fork(0), v.fork(0)
 	f := newAncestry(v.identify)
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)
 	}
-	v.fork(stranger)
+	v.fork(other)
 	child := v.fork(leader)
 	v.mustBe(t, f, leader, child)
 	daemon := v.fork(child)
@@ -85,17 +85,17 @@ func TestAncestry_FollowsLinesWhoseParentsHaveEnded(t *testing.T) {
 }
 
 // A number that is used again identifies another process.
-func TestAncestry_IsNotFooledByNumbers(t *testing.T) {
+func TestAncestry_DoesNotConfuseReusedNumbers(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
-	stranger, leader := v.fork(0), v.fork(0)
+	other, leader := v.fork(0), v.fork(0)
 	f := newAncestry(v.identify)
 	if err := f.follow(leader); err != nil {
 		t.Fatal(err)
 	}
 	v.mustBe(t, f, leader)
 	v.end(leader)
-	v.forkAs(leader, stranger)
+	v.forkAs(leader, other)
 	v.mustBe(t, f)
 	v.mustBe(t, f)
 }
@@ -130,7 +130,7 @@ func TestAncestry_ForgetsTheDead(t *testing.T) {
 	v.mustBe(t, f, leader, late)
 }
 
-func TestAncestry_TellsOfEachMemberOnceBeforeItCounts(t *testing.T) {
+func TestAncestry_NotesEachMemberOnceBeforeItCounts(t *testing.T) {
 	t.Parallel()
 	v := newVillage()
 	leader := v.fork(0)

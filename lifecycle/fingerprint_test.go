@@ -35,7 +35,7 @@ func TestSessionFingerprint_MarksAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestNewSessionFingerprint_RefusesWhatWouldNotStandInAProfile(t *testing.T) {
+func TestNewSessionFingerprint_RefusesWhatAProfileCannotHold(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ id, dir string }{
 		{"", "/d"}, {`a"b`, "/d"}, {"a)b", "/d"}, {"a b", "/d"}, {"ü", "/d"}, {"a", "d"}, {"a", "/d/../e"}, {"a", "/d/"},
@@ -84,7 +84,7 @@ func TestMark_CarriedBy(t *testing.T) {
 
 // A process that ends between the questions must not be taken for one of ours:
 // its number may be a stranger's by the time of the kill.
-func TestMark_OfADyingProcessNeverMatches(t *testing.T) {
+func TestMark_NeverMatchesADyingProcess(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []Answer{No, Unknown} { // both have been seen of a process that is gone
 		for end := range 3 {

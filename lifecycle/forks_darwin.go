@@ -47,13 +47,13 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 	running.Go(func() {
 		watched := map[int]bool{}
 		for {
-			begun := time.Now()
+			start := time.Now()
 			if err := watchMembers(queue, f, watched); err != nil {
 				log.Warn("processes that leave their session may not be found", "error", err)
 			}
 			// Scan at most half of the time: each scan asks about every
 			// process, and a build forks thousands of times a second.
-			rest := time.NewTimer(time.Since(begun))
+			rest := time.NewTimer(time.Since(start))
 			select {
 			case <-stop:
 				rest.Stop()
@@ -92,7 +92,7 @@ func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 				delete(watched, pid)
 			}
 		}
-		news := false
+		added := false
 		for pid := range members {
 			if watched[pid] {
 				continue
@@ -106,9 +106,9 @@ func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 			if err != nil {
 				return fmt.Errorf("watch forks of process %d: %w", pid, err)
 			}
-			watched[pid], news = true, true
+			watched[pid], added = true, true
 		}
-		if !news {
+		if !added {
 			return nil
 		}
 		// It may have forked before it was watched: scan again.

@@ -43,9 +43,9 @@ func (g *markedGroup) Recognise() error {
 	g.mu.Unlock()
 	ours, err := g.carries(g.fingerprint, leader)
 	if err == nil {
-		var stranger bool
-		if stranger, err = g.carries(g.fingerprint, os.Getpid()); err == nil && (!ours || stranger) {
-			err = fmt.Errorf("the kernel reports %t for the session's leader, and %t for the sidecar", ours, stranger)
+		var sidecar bool
+		if sidecar, err = g.carries(g.fingerprint, os.Getpid()); err == nil && (!ours || sidecar) {
+			err = fmt.Errorf("the kernel reports %t for the session's leader, and %t for the sidecar", ours, sidecar)
 		}
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (g *markedGroup) Kill(ctx context.Context) (int, error) {
 func (g *markedGroup) killLoop(sid int) proc.KillLoop {
 	search := &search{group: g, sid: sid, chases: mostChases}
 	return proc.KillLoop{
-		Find:  func() iter.Seq2[proc.ID, error] { return search.look },
+		Find:  func() iter.Seq2[proc.ID, error] { return search.scan },
 		Kill:  proc.Kill,
 		Pause: proc.Sleep,
 	}
@@ -115,14 +115,14 @@ type search struct {
 	chases int
 
 	// Of one scan:
-	handed   map[int]bool
+	yielded  map[int]bool
 	asked    map[proc.ID]bool
 	vanished []proc.ID
 	unknown  []error
 }
 
-func (s *search) look(yield func(proc.ID, error) bool) {
-	s.handed, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[proc.ID]bool{}, nil, nil
+func (s *search) scan(yield func(proc.ID, error) bool) {
+	s.yielded, s.asked, s.vanished, s.unknown = map[int]bool{os.Getpid(): true}, map[proc.ID]bool{}, nil, nil
 	for range readings {
 		table, err := s.group.table()
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *search) look(yield func(proc.ID, error) bool) {
 	}
 	if len(s.vanished) > 0 && s.chases > 0 {
 		s.chases--
-		if !s.hand(s.vanished[0], yield) {
+		if !s.yieldOnce(s.vanished[0], yield) {
 			return
 		}
 	}
@@ -147,11 +147,11 @@ func (s *search) look(yield func(proc.ID, error) bool) {
 }
 
 // hand yields each process once.
-func (s *search) hand(found proc.ID, yield func(proc.ID, error) bool) bool {
-	if s.handed[found.PID] {
+func (s *search) yieldOnce(found proc.ID, yield func(proc.ID, error) bool) bool {
+	if s.yielded[found.PID] {
 		return true
 	}
-	s.handed[found.PID] = true
+	s.yielded[found.PID] = true
 	return yield(found, nil)
 }
 
@@ -165,7 +165,7 @@ func (s *search) byMark(table []proc.Entry, yield func(proc.ID, error) bool) boo
 		ours, err := s.group.carries(s.group.fingerprint, entry.PID)
 		switch {
 		case ours:
-			if !s.hand(entry.ID, yield) {
+			if !s.yieldOnce(entry.ID, yield) {
 				return false
 			}
 		case !proc.Exists(entry.PID): // then no answer about it is reliable
@@ -189,7 +189,7 @@ func (s *search) byDescent(table []proc.Entry, yield func(proc.ID, error) bool) 
 	for _, entry := range proc.Living(proc.Descendants(table, func(entry proc.Entry) bool {
 		return s.sid != 0 && entry.Session == s.sid || relatives[entry.PID]
 	})) {
-		if !s.hand(entry, yield) {
+		if !s.yieldOnce(entry, yield) {
 			return false
 		}
 	}

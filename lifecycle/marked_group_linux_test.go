@@ -20,7 +20,7 @@ import (
 // found and killed by what they carry alone. A cgroup takes the place of the
 // fingerprint: it is inherited, cannot be removed, and can be read from
 // outside.
-func TestMarkedGroup_KillsWhoeverCarriesTheMark(t *testing.T) {
+func TestMarkedGroup_KillsProcessesWithTheMark(t *testing.T) {
 	t.Parallel()
 	tree, err := cgroup.Open(nil, func(journal.Record) error { return nil })
 	if err != nil {
@@ -85,7 +85,9 @@ func killsByMark(t *testing.T, tree *cgroup.Tree, name string, args []string) {
 
 // markedBy starts a command in a cgroup of its own, and returns the end of that
 // cgroup's path.
-func markedBy(t *testing.T, tree *cgroup.Tree, name string, command *exec.Cmd) (group *cgroup.Group, mark string, pids []int) {
+func markedBy(t *testing.T, tree *cgroup.Tree, name string, command *exec.Cmd) (
+	group *cgroup.Group, mark string, pids []int,
+) {
 	t.Helper()
 	group, err := tree.NewGroup(name)
 	if err != nil {

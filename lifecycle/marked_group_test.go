@@ -49,7 +49,7 @@ func entry(pid, parent, session int) proc.Entry {
 
 // seen is one scan of a kill loop without extra scans.
 func seen(g *markedGroup, sid int) (pids []int, err error) {
-	(&search{group: g, sid: sid}).look(func(p proc.ID, failure error) bool {
+	(&search{group: g, sid: sid}).scan(func(p proc.ID, failure error) bool {
 		if failure != nil {
 			err = failure
 			return true
@@ -60,7 +60,7 @@ func seen(g *markedGroup, sid int) (pids []int, err error) {
 	return pids, err
 }
 
-func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
+func TestMarkedGroup_FindsByMarkSessionAndDescent(t *testing.T) {
 	t.Parallel()
 	const base = 1 << 28 // numbers that no process has
 	zombie := entry(base+6, 1, base+1)
@@ -103,7 +103,7 @@ func TestMarkedGroup_LooksByMarkSessionAndDescent(t *testing.T) {
 
 // A session has not ended while there are processes about which the system does
 // not answer.
-func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
+func TestMarkedGroup_AnUnansweredQuestionIsNoEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		self := os.Getppid() // a process that exists
@@ -121,13 +121,13 @@ func TestMarkedGroup_NoAnswerIsNoEnd(t *testing.T) {
 		if killed, err := w.group().killLoop(0).Run(t.Context()); err != nil || len(killed) > 0 {
 			t.Errorf("killed %v, %v", killed, err)
 		}
-		if looks := len(w.asked); looks != mostChases+2 {
-			t.Errorf("%d looks, want %d and two that count as empty", looks, mostChases)
+		if scans := len(w.asked); scans != mostChases+2 {
+			t.Errorf("%d looks, want %d and two that count as empty", scans, mostChases)
 		}
 	})
 }
 
-func TestMarkedGroup_GuaranteesOnlyWhatWasRecognised(t *testing.T) {
+func TestMarkedGroup_GuaranteesOnlyAfterRecognition(t *testing.T) {
 	t.Parallel()
 	const leader = 1 << 28
 	for name, test := range map[string]struct {

@@ -57,7 +57,7 @@ type pausable interface {
 	Close() error
 }
 
-func TestPause_EverybodyStandsStillAndGoesOn(t *testing.T) {
+func TestPause_StopsAndContinuesEveryProcess(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]func(t *testing.T) pausable{
 		"subreaper": func(t *testing.T) pausable {

@@ -38,7 +38,7 @@ func leave([]string) { proctest.Ready(proctest.StartReady(proctest.Helper("wait"
 // have the same meaning as when it was written. Each case has processes of its
 // own. The first case of each kind is the control, in which everything is
 // right.
-func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
+func TestSweep_NeverEndsAnotherProcessByItsNumber(t *testing.T) {
 	t.Parallel()
 	right := journal.Here()
 	if right.Boot == "" {
@@ -64,11 +64,17 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 		{"leader, another process 1", &otherInit, same, true, false},
 		{"leader, no origin known", &unknown, same, true, false},
 		{"leader, a journal of an older version", nil, same, true, false},
-		{"leader, another start time", &right, func(led session.Session) session.Session { led.Start = "1"; return led }, true, false},
+		{"leader, another start time", &right, func(led session.Session) session.Session {
+			led.Start = "1"
+			return led
+		}, true, false},
 		{"leader gone, another boot", &otherBoot, same, false, false},
 		{"leader gone, another process id namespace", &otherNamespace, same, false, false},
 		{"leader gone, a journal of an older version", nil, same, false, false},
-		{"leader gone, ancestry unknown", &right, func(led session.Session) session.Session { led.Autogroup = ""; return led }, false, false},
+		{"leader gone, ancestry unknown", &right, func(led session.Session) session.Session {
+			led.Autogroup = ""
+			return led
+		}, false, false},
 	}
 	if proc.AutogroupID(os.Getpid()) != "" {
 		scenes = append(scenes,
@@ -83,23 +89,23 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			dir, group := proctest.StateDir(t), &sessionGroup{}
-			var stranger []int
+			var others []int
 			if s.leader {
-				stranger = proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
+				others = proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
 			} else {
 				process, gate, output, err := proctest.Start(group.Start, proctest.Helper("leave"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				gate.Close()
-				stranger = proctest.ReadReady(output)
+				others = proctest.ReadReady(output)
 				output.Close()
-				if _, err := process.Wait(false); err != nil || len(stranger) != 1 {
-					t.Fatalf("the leader has left %v, %v", stranger, err)
+				if _, err := process.Wait(false); err != nil || len(others) != 1 {
+					t.Fatalf("the leader has left %v, %v", others, err)
 				}
 			}
 			t.Cleanup(func() {
-				for _, pid := range stranger {
+				for _, pid := range others {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			})
@@ -109,19 +115,19 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 				t.Error("the journal is left")
 			}
 			if s.dies {
-				if proctest.MustBeGone(t, stranger); err != nil {
+				if proctest.MustBeGone(t, others); err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			for _, pid := range stranger {
+			for _, pid := range others {
 				if !proctest.Running(pid) {
-					t.Errorf("process %d of a stranger is gone; the sweep says: %v", pid, err)
+					t.Errorf("process %d of another session is gone; the sweep reports: %v", pid, err)
 				}
 			}
 			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
 				s.name == "leader gone, ancestry unknown"
-			if told := err != nil && strings.Contains(err.Error(), "left alone"); told != mayBeOurs {
+			if says := err != nil && strings.Contains(err.Error(), "left alone"); says != mayBeOurs {
 				t.Errorf("the sweep says %v", err)
 			}
 		})
@@ -131,7 +137,7 @@ func TestSweep_NeverEndsAStrangerByANumber(t *testing.T) {
 // Whatever has the name of a journal: the sweep does not wait for it and
 // follows no link. It carries out what it can read of a file that is ours. The
 // next journal is made beside it.
-func TestSweep_OfWhatIsNoJournal(t *testing.T) {
+func TestSweep_HandlesFilesThatAreNoJournals(t *testing.T) {
 	t.Parallel()
 	good := func(dir string) []byte {
 		return fmt.Appendf(nil, "{\"kind\":\"directory\",\"key\":%q}\n", filepath.Join(dir, "s1"))
@@ -150,7 +156,7 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 		name    string
 		make    func(t *testing.T, path, dir string)
 		carried bool // carried out, and removed
-		told    string
+		says    string
 	}{
 		{"FIFO", func(t *testing.T, path, _ string) {
 			if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -232,9 +238,9 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 			}
 			path := filepath.Join(dir, "1"+journal.Suffix)
 			test.make(t, path, dir)
-			begun := time.Now()
+			start := time.Now()
 			err := Sweep(proctest.Soon(t), dir)
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("the sweep took %v", took)
 			} else {
 				t.Logf("%d ms", took.Milliseconds())
@@ -242,7 +248,7 @@ func TestSweep_OfWhatIsNoJournal(t *testing.T) {
 			if proctest.Exist(private) == test.carried || proctest.Exist(path) == test.carried {
 				t.Errorf("directory there %t, journal there %t", proctest.Exist(private), proctest.Exist(path))
 			}
-			if (err == nil) != (test.told == "") || err != nil && !strings.Contains(err.Error(), test.told) {
+			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("the sweep says %v", err)
 			}
 			j, err := journal.New(dir)
@@ -282,7 +288,8 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 				t.Fatal(err)
 			}
 			origin := journal.Here()
-			path := proctest.Forge(t, dir, journal.Record{Origin: &origin}, json.RawMessage(fmt.Sprintf(test.line, listed[0], start)))
+			line := json.RawMessage(fmt.Sprintf(test.line, listed[0], start))
+			path := proctest.Forge(t, dir, journal.Record{Origin: &origin}, line)
 			err = Sweep(proctest.Soon(t), dir)
 			if err == nil || !strings.Contains(err.Error(), test.says) || proctest.Exist(path) != test.left {
 				t.Errorf("the sweep says %v, and the journal is there: %t", err, proctest.Exist(path))
@@ -374,7 +381,8 @@ func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 		left = nil
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {
-			if !unnamed || !strings.HasPrefix(entry.Name(), journal.UnnamedPrefix) || strings.HasSuffix(entry.Name(), journal.Suffix) {
+			if !unnamed || !strings.HasPrefix(entry.Name(), journal.UnnamedPrefix) ||
+				strings.HasSuffix(entry.Name(), journal.Suffix) {
 				left = append(left, entry.Name())
 			}
 		}
@@ -385,16 +393,16 @@ func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Fatalf("left: %q", left)
 }
 
-func TestFinishes_DoesNotWaitForWhatHangs(t *testing.T) {
+func TestFinishes_DoesNotWaitForAHangingCall(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
-	begun := time.Now()
+	start := time.Now()
 	if err := finishes(50*time.Millisecond, func() error {
 		<-hang
 		return nil
-	}); !errors.Is(err, errHangs) || time.Since(begun) > proctest.Timeout/2 {
-		t.Errorf("%v after %v", err, time.Since(begun))
+	}); !errors.Is(err, errHangs) || time.Since(start) > proctest.Timeout/2 {
+		t.Errorf("%v after %v", err, time.Since(start))
 	}
 	if err := finishes(proctest.Timeout, func() error { return os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
 		t.Error(err)
@@ -420,7 +428,7 @@ func abandon(t *testing.T, dir string, records ...journal.Record) (path string) 
 	return path
 }
 
-func TestSweep_RemovesWhatADeadSidecarListed(t *testing.T) {
+func TestSweep_RemovesDirectoriesOfADeadSidecar(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	private := filepath.Join(dir, "s1")
@@ -471,10 +479,11 @@ func TestSweep_LeavesALivingSidecarAlone(t *testing.T) {
 	}
 }
 
-func TestSweep_TouchesNothingThatIsNotASidecars(t *testing.T) {
+func TestSweep_TouchesOnlyWhatSidecarsMake(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := proctest.StateDir(t), proctest.StateDir(t)
-	abandon(t, dir, journal.NewRecord(kindDirectory, elsewhere, nil), journal.NewRecord(kindDirectory, filepath.Join(dir, "..", filepath.Base(elsewhere)), nil))
+	above := filepath.Join(dir, "..", filepath.Base(elsewhere))
+	abandon(t, dir, journal.NewRecord(kindDirectory, elsewhere, nil), journal.NewRecord(kindDirectory, above, nil))
 	if err := Sweep(context.Background(), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -510,15 +519,16 @@ func TestSweep_ReadsAJournalWhoseOwnerDiedWhileWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if proctest.Exist(private) || proctest.Exist(path) || !proctest.Exist(dir) {
-		t.Errorf("left: directory %t, journal %t; state directory there: %t", proctest.Exist(private), proctest.Exist(path), proctest.Exist(dir))
+		t.Errorf("left: directory %t, journal %t; state directory there: %t", proctest.Exist(private),
+			proctest.Exist(path), proctest.Exist(dir))
 	}
 }
 
-func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
+func TestSweep_KillsSessionsThatHaveNotEnded(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	leader := func() []int { return proctest.StartIn(t, (&sessionGroup{}).Start, proctest.Helper("tree", "3")) }
-	running1, ended, stranger := leader(), leader(), leader()
+	running1, ended, others := leader(), leader(), leader()
 	start := func(pid int) string {
 		text, err := proc.StartTime(pid)
 		if err != nil {
@@ -530,18 +540,18 @@ func TestSweep_KillsTheSessionsThatHadNotEnded(t *testing.T) {
 		session.Session{ID: running1[0], Start: start(running1[0])}.Record(),
 		session.Session{ID: ended[0], Start: start(ended[0])}.Record(), session.Ended(ended[0]),
 		// The number was used again: its leader now started at another time.
-		session.Session{ID: stranger[0], Start: "1"}.Record(),
+		session.Session{ID: others[0], Start: "1"}.Record(),
 	)
 	if err := Sweep(proctest.Soon(t), dir); err != nil {
 		t.Fatal(err)
 	}
 	proctest.MustBeGone(t, running1)
-	for _, pid := range append(ended, stranger...) {
+	for _, pid := range append(ended, others...) {
 		if !proctest.Running(pid) {
 			t.Errorf("process %d, which is none of the journal's, is gone", pid)
 		}
 	}
-	for _, pid := range []int{ended[0], stranger[0]} {
+	for _, pid := range []int{ended[0], others[0]} {
 		group := &sessionGroup{sid: pid}
 		if _, err := group.Kill(proctest.Soon(t)); err != nil {
 			t.Error(err)
@@ -663,7 +673,8 @@ func TestWatchdog(t *testing.T) {
 				t.Errorf("watchdog: %v", err)
 			}
 			if proctest.Exist(private) != test.kept || proctest.Exist(path) != test.kept {
-				t.Errorf("directory there %t, journal there %t, expected %t", proctest.Exist(private), proctest.Exist(path), test.kept)
+				t.Errorf("directory there %t, journal there %t, expected %t", proctest.Exist(private),
+					proctest.Exist(path), test.kept)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func TestSessionGroup_EmptyGroupAndSecondLeader(t *testing.T) {
 	}
 }
 
-func TestProcessTable_TellsZombies(t *testing.T) {
+func TestTable_MarksZombies(t *testing.T) {
 	t.Parallel()
 	command := proctest.Helper("wait")
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -80,7 +80,8 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 	ancestry := newAncestry(identify)
 	ancestry.note = func(ids []uint64) error {
 		for _, member := range ids {
-			if err := share.note(journal.NewPart(kindFingerprint, id, strconv.FormatUint(member, 10), fingerprintData{Boot: boot})); err != nil {
+			part := strconv.FormatUint(member, 10)
+			if err := share.note(journal.NewPart(kindFingerprint, id, part, fingerprintData{Boot: boot})); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,7 @@ func skipWithoutCgroups(t *testing.T, cause error) {
 	harness.Skip(t, "process_tracking", cause.Error())
 }
 
-func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
+func TestTracker_GroupsHaveItsMechanism(t *testing.T) {
 	t.Parallel()
 	tracker := Open(Options{})
 	if tracker.tree == nil {
@@ -44,7 +44,7 @@ func TestTracker_GroupsHaveWhatItDescribes(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
-func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
+func TestTracker_ReportsWhyThereIsNoGuarantee(t *testing.T) {
 	t.Parallel()
 	tracker := &Tracker{reason: errors.New("read-only file system")}
 	group, err := tracker.NewGroup("g")
@@ -67,7 +67,7 @@ func TestTracker_SaysWhyThereIsNoGuarantee(t *testing.T) {
 }
 
 // A child that a dead sidecar was starting may hold its lock for a moment.
-func TestSweepTwice_FindsWhatWasLockedAtTheFirstLook(t *testing.T) {
+func TestSweepTwice_FindsAJournalThatWasLockedAtFirst(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	j, err := journal.New(dir)
@@ -109,7 +109,7 @@ func TestOpen_SeveralInOneProcess(t *testing.T) {
 	}
 }
 
-func TestTracker_KeepsSessionsWhereNoCgroupCanBeMade(t *testing.T) {
+func TestTracker_UsesSubreapersWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	tracker := &Tracker{reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}}}
@@ -158,7 +158,8 @@ func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 		mention string
 	}{
 		{unix.EACCES, "systemd-run --user"},
-		{&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}}, "XDG_RUNTIME_DIR"},
+		{&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}},
+			"XDG_RUNTIME_DIR"},
 	} {
 		got := (&Tracker{reason: test.reason}).Tracking()
 		if got.Guarantee || got.Mechanism != MechanismProcessGroup || !strings.Contains(got.Fix, test.mention) ||

@@ -87,8 +87,8 @@ type heldJournal struct {
 // listen reads the sidecar's messages until the end of the stream, and reports
 // whether the last one was farewell. It treats a socket that cannot be read as
 // one that has ended: the journal's lock tells whether the sidecar lives.
-func (h *heldJournal) listen(socket int) (told bool) {
-	var said []byte
+func (h *heldJournal) listen(socket int) (dismissed bool) {
+	var received []byte
 	var files []*os.File
 	buffer, control := make([]byte, 8<<10), make([]byte, unix.CmsgSpace(4*4))
 	for {
@@ -101,17 +101,17 @@ func (h *heldJournal) listen(socket int) (told bool) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil || n <= 0:
-			return string(said) == farewell
+			return string(received) == farewell
 		}
-		said = append(said, buffer[:n]...)
+		received = append(received, buffer[:n]...)
 		files = append(files, handedOver(control[:controlled])...)
 		for {
-			line, rest, whole := bytes.Cut(said, []byte("\n"))
+			line, rest, whole := bytes.Cut(received, []byte("\n"))
 			var order watchdogOrder
 			if !whole || len(files) == 0 {
 				break
 			}
-			said = rest
+			received = rest
 			next := files[0]
 			files = files[1:]
 			if json.Unmarshal(line, &order) == nil && order.Journal != "" && checkHeld(next) == nil {

@@ -41,7 +41,7 @@ func track([]string) {
 	fmt.Println("ready 1", lives, killed, closed)
 }
 
-func TestOpen_InACgroupThatWasKilledOnce(t *testing.T) {
+func TestTree_InACgroupThatWasKilledOnce(t *testing.T) {
 	t.Parallel()
 	tree := newTree(t)
 	tree.bornInside = false // the sidecar is moved, so that it is not killed at birth itself

@@ -59,7 +59,7 @@ func TestParseCgroupMounts(t *testing.T) {
 	}
 }
 
-func TestFind_OnlyWhatTheMountShows(t *testing.T) {
+func TestFind_ReturnsOnlyShownCgroups(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		mount cgroupMount

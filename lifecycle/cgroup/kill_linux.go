@@ -84,13 +84,13 @@ const membersPause = 60 * time.Millisecond
 // awaitEmpty waits for "populated 0". The kernel raises POLLPRI on
 // cgroup.events when it changes (cgroups(7)).
 func awaitEmpty(ctx context.Context, dir string, events *os.File) error {
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		populated, err := isPopulated(events)
 		if err != nil || !populated {
 			return err
 		}
 		var members []int
-		if ctx.Err() != nil || time.Since(begun) > membersPause {
+		if ctx.Err() != nil || time.Since(start) > membersPause {
 			members, _ = cgroupMembers(dir)
 		}
 		if ctx.Err() != nil || proc.AllStuck(members) {

@@ -145,9 +145,9 @@ func TestScoper_HangingSystemd(t *testing.T) {
 		hang := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 		s := &stage{cgroup: "/cg/session-1.scope", before: unix.EACCES,
 			starts: []func(context.Context, string) error{hang, hang}}
-		begun := time.Now()
+		start := time.Now()
 		_, err := s.scoper([]string{}).open()
-		if elapsed := time.Since(begun); elapsed != scopeTimeout {
+		if elapsed := time.Since(start); elapsed != scopeTimeout {
 			t.Errorf("open took %v, expected %v", elapsed, scopeTimeout)
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -71,8 +71,8 @@ func sweepCgroups(ctx context.Context, parent string) {
 		return
 	}
 	defer dir.Close()
-	looked, removed := 0, 0
-	for looked < mostCgroupNames && removed < mostCgroupRemovals {
+	read, removed := 0, 0
+	for read < mostCgroupNames && removed < mostCgroupRemovals {
 		names, _ := dir.Readdirnames(256)
 		if len(names) == 0 {
 			return
@@ -81,7 +81,7 @@ func sweepCgroups(ctx context.Context, parent string) {
 			if ctx.Err() != nil {
 				return
 			}
-			looked++
+			read++
 			if who, ok := treeOwner(name); ok && !who.lives() && removed < mostCgroupRemovals &&
 				removeEmptyTree(filepath.Join(parent, name)) {
 				removed++
@@ -103,7 +103,8 @@ func removeEmptyTree(dir string) bool {
 	}
 	defer held.Close()
 	var fs unix.Statfs_t
-	if unix.Fstatfs(int(held.Fd()), &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC || journal.Lock(held, unix.LOCK_NB) != nil {
+	if unix.Fstatfs(int(held.Fd()), &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC ||
+		journal.Lock(held, unix.LOCK_NB) != nil {
 		return false
 	}
 	events, err := os.Open(filepath.Join(dir, "cgroup.events"))

@@ -14,7 +14,7 @@ import (
 )
 
 // A journal's cgroup is ended only if it is the one that was meant.
-func TestSweep_NeverEndsAStrangersCgroup(t *testing.T) {
+func TestSweep_NeverEndsAnotherCgroup(t *testing.T) {
 	t.Parallel()
 	right := journal.Here()
 	otherBoot, otherNamespace := right, right
@@ -135,7 +135,7 @@ func TestSweepCgroups(t *testing.T) {
 
 // If somebody removes a subtree while it is empty, it is made and noted again
 // for the next session.
-func TestCgroup_MakesItsTreeAnew(t *testing.T) {
+func TestCgroup_MakesARemovedTreeAgain(t *testing.T) {
 	t.Parallel()
 	var noted []journal.Record
 	tree, err := openCgroupTree(func(r journal.Record) error { noted = append(noted, r); return nil })

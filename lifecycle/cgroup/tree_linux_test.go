@@ -162,7 +162,7 @@ func TestCgroup_KillsChainsThatRespawnInSessionsOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestCgroup_KillsWhatHidesInCgroupsBelow(t *testing.T) {
+func TestCgroup_KillsProcessesInNestedCgroups(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, tree *Tree) {
 		group := newCgroup(t, tree, "g")
@@ -178,7 +178,7 @@ func TestCgroup_KillsWhatHidesInCgroupsBelow(t *testing.T) {
 	})
 }
 
-func TestCgroup_KillsWithoutTheFileForIt(t *testing.T) {
+func TestCgroup_KillsWithoutCgroupKill(t *testing.T) {
 	t.Parallel()
 	tree := newTree(t)
 	group := newCgroup(t, tree, "g")
@@ -201,7 +201,7 @@ func TestCgroup_KillsWithoutTheFileForIt(t *testing.T) {
 	mustCloseTwice(t, group)
 }
 
-func TestCgroup_SaysWhoSurvivesWhenTheTimeIsUp(t *testing.T) {
+func TestCgroup_NamesSurvivorsWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	group := newCgroup(t, newTree(t), "g")
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("wait"))
@@ -258,7 +258,8 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 	t.Parallel()
 	tree := newTree(t)
 	first, second := newCgroup(t, tree, "first"), newCgroup(t, tree, "second")
-	pids := append(proctest.StartIn(t, first.Start, proctest.Helper("daemon")), proctest.StartIn(t, second.Start, proctest.Helper("tree", "3"))...)
+	pids := proctest.StartIn(t, first.Start, proctest.Helper("daemon"))
+	pids = append(pids, proctest.StartIn(t, second.Start, proctest.Helper("tree", "3"))...)
 	if err := tree.Close(); err != nil {
 		t.Error(err)
 	}
@@ -269,7 +270,7 @@ func TestCgroup_ClosingTheTreeKillsEveryGroup(t *testing.T) {
 
 // A sidecar may be killed between any two system calls. The journal must list
 // what it makes before it exists, and nothing else.
-func TestOpenCgroupTree_NotesItsDirectoryFirst(t *testing.T) {
+func TestTree_NotesItsDirectoryFirst(t *testing.T) {
 	t.Parallel()
 	var noted []string
 	tree, err := openCgroupTree(func(r journal.Record) error {

@@ -103,7 +103,8 @@ func TestStartScope_BrokenMessage(t *testing.T) {
 			case line == "BEGIN":
 				// A message from "a", with ten bytes of header fields; six
 				// bytes of padding must follow.
-				_, _ = io.WriteString(peer, "l\x02\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00"+"\x07\x01s\x00\x01\x00\x00\x00a\x00")
+				_, _ = io.WriteString(peer, "l\x02\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00"+
+					"\x07\x01s\x00\x01\x00\x00\x00a\x00")
 				peer.Close()
 				return
 			}

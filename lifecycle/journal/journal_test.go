@@ -58,7 +58,7 @@ func TestSweep_RemovesAJournalThatWasNeverLocked(t *testing.T) {
 	}
 }
 
-func TestNewJournal_WhileASweepLooks(t *testing.T) {
+func TestNew_DuringSweeps(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -244,7 +244,7 @@ func sweepAll(t *testing.T, dir string) {
 
 // A sweep opens a journal just before its owner continues in another file, and
 // then gets the lock. It must not take the owner for dead.
-func TestSweep_OfAFileThatItsOwnerHasLeft(t *testing.T) {
+func TestSweep_LeavesAFileThatItsOwnerHasReplaced(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
 	j, err := New(dir)

@@ -104,7 +104,8 @@ func (r *reading) doubts(path string) error {
 		found = append(found, fmt.Errorf("read journal %q: it is too long; its middle was skipped", path))
 	}
 	if r.senseless > 0 {
-		found = append(found, fmt.Errorf("read journal %q: %d lines are not understood and are left alone", path, r.senseless))
+		found = append(found, fmt.Errorf("read journal %q: %d lines are not understood and are left alone", path,
+			r.senseless))
 	}
 	return errors.Join(found...)
 }

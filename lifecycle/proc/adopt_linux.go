@@ -61,16 +61,17 @@ func ReapForeign(ctx context.Context) {
 // reapOnce reaps the ended foreign children that were seen before, and returns
 // the others.
 func reapOnce(seen map[ID]bool) map[ID]bool {
-	strangers, err := foreignChildren()
+	foreign, err := foreignChildren()
 	if err != nil {
 		return seen
 	}
 	next := map[ID]bool{}
-	for _, entry := range strangers {
+	for _, entry := range foreign {
 		switch {
 		case !entry.Dead:
 		case seen[entry.ID]:
-			_, _ = unix.Wait4(entry.PID, nil, unix.WNOHANG|unix.WALL, nil) // nobody else reaps it, so the number is still its own
+			// Nobody else reaps it, so the number is still its own.
+			_, _ = unix.Wait4(entry.PID, nil, unix.WNOHANG|unix.WALL, nil)
 		default:
 			next[entry.ID] = true
 		}
@@ -84,7 +85,7 @@ func reapOnce(seen map[ID]bool) map[ID]bool {
 func foreignChildren() ([]Entry, error) {
 	own.starting.Lock()
 	defer own.starting.Unlock()
-	var strangers []Entry
+	var foreign []Entry
 	pids, err := ChildrenOf("self")
 	if errors.Is(err, fs.ErrNotExist) { // a kernel without CONFIG_PROC_CHILDREN
 		table, err := Table()
@@ -93,10 +94,10 @@ func foreignChildren() ([]Entry, error) {
 		}
 		for _, entry := range table {
 			if entry.Parent == os.Getpid() && !own.has(entry.PID) {
-				strangers = append(strangers, entry)
+				foreign = append(foreign, entry)
 			}
 		}
-		return strangers, nil
+		return foreign, nil
 	}
 	if err != nil {
 		return nil, err
@@ -106,10 +107,10 @@ func foreignChildren() ([]Entry, error) {
 			continue
 		}
 		if entry, err := Find(pid); err == nil && entry.Parent == os.Getpid() {
-			strangers = append(strangers, entry)
+			foreign = append(foreign, entry)
 		}
 	}
-	return strangers, nil
+	return foreign, nil
 }
 
 // EndOrphans kills what dead subreapers have left, if it has become a child of
@@ -118,12 +119,12 @@ func EndOrphans(ctx context.Context) (int, error) {
 	killed, err := KillLoop{
 		Find: func() iter.Seq2[ID, error] {
 			return func(yield func(ID, error) bool) {
-				strangers, err := foreignChildren()
+				foreign, err := foreignChildren()
 				if err != nil {
 					yield(ID{}, err)
 					return
 				}
-				for _, found := range Living(strangers) { // the children of each that dies become ours
+				for _, found := range Living(foreign) { // the children of each that dies become ours
 					if !yield(found, nil) {
 						return
 					}
@@ -150,6 +151,6 @@ func Alone() bool {
 	if os.Getpid() == 1 {
 		return false // in a container every orphan is a child of process 1
 	}
-	strangers, err := foreignChildren()
-	return err == nil && len(Living(strangers)) == 0
+	foreign, err := foreignChildren()
+	return err == nil && len(Living(foreign)) == 0
 }

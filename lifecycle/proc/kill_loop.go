@@ -58,20 +58,20 @@ func (h KillLoop) Run(ctx context.Context) (map[ID]bool, error) {
 				return killed, err
 			}
 		}
-		left, news, failure := h.round(killed)
+		left, changed, failure := h.round(killed)
 		switch {
-		case failure != nil || news || len(left) > 0:
+		case failure != nil || changed || len(left) > 0:
 			quiet = 0
 		case h.Empty == nil:
 			if quiet++; quiet == 2 {
 				return killed, nil
 			}
 		}
-		if (ctx.Err() != nil || failure == nil && !news && stuck.all(left)) && (quiet == 0 || h.Empty != nil) {
+		if (ctx.Err() != nil || failure == nil && !changed && stuck.all(left)) && (quiet == 0 || h.Empty != nil) {
 			err := errors.Join(failure, &Survivors{PIDs: left})
 			return WithoutSurvivors(killed, err), err
 		}
-		if news {
+		if changed {
 			// A process that was just killed may have forked before: kill its
 			// child at once.
 			pause = killPause
@@ -93,21 +93,21 @@ func WithoutSurvivors(killed map[ID]bool, err error) map[ID]bool {
 // round is one scan. It returns the processes that may still be there, and
 // whether one was found for the first time. The loop goes on after a scan that
 // fails, for example for lack of descriptors: the next may succeed.
-func (h KillLoop) round(killed map[ID]bool) (left []int, news bool, failure error) {
+func (h KillLoop) round(killed map[ID]bool) (left []int, changed bool, failure error) {
 	for found, err := range h.Find() {
 		if err != nil {
-			return left, news, fmt.Errorf("find processes: %w", err)
+			return left, changed, fmt.Errorf("find processes: %w", err)
 		}
 		switch err := h.Kill(found); {
 		case errors.Is(err, syscall.ESRCH):
-			news = true
+			changed = true
 			continue
 		case err == nil && !killed[found]:
-			killed[found], news = true, true
+			killed[found], changed = true, true
 		}
 		left = append(left, found.PID)
 	}
-	return left, news, nil
+	return left, changed, nil
 }
 
 // Sleep is the pause of a kill loop that is not woken by a process's end.

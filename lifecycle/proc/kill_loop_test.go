@@ -19,15 +19,15 @@ func TestMain(m *testing.M) { proctest.Main(m, nil) }
 type crowd struct {
 	alive   map[int]uint64 // birth by process id
 	born    uint64
-	looks   int
-	before  func(look int)   // called when a scan begins
+	scans   int
+	before  func(scan int)   // called when a scan begins
 	between func(victim int) // called between finding and killing
-	kept    map[int]error    // the result of killing these; nil: the kill has no effect
-	failing func(look int) error
+	results map[int]error    // the result of killing these; nil: the kill has no effect
+	failing func(scan int) error
 }
 
 func newCrowd(pids ...int) *crowd {
-	c := &crowd{alive: map[int]uint64{}, kept: map[int]error{}}
+	c := &crowd{alive: map[int]uint64{}, results: map[int]error{}}
 	for _, pid := range pids {
 		c.fork(pid)
 	}
@@ -39,7 +39,7 @@ func (c *crowd) fork(pid int) {
 	c.alive[pid] = c.born
 }
 
-func (c *crowd) killLoop() KillLoop { return KillLoop{Find: c.look, Kill: c.kill, Pause: Sleep} }
+func (c *crowd) killLoop() KillLoop { return KillLoop{Find: c.scan, Kill: c.kill, Pause: Sleep} }
 
 // proved is a kill loop that is told when no process is left.
 func (c *crowd) proved() KillLoop {
@@ -48,14 +48,14 @@ func (c *crowd) proved() KillLoop {
 	return h
 }
 
-func (c *crowd) look() iter.Seq2[ID, error] {
+func (c *crowd) scan() iter.Seq2[ID, error] {
 	return func(yield func(ID, error) bool) {
-		c.looks++
+		c.scans++
 		if c.before != nil {
-			c.before(c.looks)
+			c.before(c.scans)
 		}
 		if c.failing != nil {
-			if err := c.failing(c.looks); err != nil {
+			if err := c.failing(c.scans); err != nil {
 				yield(ID{}, err)
 				return
 			}
@@ -80,7 +80,7 @@ func (c *crowd) kill(victim ID) error {
 	if c.alive[victim.PID] != victim.Birth {
 		return syscall.ESRCH
 	}
-	if err, kept := c.kept[victim.PID]; kept {
+	if err, results := c.results[victim.PID]; results {
 		return err
 	}
 	delete(c.alive, victim.PID)
@@ -91,7 +91,9 @@ func (c *crowd) kill(victim ID) error {
 // clock.
 func bothKillLoops(t *testing.T, run func(t *testing.T, newLoop func(*crowd) KillLoop)) {
 	t.Helper()
-	for name, newLoop := range map[string]func(*crowd) KillLoop{"looks only": (*crowd).killLoop, "with proof": (*crowd).proved} {
+	for name, newLoop := range map[string]func(*crowd) KillLoop{
+		"scans only": (*crowd).killLoop, "with proof": (*crowd).proved,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { run(t, newLoop) })
@@ -108,7 +110,7 @@ func extinct(t *testing.T, c *crowd, killed map[ID]bool, err error, want int) {
 	}
 }
 
-func TestConverge_Nobody(t *testing.T) {
+func TestKillLoop_EmptyGroup(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd()
@@ -117,7 +119,7 @@ func TestConverge_Nobody(t *testing.T) {
 	})
 }
 
-func TestConverge_Crowd(t *testing.T) {
+func TestKillLoop_KillsACrowd(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(2, 3, 4, 5)
@@ -127,7 +129,7 @@ func TestConverge_Crowd(t *testing.T) {
 }
 
 // Each process has forked before it is killed.
-func TestConverge_Forkers(t *testing.T) {
+func TestKillLoop_KillsForkingProcesses(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(10)
@@ -145,7 +147,7 @@ func TestConverge_Forkers(t *testing.T) {
 
 // Each process that is found has forked and ended before it is killed, until
 // the loop is faster once.
-func TestConverge_Hoppers(t *testing.T) {
+func TestKillLoop_KillsForkChains(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(100)
@@ -165,13 +167,13 @@ func TestConverge_Hoppers(t *testing.T) {
 }
 
 // A chain that one scan misses is there again at the next.
-func TestConverge_OneLookThatFindsNobodyProvesNothing(t *testing.T) {
+func TestKillLoop_OneEmptyScanProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd()
-		c.before = func(look int) {
-			if look%2 == 0 && look < 20 {
-				c.fork(look)
+		c.before = func(scan int) {
+			if scan%2 == 0 && scan < 20 {
+				c.fork(scan)
 			}
 		}
 		killed, err := c.killLoop().Run(t.Context())
@@ -179,7 +181,7 @@ func TestConverge_OneLookThatFindsNobodyProvesNothing(t *testing.T) {
 	})
 }
 
-func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
+func TestKillLoop_TellsReusedNumbersApart(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(7)
@@ -207,7 +209,7 @@ func TestConverge_NumbersThatAreUsedAgain(t *testing.T) {
 
 // Zombies are not listed, and some processes end between finding and killing.
 // Nobody has killed them.
-func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
+func TestKillLoop_DoesNotCountProcessesThatEndedThemselves(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(2, 3)
@@ -221,15 +223,15 @@ func TestConverge_CountsNobodyWhoEndedByItself(t *testing.T) {
 	})
 }
 
-func TestConverge_Immortals(t *testing.T) {
+func TestKillLoop_ReportsSurvivors(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(2, 3, 4)
-		c.kept[3] = nil           // in an uninterruptible system call
-		c.kept[4] = syscall.EPERM // belongs to root
+		c.results[3] = nil           // in an uninterruptible system call
+		c.results[4] = syscall.EPERM // belongs to root
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		begun := time.Now()
+		start := time.Now()
 		killed, err := newLoop(c).Run(ctx)
 		survivors, ok := errors.AsType[*Survivors](err)
 		if !ok || !slices.Equal(survivors.PIDs, []int{3, 4}) || !errors.Is(err, ErrSurvivors) {
@@ -238,20 +240,20 @@ func TestConverge_Immortals(t *testing.T) {
 		if len(killed) != 1 {
 			t.Errorf("killed %v", killed)
 		}
-		if took := time.Since(begun); took < 10*time.Second || took > 11*time.Second {
+		if took := time.Since(start); took < 10*time.Second || took > 11*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if c.looks > 200 {
-			t.Errorf("%d looks at processes that do not change", c.looks)
+		if c.scans > 200 {
+			t.Errorf("%d looks at processes that do not change", c.scans)
 		}
-		delete(c.kept, 3)
-		delete(c.kept, 4)
+		delete(c.results, 3)
+		delete(c.results, 4)
 		killed, err = newLoop(c).Run(t.Context())
 		extinct(t, c, killed, err, 2)
 	})
 }
 
-func TestConverge_LooksOnceWhenTheTimeIsUpAlready(t *testing.T) {
+func TestKillLoop_ScansOnceWhenItsTimeIsUpAlready(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -266,12 +268,12 @@ func TestConverge_LooksOnceWhenTheTimeIsUpAlready(t *testing.T) {
 	})
 }
 
-func TestConverge_LooksThatFail(t *testing.T) {
+func TestKillLoop_ContinuesAfterAFailedScan(t *testing.T) {
 	t.Parallel()
 	bothKillLoops(t, func(t *testing.T, newLoop func(*crowd) KillLoop) {
 		c := newCrowd(2)
-		c.failing = func(look int) error {
-			if look < 5 {
+		c.failing = func(scan int) error {
+			if scan < 5 {
 				return syscall.EMFILE
 			}
 			return nil
@@ -289,7 +291,7 @@ func TestConverge_LooksThatFail(t *testing.T) {
 	})
 }
 
-func TestConverge_ProofThatFails(t *testing.T) {
+func TestKillLoop_FailedProof(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(2)
 	h := c.killLoop()

@@ -39,7 +39,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestProcessTable_HoldsThisProcess(t *testing.T) {
+func TestTable_ListsThisProcess(t *testing.T) {
 	t.Parallel()
 	table, err := Table()
 	if err != nil {
@@ -57,7 +57,7 @@ func TestProcessTable_HoldsThisProcess(t *testing.T) {
 	t.Error("this process is not in the table")
 }
 
-func TestKillExactly_SparesAnotherProcessWithTheNumber(t *testing.T) {
+func TestKill_SparesAnotherProcessWithTheNumber(t *testing.T) {
 	t.Parallel()
 	command := proctest.Helper("wait")
 	pid := proctest.StartReady(command)[0]

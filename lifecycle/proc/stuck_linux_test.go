@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestBeyondKilling_IsWhoWaitsWithTheSignalPending(t *testing.T) {
+func TestBeyondKilling_NeedsAWaitWithTheSignalPending(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]bool{
 		"Name:\tcat\nState:\tD (disk sleep)\nSigPnd:\t0000000000000100\n": true,
@@ -24,7 +24,7 @@ func TestBeyondKilling_IsWhoWaitsWithTheSignalPending(t *testing.T) {
 	}
 }
 
-func TestStuck_NobodyAndTheLivingAreNot(t *testing.T) {
+func TestStuck_NotWithoutProcessesOrWithLivingOnes(t *testing.T) {
 	t.Parallel()
 	var s stuckProcesses
 	if s.all(nil) || s.all([]int{os.Getpid()}) || len(s.since) != 0 {

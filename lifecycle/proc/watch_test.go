@@ -93,7 +93,7 @@ func TestWatchProcess_NotAChild(t *testing.T) {
 	mustClose(t, gone)
 }
 
-func TestWatchProcess_WhatIsNoProcess(t *testing.T) {
+func TestWatchProcess_RefusesInvalidIDs(t *testing.T) {
 	t.Parallel()
 	command := proctest.Helper("daemon", "middle")
 	pids := proctest.StartReady(command)
@@ -114,7 +114,7 @@ func TestWatchProcess_WhatIsNoProcess(t *testing.T) {
 	}
 }
 
-func TestPollProcess_NoticesTheEnd(t *testing.T) {
+func TestPollProcess_ReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	command := proctest.Helper("wait")
 	pid := proctest.StartReady(command)[0]

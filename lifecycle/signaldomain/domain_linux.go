@@ -74,15 +74,16 @@ func Enter() (*Domain, error) {
 // thread cannot signal it. The thread must have been confined.
 func (e *Domain) Confirm() error {
 	defer e.ready.Close()
-	said, err := io.ReadAll(e.ready)
+	report, err := io.ReadAll(e.ready)
 	switch {
 	case err != nil:
 		return fmt.Errorf("wait for domain killer: %w", err)
-	case string(said) != inDomain:
-		return fmt.Errorf("enter signal domain: domain killer reports %q", said)
+	case string(report) != inDomain:
+		return fmt.Errorf("enter signal domain: domain killer reports %q", report)
 	}
 	if err := unix.Kill(e.domainKiller, 0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("enter signal domain: the session could signal its domain killer (%w)", errors.Join(err, unix.ENOTSUP))
+		return fmt.Errorf("enter signal domain: the session could signal its domain killer (%w)",
+			errors.Join(err, unix.ENOTSUP))
 	}
 	return nil
 }

@@ -26,13 +26,13 @@ func RunDomainKiller() int {
 	if err == nil {
 		_, err = unix.Write(socketFD, strconv.AppendInt(nil, int64(os.Getpid()), 10))
 	}
-	said := inDomain
+	report := inDomain
 	if err != nil {
-		said = err.Error()
+		report = err.Error()
 	}
-	_, told := unix.Write(readyFD, []byte(said))
+	_, reportErr := unix.Write(readyFD, []byte(report))
 	unix.Close(readyFD)
-	if err != nil || told != nil {
+	if err != nil || reportErr != nil {
 		return 1
 	}
 	var nothing [1]byte
@@ -103,9 +103,9 @@ func (k *Killer) learnPID() {
 	if k.conn == nil || k.pid != 0 {
 		return
 	}
-	var said [20]byte
-	if n, _, err := unix.Recvfrom(int(k.conn.Fd()), said[:], unix.MSG_DONTWAIT); err == nil {
-		k.pid, _ = strconv.Atoi(string(said[:n]))
+	var report [20]byte
+	if n, _, err := unix.Recvfrom(int(k.conn.Fd()), report[:], unix.MSG_DONTWAIT); err == nil {
+		k.pid, _ = strconv.Atoi(string(report[:n]))
 	}
 }
 

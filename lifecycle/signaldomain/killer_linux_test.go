@@ -34,10 +34,10 @@ func TestDomainKiller_KillsFromInsideOnly(t *testing.T) {
 	theirs.Close()
 	socket.Close()
 	subreaper.conn.Close()
-	var said [200]byte
-	n, _ := ready.Read(said[:])
+	var report [200]byte
+	n, _ := ready.Read(report[:])
 	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 ||
-		!strings.Contains(string(said[:n]), "can be signalled") {
-		t.Errorf("it says %q, and ends with %v", said[:n], out)
+		!strings.Contains(string(report[:n]), "can be signalled") {
+		t.Errorf("it says %q, and ends with %v", report[:n], out)
 	}
 }

@@ -39,8 +39,10 @@ type Group struct {
 	holds       int        // how often it was asked; guarded by pausing
 	heldAnswers chan heldReport
 
-	mu        sync.Mutex // guards the fields below; they are set once, and the goroutine that started the group reads them freely
-	inDomain  bool       // the leader is to enter a signal domain
+	// mu guards the fields below. They are set once, and the goroutine that
+	// started the group reads them freely.
+	mu        sync.Mutex
+	inDomain  bool // the leader is to enter a signal domain
 	conn      *connection
 	subreaper proc.ID
 	leader    proc.ID // PID is 0 if there is none

@@ -21,12 +21,12 @@ func (k *subreaper) kill(ctx context.Context) (int, error) {
 	if k.reap() {
 		return 0, nil
 	}
-	begun, _ := k.below() // if the list cannot be read, only the killed are counted
+	before, _ := k.below() // if the list cannot be read, only the killed are counted
 	killed, err := proc.KillLoop{
-		Find: k.look, Kill: k.killOne, Pause: k.pause,
+		Find: k.scan, Kill: k.killOne, Pause: k.pause,
 		Empty: func() (bool, error) { return k.reap(), nil },
 	}.Run(ctx)
-	for _, entry := range begun {
+	for _, entry := range before {
 		if !entry.Dead {
 			killed[entry.ID] = true
 		}
@@ -72,7 +72,9 @@ func (k *subreaper) belowByTable() ([]proc.Entry, error) {
 		return nil, err
 	}
 	self := os.Getpid()
-	return proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == self && !k.domainKiller.Is(entry.PID) }), nil
+	return proc.Descendants(table, func(entry proc.Entry) bool {
+		return entry.Parent == self && !k.domainKiller.Is(entry.PID)
+	}), nil
 }
 
 // look finds the children. If all of them have been killed already and are
@@ -80,7 +82,7 @@ func (k *subreaper) belowByTable() ([]proc.Entry, error) {
 // because the children of each that dies become ours. Listing them takes
 // microseconds. Against processes that fork and exit at full speed, anything
 // slower is always too late.
-func (k *subreaper) look() iter.Seq2[proc.ID, error] {
+func (k *subreaper) scan() iter.Seq2[proc.ID, error] {
 	return func(yield func(proc.ID, error) bool) {
 		k.domainKiller.Kill()
 		children, err := proc.ChildrenOf("self")
@@ -88,20 +90,20 @@ func (k *subreaper) look() iter.Seq2[proc.ID, error] {
 			yield(proc.ID{}, err)
 			return
 		}
-		news := false
+		found := false
 		for _, pid := range children {
 			if k.domainKiller.Is(pid) {
 				continue // it ends by itself
 			}
 			victim, known := k.marked[pid]
 			if !known {
-				victim, news = k.mark(pid), true
+				victim, found = k.mark(pid), true
 			}
 			if !yield(victim, nil) {
 				return
 			}
 		}
-		if news {
+		if found {
 			return
 		}
 		below, err := k.below()

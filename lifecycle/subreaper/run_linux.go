@@ -107,8 +107,8 @@ func outliveSignals() error {
 	}
 	handled := make(chan os.Signal, 1)
 	for _, number := range []syscall.Signal{
-		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN,
-		unix.SIGTTOU,
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
 	} {
 		if ignored>>(number-1)&1 == 0 {
 			signal.Notify(handled, number)

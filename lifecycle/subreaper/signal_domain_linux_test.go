@@ -24,7 +24,9 @@ func init() {
 	proctest.Helpers["domain"] = func(args []string) { panic(enterDomainAndExecute(signaldomain.Restrict, args)) }
 	// A leader without any other confinement can signal its domain killer. That
 	// must be noticed.
-	proctest.Helpers["domain only"] = func(args []string) { panic(enterDomainAndExecute(func() error { return nil }, args)) }
+	proctest.Helpers["domain only"] = func(args []string) {
+		panic(enterDomainAndExecute(func() error { return nil }, args))
+	}
 }
 
 // enterDomainAndExecute does what a stage does.
@@ -232,7 +234,8 @@ func TestSignalDomain_ProvesThatItsKillerCannotBeSignalled(t *testing.T) {
 func TestSignalDomain_DoesNotRestrictRenamesAndLinks(t *testing.T) {
 	t.Parallel()
 	group := newDomainGroup(t, testSubreapers(t))
-	command := proctest.Helper("domain", "/bin/sh", "-c", "mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
+	command := proctest.Helper("domain", "/bin/sh", "-c",
+		"mkdir a b && : >a/x && ln a/x b/y && ln -s x a/z && ln b/y a/again")
 	process, err := group.Start(command.Path, command.Args,
 		&os.ProcAttr{Dir: t.TempDir(), Files: []*os.File{nil, nil, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {

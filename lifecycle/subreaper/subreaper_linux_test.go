@@ -130,7 +130,7 @@ func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	}
 }
 
-func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
+func TestSubreaper_ReportsWhyALeaderCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]error{"/no/such/program": unix.ENOENT, "/": unix.EACCES} {
 		group := newSubreaperGroup(t)
@@ -153,7 +153,7 @@ func TestSubreaper_SaysWhyALeaderCannotBeStarted(t *testing.T) {
 	}
 }
 
-func TestSubreaper_TellsOfStopsAndEnds(t *testing.T) {
+func TestSubreaper_ReportsStopsAndEnds(t *testing.T) {
 	t.Parallel()
 	process, gate, output, err := proctest.Start(newSubreaperGroup(t).Start, proctest.Helper("tree", "1"))
 	if err != nil {
@@ -212,9 +212,9 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 			if name == "daemon" || name == "is ended" {
 				harness.Eventually(t, "the leader has ended", func() bool { return !proctest.Running(pids[0]) })
 			}
-			begun := time.Now()
+			start := time.Now()
 			killed, err := group.Kill(proctest.Soon(t))
-			t.Logf("killed %d in %s", killed, time.Since(begun))
+			t.Logf("killed %d in %s", killed, time.Since(start))
 			if err != nil || killed < test.least {
 				t.Errorf("killed %d, expected %d or more: %v", killed, test.least, err)
 			}
@@ -260,7 +260,7 @@ func TestSubreaper_EndsItsSessionWhenTheSidecarDies(t *testing.T) {
 	})
 }
 
-func TestSubreaper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
+func TestSubreaper_IsContinuedIfItWasStopped(t *testing.T) {
 	t.Parallel()
 	group := newSubreaperGroup(t)
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "3"))
@@ -273,7 +273,7 @@ func TestSubreaper_ThatIsStoppedIsNotInTheWay(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
-func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
+func TestSubreaper_IsBypassedIfItDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	group := newSubreaperGroup(t)
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "3"))
@@ -306,7 +306,7 @@ func TestSubreaper_ThatIgnoresUsIsGoneAround(t *testing.T) {
 
 // A session without its subreaper is ended: the leader dies with it, and the
 // processes with the session id are found.
-func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
+func TestSubreaper_ItsDeathEndsTheSession(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
 	var log bytes.Buffer
@@ -344,7 +344,7 @@ func TestSubreaper_ThatDiesTakesItsSessionWithIt(t *testing.T) {
 
 // The sweep continues a dead sidecar's subreaper that was stopped. If the
 // subreaper was killed with its sidecar, the session id is left.
-func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
+func TestSweep_EndsTheSessionsOfSubreapers(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(*Group) error{
 		"stopped": func(g *Group) error { return unix.Kill(g.subreaper.PID, unix.SIGSTOP) },
@@ -386,7 +386,7 @@ func TestSweep_EndsWhatSubreapersHold(t *testing.T) {
 
 // Processes that have left the session id are known as long as the subreaper
 // lives. They are found again if somebody kills it in the middle of its work.
-func TestEndMembers_FindsWhatASubreaperHasHeld(t *testing.T) {
+func TestEndMembers_FindsDescendantsOfADeadSubreaper(t *testing.T) {
 	t.Parallel()
 	k := testSubreapers(t)
 	group := k.NewGroup(nil)
@@ -432,7 +432,7 @@ func TestSubreaper_IsSmall(t *testing.T) {
 	}
 }
 
-func TestSubreaper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
+func TestSubreaper_ListsDescendantsWithAndWithoutTheKernelsLists(t *testing.T) {
 	t.Parallel()
 	command := proctest.Helper("tree", "3")
 	pids := proctest.StartReady(command)
@@ -461,7 +461,7 @@ func TestSubreaper_FindsWhatIsBelowWithAndWithoutTheKernelsLists(t *testing.T) {
 }
 
 // A subreaper in a journal is ended only if the number is proved to be its own.
-func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
+func TestSweep_NeverEndsAnotherProcessAsASubreaper(t *testing.T) {
 	t.Parallel()
 	right := journal.Here()
 	otherBoot, otherNamespace := right, right
@@ -480,26 +480,26 @@ func TestSweep_NeverEndsAStrangerAsASubreaper(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dir := proctest.StateDir(t)
-			stranger := proctest.StartIn(t, proc.Start, proctest.Helper("tree", "1"))
+			others := proctest.StartIn(t, proc.Start, proctest.Helper("tree", "1"))
 			t.Cleanup(func() {
-				for _, pid := range stranger {
+				for _, pid := range others {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			})
-			entry, err := proc.Find(stranger[0])
+			entry, err := proc.Find(others[0])
 			if err != nil {
 				t.Fatal(err)
 			}
 			proctest.Forge(t, dir, journal.Record{Origin: &test.origin},
-				journal.NewRecord(kind, strconv.Itoa(stranger[0]), recordData{Birth: entry.Birth + test.later}))
+				journal.NewRecord(kind, strconv.Itoa(others[0]), recordData{Birth: entry.Birth + test.later}))
 			err = journal.Sweep(proctest.Soon(t), dir, []journal.Ender{Ender})
 			if test.dies {
-				if proctest.MustBeGone(t, stranger); err != nil {
+				if proctest.MustBeGone(t, others); err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			for _, pid := range stranger {
+			for _, pid := range others {
 				if !proctest.Running(pid) {
 					t.Errorf("process %d is gone; the sweep says: %v", pid, err)
 				}

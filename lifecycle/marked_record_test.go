@@ -14,7 +14,7 @@ import (
 
 // The records of fingerprints are grouped by their ids: each member of a
 // session has a line of its own.
-func TestJournal_GathersWhatBelongsToAMark(t *testing.T) {
+func TestGatherMarked_GroupsByFingerprint(t *testing.T) {
 	t.Parallel()
 	found, senseless := gatherMarked([]journal.Record{
 		journal.NewRecord(kindFingerprint, "a", fingerprintData{Dir: "/state/a"}),
@@ -42,8 +42,10 @@ func TestSweep_LeavesEndedMarksAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	dead := dir + "/1" + journal.Suffix
-	if err := os.WriteFile(dead, []byte(`{"kind":"fingerprint","key":"a","data":{"dir":"/state/a"}}`+"\n"+`{"kind":"fingerprint","key":"a","over":true}`+"\n"),
-		0o600); err != nil {
+	const lines = `{"kind":"fingerprint","key":"a","data":{"dir":"/state/a"}}
+{"kind":"fingerprint","key":"a","over":true}
+`
+	if err := os.WriteFile(dead, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Sweep(proctest.Soon(t), dir); err != nil {
