@@ -47,7 +47,8 @@ func bitNames(bits uint64, names []string) string {
 
 const (
 	fsRead  = FSAccess(landlock.AccessFSReadFile | landlock.AccessFSReadDir)
-	fsWrite = FSAccess(landlock.AccessFSWriteFile | landlock.AccessFSTruncate | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
+	fsWrite = FSAccess(landlock.AccessFSWriteFile | landlock.AccessFSTruncate |
+		landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
 		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo |
 		landlock.AccessFSMakeSym | landlock.AccessFSRefer)
 	fsExecute = FSAccess(landlock.AccessFSExecute)

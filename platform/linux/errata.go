@@ -20,7 +20,8 @@ type erratum struct {
 var errata = []erratum{
 	{
 		number: 3, since: 1,
-		effect: "renaming or linking in a directory that was moved out of a bind mount may give a file more rights than it had",
+		effect: "renaming or linking in a directory that was moved out of a bind mount may give a file more " +
+			"rights than it had",
 	},
 }
 

@@ -102,7 +102,7 @@ func unreachable(err error) bool {
 
 func addRule(ruleset int, rule Rule) error {
 	// The policy has real paths. If a component has become a symlink since then,
-	// somebody may want to move the grant to another file.
+	// an attacker may want to move the grant to another file.
 	fd, err := unix.Openat2(unix.AT_FDCWD, string(rule.Path), &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -129,5 +129,5 @@ func addRule(ruleset int, rule Rule) error {
 
 // fsFile are the rights that apply to files. The kernel refuses a rule that
 // gives a file any other right (EINVAL).
-const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
-	landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)
+const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
+	landlock.AccessFSTruncate | landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)

@@ -9,11 +9,12 @@ const loggingABI = 7
 // logging returns the flags of landlock_restrict_self(2). Nothing is logged
 // unless the sidecar reads the log; see docs/design/landlock.md.
 func (r Ruleset) logging() uint32 {
-	switch {
-	case r.ABI < loggingABI:
+	if r.ABI < loggingABI {
 		return 0
-	case r.Logged:
-		return landlock.FlagRestrictSelfLogSameExecOff | landlock.FlagRestrictSelfLogSubdomainsOff | landlock.FlagRestrictSelfLogNewExecOn
 	}
-	return landlock.FlagRestrictSelfLogSameExecOff | landlock.FlagRestrictSelfLogSubdomainsOff
+	const off = landlock.FlagRestrictSelfLogSameExecOff | landlock.FlagRestrictSelfLogSubdomainsOff
+	if r.Logged {
+		return off | landlock.FlagRestrictSelfLogNewExecOn
+	}
+	return off
 }

@@ -71,8 +71,8 @@ func reportedDenials(r Ruleset) platform.Protection {
 	case r.Filtering.Observed == seccomp.ObservedNone:
 		return platform.Protection{Status: platform.Absent, Detail: "no client receives denials"}
 	}
-	const changes = "denied changes of files, programs, signals and connections are reported, with the setting that would " +
-		"allow each"
+	const changes = "denied changes of files, programs, signals and connections are reported, with the setting that " +
+		"would allow each"
 	p := platform.Protection{Status: platform.Enforced,
 		Mechanism: "seccomp (the sidecar inspects calls before the kernel does)"}
 	if r.Filtering.Observed == seccomp.ObservedNamed {
@@ -105,9 +105,9 @@ const (
 	fixObservation = "use Linux 5.19 or newer, outside of a container that supervises system calls itself"
 	// namedReads says which denied reads are reported with on_denied "report";
 	// see docs/design/system-call-filter.md.
-	namedReads = "denied reads of files are reported if the path is on the program's command line, as with cat, cp, sed, " +
-		"grep and diff; not reported: paths that a program finds or copies itself (shell redirections, less, editors, ssh), " +
-		"files opened close-on-exec (Python, Node, Go, Rust) or relative to a directory, and listed directories"
+	namedReads = "denied reads of files are reported if the path is on the program's command line, as with cat, cp, " +
+		"sed, grep and diff; not reported: paths that a program finds or copies itself (shell redirections, less, editors, " +
+		"ssh), files opened close-on-exec (Python, Node, Go, Rust) or relative to a directory, and listed directories"
 	fixNamedReads = `set on_denied to "ask" to report every denied read; programs that open thousands of files get slower`
 )
 
@@ -160,7 +160,8 @@ func inotify(r Ruleset, result namespace.Result) string {
 	case result.NoLimits != "":
 		return unlimited + ": " + result.NoLimits
 	}
-	return fmt.Sprintf("the session can take %d of the user's inotify instances", r.Namespaces.Limits[namespace.InotifyInstances])
+	return fmt.Sprintf("the session can take %d of the user's inotify instances",
+		r.Namespaces.Limits[namespace.InotifyInstances])
 }
 
 // byABI lowers a protection to degraded if the kernel's ABI version lacks a part

@@ -13,7 +13,8 @@ import (
 
 // strict requests every protection.
 var strict = &policy.Policy{
-	Restricted: true, Protected: []policy.Protected{{Path: "/p"}}, OnDenied: policy.Report, Network: policy.Network{Allowed: false},
+	Restricted: true, Protected: []policy.Protected{{Path: "/p"}}, OnDenied: policy.Report,
+	Network: policy.Network{Allowed: false},
 }
 
 func TestReport_PerVersion(t *testing.T) {
@@ -132,12 +133,14 @@ func TestReport_Priorities(t *testing.T) {
 	t.Parallel()
 	r := Translate(strict, 7)
 	r.SupervisionGap = "no reason at all"
-	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; !strings.Contains(got, "only the calling thread's own") ||
+	got := report(r, namespace.Result{})[platform.Syscalls].Detail
+	if !strings.Contains(got, "only the calling thread's own") ||
 		!strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("without a supervisor: %s", got)
 	}
 	r.Filtering.Priorities = true
-	if got := report(r, namespace.Result{})[platform.Syscalls].Detail; strings.Contains(got, "only the calling thread's own") ||
+	got = report(r, namespace.Result{})[platform.Syscalls].Detail
+	if strings.Contains(got, "only the calling thread's own") ||
 		strings.Contains(got, r.SupervisionGap) {
 		t.Errorf("with a supervisor: %s", got)
 	}
@@ -155,7 +158,8 @@ func TestReport_Inotify(t *testing.T) {
 		{nil, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{}, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{User: true}, namespace.Result{NoLimits: "no reason at all"}, "no reason at all"},
-		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{}, "can take 32 of"},
+		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{},
+			"can take 32 of"},
 	} {
 		r := Translate(strict, 7)
 		r.Namespaces = test.own
@@ -168,7 +172,8 @@ func TestReport_Inotify(t *testing.T) {
 func TestReport_TheNetworkIsOffIfThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{true, false} {
-		got := report(Translate(&policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}, 7), namespace.Result{})
+		p := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: allowed}}
+		got := report(Translate(p, 7), namespace.Result{})
 		want := platform.Enforced
 		if allowed {
 			want = platform.Absent
@@ -207,7 +212,8 @@ func TestReport_SaysWhatNamespacesGive(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	inherited := report(ruleset(&namespace.Setup{Terminals: true}, ""), namespace.Result{NoTerminals: "its number is too high"})[platform.Filesystem]
+	inherited := report(ruleset(&namespace.Setup{Terminals: true}, ""),
+		namespace.Result{NoTerminals: "its number is too high"})[platform.Filesystem]
 	if !strings.Contains(inherited.Detail, "too high") || strings.Contains(inherited.Fix, "max_user_namespaces") ||
 		!strings.Contains(inherited.Fix, "/dev/pts") {
 		t.Errorf("%+v", inherited)
@@ -228,14 +234,16 @@ func TestReport_ProtectedPathsDependOnTheMounts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	ruleset.Namespaces = &namespace.Setup{}
-	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Enforced || got.Fix != "" || !got.PreventsChanges {
+	if got := report(ruleset, namespace.Result{})[platform.ProtectedPaths]; got.Status != platform.Enforced ||
+		got.Fix != "" || !got.PreventsChanges {
 		t.Errorf("%+v", got)
 	}
 	var many []string
 	for i := range 30 {
 		many = append(many, fmt.Sprint("/p/", i))
 	}
-	got := report(ruleset, namespace.Result{Mounts: namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}})[platform.ProtectedPaths]
+	mounts := namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}
+	got := report(ruleset, namespace.Result{Mounts: mounts})[platform.ProtectedPaths]
 	if got.Status != platform.Degraded || !got.PreventsChanges || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
 		!strings.Contains(got.Detail, `"/p/link\n"`) {
 		t.Errorf("%+v", got)

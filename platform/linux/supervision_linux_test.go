@@ -128,7 +128,7 @@ func TestSupervision_IsProved(t *testing.T) {
 	t.Parallel()
 	requireMediation(t)
 	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
-		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return nobody{}, nil },
+		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return noSupervision{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := Ruleset{Filtering: seccomp.Filtering{}}
 			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
@@ -155,9 +155,9 @@ func TestSupervision_IsProved(t *testing.T) {
 	}
 }
 
-type nobody struct{}
+type noSupervision struct{}
 
-func (nobody) Close() error { return nil }
+func (noSupervision) Close() error { return nil }
 
 // A stage in a network namespace of its own hands over a descriptor that lists
 // the sockets there.

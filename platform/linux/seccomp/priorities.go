@@ -41,7 +41,7 @@ func PriorityCalls() map[string]int {
 
 // priorityRules are the rules for a session with or without a supervisor.
 func priorityRules(supervised bool) []rule {
-	others, why := refuse(eperm), "another process, which may be outside; nobody can decide"
+	others, why := refuse(eperm), "another process, which may be outside; no supervisor can decide"
 	if supervised {
 		others, why = actionNotify, "another process, which may be outside"
 	}
