@@ -24,7 +24,7 @@ run: build ## open a sandboxed shell here, through the real sidecar (without a t
 build: ## build bin/sandbox-sidecar
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(SIDECAR) ./cmd/sandbox-sidecar
 
-test: test-go test-clients ## run every test; installs what they need first (as root, else says how)
+test: test-go test-clients ## run every test; installs missing programs first (as root; otherwise prints how)
 
 test-go: ## run every test of the sidecar
 	@tests/prerequisites
@@ -42,7 +42,7 @@ test-vscode: ## run the tests of the VS Code extension: its parts, and the whole
 	@tests/prerequisites
 	clients/vscode/tests/run
 
-test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: with fewer rounds where a test repeats itself)
+test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: fewer rounds of tests that repeat themselves)
 	@tests/prerequisites
 	tests/as-user tests/failures-last go test -vet=off -timeout 10m $(if $(SHORT),-short) $$(tests/packages)
 
@@ -50,18 +50,18 @@ test-vscode-user: ## run the tests of the VS Code extension as an ordinary user 
 	@tests/prerequisites
 	tests/as-user sh -c 'tests/prerequisites && clients/vscode/tests/run'
 
-test-systemd: ## hold the sidecar to its word under the systemd of Debian bullseye, 247 (as root, on Debian; downloads 4.5 MB each time)
+test-systemd: ## test the sidecar under the systemd of Debian bullseye, 247 (as root, on Debian; downloads 4.5 MB each time)
 	@tests/prerequisites
 	tests/systemd/under-bullseye
 
-test-kernels: ## boot Debian's kernels, hold the sidecar to its word on each, write docs/kernels.md (as root; downloads 200 MB once)
+test-kernels: ## boot Debian's kernels, test the sidecar on each, write docs/kernels.md (as root; downloads 200 MB once)
 	@tests/prerequisites kernels
 	go run ./tests/kernels -write docs/kernels.md
 
 ci-list: ## list which tests .ci/run runs as root, as an ordinary user, and under the race detector
 	@tests/ci-list
 
-attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print what came of each
+attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print the results
 	@tests/prerequisites
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
@@ -119,7 +119,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done || exit 1; \
 	done
 
-release: ## build what is published of VERSION, with checksums and lists of components, into dist
+release: ## build the release files of VERSION, with checksums and lists of components, into dist
 	.ci/release $(VERSION)
 
 vsix: ## package the VS Code extension with its sidecar, for each platform, into dist
@@ -129,11 +129,11 @@ vsix: ## package the VS Code extension with its sidecar, for each platform, into
 		VERSION=$(VERSION) clients/vscode/package $(CURDIR)/dist/sandbox-sidecar-$$target.vsix $$target && ls -l dist/sandbox-sidecar-$$target.vsix || exit 1; \
 	done
 
-screenshots: ## take the pictures of the VS Code extension's README anew
+screenshots: ## take the pictures of the VS Code extension's README again
 	@tests/prerequisites
 	PICTURES=$(CURDIR)/clients/vscode/media clients/vscode/tests/run -g pictures
 
-bench: build ## measure the sidecar beside its peers, and write docs/performance.md (QUICK=1: in two minutes, and print only)
+bench: build ## compare the sidecar with its peers, and write docs/performance.md (QUICK=1: in two minutes, and print only)
 	@tests/bench/install-peers build/bench
 	go run ./tests/bench -sidecar $(SIDECAR) -peers build/bench $(if $(QUICK),-quick -out -)
 

@@ -57,15 +57,15 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	output := filepath.Join(filepath.Dir(w.Home), "output")
 	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
 	harm := a.script(t, w, "harm")
-	harm.Env = append(harm.Env, "OUTPUT="+output, "PATIENCE="+strconv.Itoa(a.timeout()))
+	harm.Env = append(harm.Env, "OUTPUT="+output, "CHECKS="+strconv.Itoa(a.checks()))
 	said, err := harm.CombinedOutput()
 	return a.judge(t, session, err == nil, string(said))
 }
 
-// timeout is how often, 50 times a second, a script checks for an effect that
+// checks is how often, 50 times a second, a script checks for an effect that
 // may take a moment. Without a sandbox the effect must come. With one, an
 // effect that comes later than this is missed.
-func (a fileAttack) timeout() int {
+func (a fileAttack) checks() int {
 	if a.sandboxed {
 		return 15
 	}

@@ -48,7 +48,7 @@ var (
 // The sections are scripts for bash in the project. "prepare" and "cleanup" run
 // outside. "attack" runs in the session, where "victim" is the hostile program.
 // "harm" runs outside and succeeds if the attack has had its effect: $OUTPUT is
-// a file with the session's output, $PATIENCE how often to check. Processes
+// a file with the session's output, $CHECKS how often to check. Processes
 // that "prepare" leaves in its process group are killed.
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
