@@ -170,14 +170,14 @@ func (b *asker) switches() {
 	}
 	for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
-			b.addKey("on_unavailable", "%ss start without a sandbox where the machine has none", kind)
+			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)
 		}
 	}
 	if b.e.policy.OnDenied != b.alone.policy.OnDenied {
 		b.addKey("on_denied", "%s", map[policy.OnDenied]string{
-			policy.Ignore: "you are no longer told what was refused",
+			policy.Ignore: "denials are no longer reported to you",
 			policy.Ask:    "sessions can make your editor ask you for permissions",
-			policy.Report: "you are told what was refused, and no longer asked",
+			policy.Report: "denials are reported to you, but you are not asked",
 		}[b.e.policy.OnDenied])
 	}
 	if was := *b.alone.merged.ProcessTracking; *b.e.merged.ProcessTracking != was {

@@ -88,8 +88,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			`protected_paths ["b"]: sessions may change "a", which programs outside of the sandbox rely on` + "\n",
 		},
 		{"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
-			`on_unavailable "warn": tools start without a sandbox where the machine has none` + "\n"},
-		{"silence", on, `{"on_denied": "ignore"}`, `on_denied "ignore": you are no longer told what was refused` + "\n"},
+			`on_unavailable "warn": tools start without a sandbox if the machine has none` + "\n"},
+		{"silence", on, `{"on_denied": "ignore"}`, `on_denied "ignore": denials are no longer reported to you` + "\n"},
 		{
 			"tracking", `{"enabled": true, "process_tracking": "seatbelt"}`, `{"process_tracking": "auto"}`,
 			`process_tracking "auto": on macOS, processes are tracked in another way than your own settings say ("seatbelt")` +

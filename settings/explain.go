@@ -180,7 +180,7 @@ func (x *explainer) path() {
 	case !x.end.Exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
 	case rule.Guarded.Has(a.access):
-		x.Hint = `only where the machine can keep protected paths as they are, as "sandbox-sidecar doctor" tells`
+		x.Hint = `only if this machine can protect paths; "sandbox-sidecar doctor" says if it can`
 	}
 }
 
@@ -228,7 +228,7 @@ func (x *explainer) protected(p policy.Protected) {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
 	}
 	x.refuse(rule, protectedKey, string(value), form, display.Quote(p.Path), p.Origin)
-	x.Hint = `where the machine cannot enforce this, as "sandbox-sidecar doctor" tells, a session can change it all the same`
+	x.Hint = `a session can change it if this machine cannot protect paths ("sandbox-sidecar doctor" says if it can)`
 }
 
 // notGranted finds the setting that would grant the access.
@@ -271,7 +271,7 @@ func (x *explainer) notGranted(a attemptKind) {
 	case x.policy.PrivateTerminals && policy.Contains("/dev/pts", x.end.Path):
 		x.Hint = "a session has terminals of its own, and this one is another's; a grant opens all of yours"
 	case what != "":
-		x.Hint, x.Holds = "think twice: that is "+what, what
+		x.Hint, x.Holds = x.careful(what), what
 	default:
 		if name := x.toolchainOf(a.access); name != "" {
 			x.Key, x.Value = toolchainsKey, name
@@ -287,6 +287,17 @@ func (x *explainer) holds(path string) string {
 		what = x.enfolds(path)
 	}
 	return what
+}
+
+// careful is the hint for a grant of the value that would also open what.
+func (x *explainer) careful(what string) string {
+	switch {
+	case x.sensitive.Holds(x.Value) != what || strings.HasPrefix(what, "your "):
+		return "careful: that would open " + what
+	case strings.HasPrefix(what, "a ") || strings.HasPrefix(what, "the "):
+		return "careful: " + what + " is stored there"
+	}
+	return "careful: " + what + " are stored there"
 }
 
 // neverWritable is the hint for files that decide about sessions.
@@ -315,8 +326,7 @@ func (x *explainer) socket() {
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
 		return
 	}
-	x.Hint = "a socket that the session itself has made it can use; a granted one is the full power of the program " +
-		"behind it"
+	x.Hint = "a session can use its own sockets; a grant gives it the full power of the program behind the socket"
 }
 
 // names reports whether a socket of a policy is the target.
@@ -337,6 +347,5 @@ func (x *explainer) network() {
 	if rule.Origin.File == x.projectFile && !x.trusted {
 		x.Key, x.Value = "", ""
 	}
-	x.Hint = "servers and clients within one session can reach each other over the loopback interface where the " +
-		"machine can isolate it"
+	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
 }

@@ -149,14 +149,12 @@ func remarkWritable(g grant, target resolve.Target, r *reporter) {
 	switch {
 	case g.path == "/dev":
 		remark(document.SeverityWarning,
-			"grants every device, the terminals of other programs and what is typed into them included;"+
-				" without this entry the safe devices are granted")
+			"grants every device, even the terminals of other programs; without it only safe devices")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
-		remark(document.SeverityWarning, "grants the terminals of other programs and what is typed into them;"+
-			" with /dev/ptmx alone a session has terminals of its own")
+		remark(document.SeverityWarning, "grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		remark(document.SeverityWarning, "grants the session bus and systemd's user manager, which start programs "+
-			"outside of the sandbox: this is a full escape; without this entry a session has a runtime directory of its own")
+		remark(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus start programs "+
+			"outside; remove it")
 	case target.Exists && target.Mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
 		remark(document.SeverityInfo,
 			"is a file: programs that save by replacing it cannot; grant the directory if that is needed")
@@ -192,7 +190,7 @@ func locate(view fsView, p project, q request, r *reporter) (resolve.Target, boo
 		remark(document.SeverityError, ": %v; the entry does not count", target.Err)
 		return resolve.Target{}, false
 	case target.Err != nil:
-		remark(document.SeverityWarning, ": cannot look at %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
+		remark(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
 	case !target.Exists && key != socketsKey:
 		remark(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions started then",
 			display.Quote(target.Path))
@@ -231,8 +229,8 @@ next:
 			if !writable.at(l.Dir).Has(policy.Write) {
 				continue
 			}
-			message := fmt.Sprintf("%s crosses the symlink %s, which a session may replace because it may write its directory:"+
-				" the entry does not count; grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path))
+			message := fmt.Sprintf("%s crosses the symlink %s, which a session may change: the entry does not count; "+
+				"grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path))
 			if g.origin.File == policy.OriginBuiltIn {
 				refusals = append(refusals, message)
 			} else {

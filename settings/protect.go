@@ -40,7 +40,7 @@ func protectedOf(view fsView, p project, s *settings, r *reporter) (list []polic
 		path, inside := p.inside(filepath.Clean(path))
 		if !inside {
 			r.add(from.file, at, document.SeverityError, protectedKey,
-				"%s lies outside of the project, where nothing is writable without a grant of its own; the entry does not count",
+				"%s lies outside of the project, where nothing is writable by default; the entry does not count",
 				display.Quote(text))
 			continue
 		}

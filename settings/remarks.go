@@ -112,7 +112,7 @@ func (e *evaluation) remarkSockets(r *reporter) {
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
 				r.add(file, at, document.SeverityWarning, socketsKey,
-					"sessions do not get the variable %s, so programs will not find the socket: allowed_env_vars leaves it out", name)
+					"sessions do not get the variable %s, so programs will not find the socket; see allowed_env_vars", name)
 			}
 		}
 		if !e.policy.Network.Allowed {
@@ -156,8 +156,8 @@ func (e *evaluation) secretRemarks() []document.FileDiagnostic {
 			continue
 		}
 		for _, found := range sensitive.Assignments(file, string(data)) {
-			r.add(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s):"+
-				" keep it in a file that no setting grants, or in a password manager", found.Name, rule.Origin)
+			r.add(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s); "+
+				"keep it elsewhere", found.Name, rule.Origin)
 		}
 	}
 	return r.list

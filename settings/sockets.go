@@ -56,9 +56,8 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 			found.path, found.links = target.Path, target.Links
 			if writable.at(filepath.Dir(found.path)).Has(policy.Write) {
 				r.add(from.file, at, document.SeverityInfo, socketsKey,
-					"%s lies in a directory that sessions may write: only the socket counts that is"+
-						" there when a session starts, and only if it was bound under this very name; one that is made anew needs a "+
-						"new session",
+					"%s lies in a directory that sessions may write: only the socket that exists at a session's "+
+						"start counts",
 					display.Quote(text))
 			}
 		}

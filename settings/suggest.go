@@ -83,7 +83,7 @@ func (x Explanation) suggestion() Suggestion {
 	case x.Allowed:
 		return Suggestion{Hint: allowedByNow, Allowed: true}
 	case x.Holds != "":
-		return Suggestion{Hint: x.Hint}
+		return Suggestion{Hint: x.Hint + ", so no setting is suggested"}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):
 		return Suggestion{Hint: "its name cannot be written in settings; grant a directory above it"}
 	}

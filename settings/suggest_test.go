@@ -22,12 +22,12 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 		{off, "", "/home/u/.npm", "npm", "toolchains=node"},
 		{on, "", "/home/u/.npm", "npm", "allowed"},
 		{on, "", "/home/u/.cache", "go", "allowed"},
-		{on, without, "/home/u/.npm", "npm", "none: think twice: that is your home directory"},
+		{on, without, "/home/u/.npm", "npm", "none: careful: that would open your home directory"},
 		{off, "", "/home/u/.config/go", "go", "toolchains=go"},
-		{off, "", "/home/u/.config/go", "vet", "none: think twice: that is the settings"},
+		{off, "", "/home/u/.config/go", "vet", "none: careful: that would open the settings"},
 		{on, "", "/home/u/.config/go", "vet", "allowed"},
-		{on, "", "/home/u/.config/other", "other", "none: think twice: that is the settings"},
-		{on, "", "/home/u/.npmrc", "npm", "none: think twice: that is your home directory, with tokens"},
+		{on, "", "/home/u/.config/other", "other", "none: careful: that would open the settings"},
+		{on, "", "/home/u/.npmrc", "npm", "none: careful: that would open your home directory, with tokens"},
 		{on, "", "/srv/data/x", "npm", "additional_read_write_paths=/srv/data"},
 	} {
 		s, err := snapshotOf(t, f, test.user, test.project).Suggest(document.KindTool, "create", test.target, test.program)

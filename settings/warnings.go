@@ -99,13 +99,12 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{"the project directory is /: sessions may read every file that you may"}
 	case project == home:
 		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", display.Quote(project))}
+			" all your files", display.Quote(project))}
 	case home != "" && policy.Contains(project, home):
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
-			" your keys, your mail and the start-up files of your programs", display.Quote(project))}
+			" all your files", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
-		return []string{fmt.Sprintf("the project directory %s is shared by all programs: it is writable for every session"+
-			" of every project", display.Quote(project))}
+		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of every project may write it", display.Quote(project))}
 	}
 	return nil
 }
