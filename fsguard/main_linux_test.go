@@ -73,7 +73,7 @@ func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	helperPIDs.mu.Lock()
 	defer helperPIDs.mu.Unlock()
 	if helperPIDs.last == pid {
-		t.Error("nobody has replaced it")
+		t.Error("no helper has replaced it")
 	}
 }
 

@@ -49,7 +49,7 @@ a line that makes no sense
 		}
 	}
 	if newMounts(nil).at("/") != nil {
-		t.Error("without a table it is known where a path is")
+		t.Error("without a table the mount of a path is known")
 	}
 }
 

@@ -183,7 +183,7 @@ func TestReal_FollowsAsTheKernelDoes(t *testing.T) {
 		t.Errorf("what is behind a file: %s, %v", got, err)
 	}
 	if err := MkdirAll(at("dangling"), 0o700); err == nil {
-		t.Error("a directory was made where a symlink leads nowhere")
+		t.Error("a directory was made behind a dangling symlink")
 	}
 	if _, err := os.Lstat(at("missing")); err == nil {
 		t.Error("a directory was made at the end of a symlink")

@@ -56,7 +56,7 @@ func TestMark_CarriedBy(t *testing.T) {
 	}{
 		"the session's own":                         {No, Yes, true, nil},
 		"no sandbox, or one that allows everything": {Yes, Yes, false, nil},
-		"a stranger's sandbox, or a process gone":   {No, No, false, nil},
+		"another sandbox, or a process gone":        {No, No, false, nil},
 		"the other way round":                       {Yes, No, false, nil},
 		"no answer about the denied side":           {Unknown, Yes, false, ErrUnknown},
 		"no answer about the allowed side":          {No, Unknown, false, ErrUnknown},
@@ -83,7 +83,7 @@ func TestMark_CarriedBy(t *testing.T) {
 }
 
 // A process that ends between the questions must not be taken for one of ours:
-// its number may be a stranger's by the time of the kill.
+// its number may be another process's by the time of the kill.
 func TestMark_NeverMatchesADyingProcess(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []Answer{No, Unknown} { // both have been seen of a process that is gone

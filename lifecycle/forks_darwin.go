@@ -12,9 +12,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// lookInterval is the longest time between two scans, if the kernel reports no
+// scanInterval is the longest time between two scans, if the kernel reports no
 // fork.
-const lookInterval = time.Second
+const scanInterval = time.Second
 
 // watchForks scans for new members whenever the kernel reports that one has
 // forked, so that few are born and end between two scans. The ancestry's close
@@ -61,7 +61,7 @@ func watchForks(f *ancestry, log *slog.Logger) error {
 			case <-rest.C:
 			}
 			var events [64]unix.Kevent_t
-			timeout := unix.NsecToTimespec(int64(lookInterval))
+			timeout := unix.NsecToTimespec(int64(scanInterval))
 			if _, err := unix.Kevent(queue, nil, events[:], &timeout); err != nil && !errors.Is(err, unix.EINTR) {
 				log.Warn("processes that leave their session may not be found", "error", err)
 			}

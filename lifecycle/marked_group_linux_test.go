@@ -64,12 +64,12 @@ func killsByMark(t *testing.T, tree *cgroup.Tree, name string, args []string) {
 		t.Errorf("%d are left, %v", left, err)
 	}
 	if name != "respawn" && len(killed) == 0 {
-		t.Error("nobody was killed")
+		t.Error("no process was killed")
 	}
 	proctest.MustBeGone(t, pids)
 	for _, pid := range spared {
 		if !proctest.Running(pid) {
-			t.Error("a stranger was killed")
+			t.Error("another process was killed")
 		}
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -122,7 +122,7 @@ func TestMarkedGroup_AnUnansweredQuestionIsNoEnd(t *testing.T) {
 			t.Errorf("killed %v, %v", killed, err)
 		}
 		if scans := len(w.asked); scans != mostChases+2 {
-			t.Errorf("%d looks, want %d and two that count as empty", scans, mostChases)
+			t.Errorf("%d scans, want %d and two that count as empty", scans, mostChases)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestMarkedGroup_GuaranteesOnlyAfterRecognition(t *testing.T) {
 func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	g := (&towns{}).group()
-	lost := errors.New("nobody knows")
+	lost := errors.New("unknown")
 	g.ancestry = newAncestry(func(int) (processIdentity, error) { return processIdentity{}, lost })
 	process, err := g.Start("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
 	if !errors.Is(err, lost) || process != nil {
@@ -182,6 +182,6 @@ func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 	stopped := false
 	g.ancestry.stop = func() { stopped = true }
 	if err := g.Close(); err != nil || !stopped {
-		t.Errorf("closed with %v; the looks have ended: %t", err, stopped)
+		t.Errorf("closed with %v; the scans have ended: %t", err, stopped)
 	}
 }

@@ -103,7 +103,7 @@ func TestPause_StopsAndContinuesEveryProcess(t *testing.T) {
 					break // a signal to stop takes a moment
 				}
 				if time.Now().After(deadline) {
-					t.Fatal("nobody is stopped")
+					t.Fatal("no process is stopped")
 				}
 			}
 			for range 3 {

@@ -128,7 +128,7 @@ func TestSweep_NeverEndsAnotherProcessByItsNumber(t *testing.T) {
 			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
 				s.name == "leader gone, ancestry unknown"
 			if says := err != nil && strings.Contains(err.Error(), "left alone"); says != mayBeOurs {
-				t.Errorf("the sweep says %v", err)
+				t.Errorf("the sweep reports %v", err)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestSweep_HandlesFilesThatAreNoJournals(t *testing.T) {
 				t.Errorf("directory there %t, journal there %t", proctest.Exist(private), proctest.Exist(path))
 			}
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("the sweep says %v", err)
+				t.Errorf("the sweep reports %v", err)
 			}
 			j, err := journal.New(dir)
 			if err != nil {
@@ -292,7 +292,7 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 			path := proctest.Forge(t, dir, journal.Record{Origin: &origin}, line)
 			err = Sweep(proctest.Soon(t), dir)
 			if err == nil || !strings.Contains(err.Error(), test.says) || proctest.Exist(path) != test.left {
-				t.Errorf("the sweep says %v, and the journal is there: %t", err, proctest.Exist(path))
+				t.Errorf("the sweep reports %v, and the journal is there: %t", err, proctest.Exist(path))
 			}
 			for _, pid := range listed {
 				if !proctest.Running(pid) {
@@ -625,9 +625,9 @@ func TestWatchdog(t *testing.T) {
 		removed bool // the journal is removed while the watchdog runs
 		kept    bool
 	}{
-		{"is told farewell", farewell, false, true},
-		{"hears nothing more", "", false, false},
-		{"hears nothing more, and the journal's name is gone", "", true, false},
+		{"gets farewell", farewell, false, true},
+		{"gets nothing more", "", false, false},
+		{"gets nothing more, and the journal's name is gone", "", true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

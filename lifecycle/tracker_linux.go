@@ -60,8 +60,8 @@ func Open(options Options) *Tracker {
 	return t
 }
 
-// secondLook is the pause before the second sweep.
-const secondLook = 2 * time.Second
+// secondSweep is the pause before the second sweep.
+const secondSweep = 2 * time.Second
 
 // sweepTwice sweeps at once, and again after a pause. A dead sidecar's journal
 // may still be locked at the first sweep: by a child that it was starting,
@@ -72,7 +72,7 @@ func sweepTwice(ctx context.Context, options Options) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(secondLook):
+			case <-time.After(secondSweep):
 			}
 		}
 		if err := Sweep(ctx, options.StateDir); err != nil && ctx.Err() == nil {

@@ -53,7 +53,7 @@ func TestTree_InACgroupThatWasKilledOnce(t *testing.T) {
 	proctest.MustBeGone(t, dummy)
 	got := proctest.StartIn(t, home.Start, proctest.Helper("track"))
 	if len(got) != 5 {
-		t.Fatalf("the sidecar in the killed cgroup says %v", got)
+		t.Fatalf("the sidecar in the killed cgroup reports %v", got)
 	}
 	if opened, lives, killed, closed := got[1], got[2], got[3], got[4]; opened != 1 || lives != 1 || killed != 1 ||
 		closed != 1 {

@@ -91,7 +91,7 @@ func TestScoper(t *testing.T) {
 		{"somebody else was moved", env, func(s *stage) {
 			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{s.idle, s.idle}
 		}, 2, false, []error{unix.EACCES}, []string{"systemd reports success", "/cg/session-1.scope"}},
-		{"nobody answers", env, func(s *stage) {
+		{"no answer", env, func(s *stage) {
 			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{broken, broken}
 		}, 2, false, []error{unix.EACCES, errBus},
 			[]string{"make cgroup: permission denied", "no scope of the user's systemd either", errBus.Error()}},

@@ -58,7 +58,7 @@ func TestSweep_NeverEndsAnotherCgroup(t *testing.T) {
 			}
 			for _, pid := range pids {
 				if !proctest.Running(pid) {
-					t.Errorf("process %d is gone; the sweep says: %v", pid, err)
+					t.Errorf("process %d is gone; the sweep reports: %v", pid, err)
 				}
 			}
 		})

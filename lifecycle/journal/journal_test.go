@@ -267,7 +267,7 @@ func TestSweep_LeavesAFileThatItsOwnerHasReplaced(t *testing.T) {
 		t.Errorf("the file before is not locked: an older version would carry it out (%v)", err)
 	}
 	if names(j.path, opened) {
-		t.Error("it was not written anew: this test shows nothing")
+		t.Error("it was not written again: this test shows nothing")
 	}
 	if err := Sweep(proctest.Soon(t), dir, enders); err != nil || !proctest.Exist(private) {
 		t.Errorf("%v, there %t", err, proctest.Exist(private))

@@ -91,7 +91,7 @@ func WithoutSurvivors(killed map[ID]bool, err error) map[ID]bool {
 }
 
 // round is one scan. It returns the processes that may still be there, and
-// whether one was found for the first time. The loop goes on after a scan that
+// whether one was found for the first time. The loop continues after a scan that
 // fails, for example for lack of descriptors: the next may succeed.
 func (h KillLoop) round(killed map[ID]bool) (left []int, changed bool, failure error) {
 	for found, err := range h.Find() {

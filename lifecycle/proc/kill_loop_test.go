@@ -244,7 +244,7 @@ func TestKillLoop_ReportsSurvivors(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		if c.scans > 200 {
-			t.Errorf("%d looks at processes that do not change", c.scans)
+			t.Errorf("%d scans of processes that do not change", c.scans)
 		}
 		delete(c.results, 3)
 		delete(c.results, 4)
@@ -263,7 +263,7 @@ func TestKillLoop_ScansOnceWhenItsTimeIsUpAlready(t *testing.T) {
 			t.Errorf("alive are %v, error %v", c.alive, err)
 		}
 		if killed, err := newLoop(c).Run(ctx); err != nil || len(killed) > 0 {
-			t.Errorf("of nobody it killed %v: %v", killed, err)
+			t.Errorf("of an empty group it killed %v: %v", killed, err)
 		}
 	})
 }

@@ -48,10 +48,10 @@ func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	cancel()
 	stacks := make([]byte, 1<<20)
 	for deadline := time.Now().Add(proctest.Timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)],
-		[]byte("lifecycle.watchProcess")) ||
-		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("lifecycle.pollProcess")); {
+		[]byte("proc.watchProcess")) ||
+		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proc.pollProcess")); {
 		if time.Now().After(deadline) {
-			t.Fatalf("the watch goes on after its context:\n%s", stacks)
+			t.Fatalf("the watch continues after its context:\n%s", stacks)
 		}
 		runtime.Gosched()
 	}
@@ -149,6 +149,6 @@ func TestPollProcess_EndsWithItsContext(t *testing.T) {
 func TestExists_SeesOtherUsersProcesses(t *testing.T) {
 	t.Parallel()
 	if !Exists(1) || !Exists(os.Getpid()) || Exists(1<<30) {
-		t.Errorf("exists says %t %t %t", Exists(1), Exists(os.Getpid()), Exists(1<<30))
+		t.Errorf("Exists returns %t %t %t", Exists(1), Exists(os.Getpid()), Exists(1<<30))
 	}
 }

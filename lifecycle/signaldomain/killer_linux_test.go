@@ -38,6 +38,6 @@ func TestDomainKiller_KillsFromInsideOnly(t *testing.T) {
 	n, _ := ready.Read(report[:])
 	if exit, ok := errors.AsType[*exec.ExitError](out); !ok || exit.ExitCode() != 1 ||
 		!strings.Contains(string(report[:n]), "can be signalled") {
-		t.Errorf("it says %q, and ends with %v", report[:n], out)
+		t.Errorf("it reports %q, and ends with %v", report[:n], out)
 	}
 }

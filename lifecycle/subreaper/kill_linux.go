@@ -77,7 +77,7 @@ func (k *subreaper) belowByTable() ([]proc.Entry, error) {
 	}), nil
 }
 
-// look finds the children. If all of them have been killed already and are
+// scan finds the children. If all of them have been killed already and are
 // still there, it finds their descendants. The children are usually enough,
 // because the children of each that dies become ours. Listing them takes
 // microseconds. Against processes that fork and exit at full speed, anything

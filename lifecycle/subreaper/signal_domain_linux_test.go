@@ -57,7 +57,7 @@ func newDomainGroup(t *testing.T, k *Factory) *Group {
 	}
 	group := k.NewGroup(nil)
 	if !group.UseSignalDomain() {
-		t.Fatal("the group says that it is not in a signal domain")
+		t.Fatal("the group is not in a signal domain")
 	}
 	t.Cleanup(func() {
 		if _, err := group.Kill(proctest.Soon(t)); err != nil {

@@ -118,12 +118,12 @@ func TestSubreaper_IgnoredSignalsStayIgnored(t *testing.T) {
 	printed := output(t, group.Start, &os.ProcAttr{Files: []*os.File{nil}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	ignored := regexp.MustCompile(`SigIgn:\t([0-9a-f]{16})\n`).FindStringSubmatch(printed)
 	if ignored == nil {
-		t.Fatalf("the leader says:\n%s", printed)
+		t.Fatalf("the leader reports:\n%s", printed)
 	}
 	// The tests may have been started with other ignored signals.
 	const both = 1<<(unix.SIGHUP-1) | 1<<(unix.SIGTSTP-1)
 	if mask, err := strconv.ParseUint(ignored[1], 16, 64); err != nil || mask&both != both {
-		t.Errorf("the leader says:\n%s", printed)
+		t.Errorf("the leader reports:\n%s", printed)
 	}
 	if err := group.Close(); err != nil {
 		t.Error(err)
@@ -219,7 +219,7 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 				t.Errorf("killed %d, expected %d or more: %v", killed, test.least, err)
 			}
 			if name == "is ended" && killed != 0 {
-				t.Errorf("killed %d of nobody", killed)
+				t.Errorf("killed %d of an empty group", killed)
 			}
 			proctest.MustBeGone(t, pids)
 			if children := below(t, group.subreaper.PID); len(children) > 0 {
@@ -331,7 +331,7 @@ func TestSubreaper_ItsDeathEndsTheSession(t *testing.T) {
 		t.Errorf("the leader: %#x, and it runs: %t", status, proctest.Running(pids[0]))
 	}
 	if !strings.Contains(log.String(), "subreaper of a session has died") {
-		t.Errorf("the log says %q", log.String())
+		t.Errorf("the log is %q", log.String())
 	}
 	if killed, err := group.Kill(proctest.Soon(t)); killed != 3 || err != nil {
 		t.Errorf("killed %d: %v", killed, err)
@@ -501,7 +501,7 @@ func TestSweep_NeverEndsAnotherProcessAsASubreaper(t *testing.T) {
 			}
 			for _, pid := range others {
 				if !proctest.Running(pid) {
-					t.Errorf("process %d is gone; the sweep says: %v", pid, err)
+					t.Errorf("process %d is gone; the sweep reports: %v", pid, err)
 				}
 			}
 		})
