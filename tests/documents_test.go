@@ -67,6 +67,63 @@ func TestSecurity_NamesAttacksThatExist(t *testing.T) {
 	}
 }
 
+// ARCHITECTURE.md has a line for each package, and docs/design/README.md one for
+// each page.
+func TestDocuments_ListEverything(t *testing.T) {
+	t.Parallel()
+	architecture, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range mayImport {
+		if strings.HasPrefix(name, "tests/") || strings.HasSuffix(name, "test") && strings.Count(name, "/") > 1 {
+			continue
+		}
+		if !strings.Contains(string(architecture), "`"+name+"`") {
+			t.Errorf("the code map of ARCHITECTURE.md does not have %s", name)
+		}
+	}
+	index, err := os.ReadFile("../docs/design/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/design/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages of docs/design: %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/design/README.md does not list %s", name)
+		}
+	}
+}
+
+var codeStep = regexp.MustCompile("`([a-z_/]+[.]go):([A-Za-z]+)`")
+
+// The journeys of ARCHITECTURE.md name functions with their files.
+func TestArchitecture_NamesFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	architecture, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := codeStep.FindAllStringSubmatch(string(architecture), -1)
+	if len(steps) < 40 {
+		t.Errorf("only %d steps were found: the pattern for steps is wrong", len(steps))
+	}
+	for _, step := range steps {
+		code, err := os.ReadFile(filepath.Join("..", step[1]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		function := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + step[2] + `(\[[^\]]*\])?\(`)
+		if !function.Match(code) {
+			t.Errorf("%s has no function %s", step[1], step[2])
+		}
+	}
+}
+
 // documents returns every Markdown file of the tree, except those of installed
 // packages and the parts that cmd/gen writes into docs.
 func documents(t *testing.T) []string {
