@@ -83,7 +83,7 @@ func TestTrust_HoldsForTheContentThatWasShown(t *testing.T) {
 func TestTrust_RefusesWhatCannotBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		Change func(d *fixture)
+		change func(d *fixture)
 		want   string
 	}{
 		"no file": {func(d *fixture) { d.must(os.Remove(d.projectFile())) }, "there is no such file"},
@@ -109,7 +109,7 @@ func TestTrust_RefusesWhatCannotBeTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newTrustFixture(t)
-			test.Change(d)
+			test.change(d)
 			d.open(func(o *Options) {
 				if name == "the user's" {
 					o.UserPath = d.user

@@ -15,7 +15,7 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 	for _, test := range []struct {
 		name, user, project string
 		own                 bool
-		Editor              string // access to another's terminal
+		others              string // access to another's terminal
 		warned              bool
 	}{
 		{"by default", `{"enabled": true}`, "", true, "none", false},
@@ -49,8 +49,8 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 		for _, rule := range c.Policy.Rules {
 			granted.add(rule.Path, rule.Access)
 		}
-		if got := granted.at("/dev/pts/3").String(); got != test.Editor {
-			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.Editor)
+		if got := granted.at("/dev/pts/3").String(); got != test.others {
+			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.others)
 		}
 		warned := slices.ContainsFunc(c.Diagnostics, func(d document.FileDiagnostic) bool {
 			return strings.Contains(d.Message, "what is typed into them")
